@@ -1,9 +1,8 @@
-"""Would an attack tell? Attacks on runs of one's own, to find what a privacy claim got wrong.
+"""Is a privacy claim true of a run? Attacks on one's own runs, which find mistakes in claims.
 
 :func:`replay` runs anything that trains twice, on neighbouring data, with the same answers, and
 checks every sum, batch, noise and entry of the ledger. :func:`likelihood` bounds epsilon from below
-by all that a run's answers say of canaries; :func:`plant` and :func:`one_run` by what one run shows
-from outside.
+by all answers of a run about canaries; :func:`plant` and :func:`one_run` by the output of one run.
 """
 
 from dpcal import _lazy

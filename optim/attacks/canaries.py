@@ -1,4 +1,4 @@
-"""What does one run tell, seen from outside? Canaries that a coin includes, guessed afterwards.
+"""How much does the output of one run reveal? Canaries that a coin includes are guessed from it.
 
 Each of m canaries is put into the data by a fair coin of its own. After one run the attacker, who
 sees its output alone, scores the canaries, calls the highest ones present and the lowest ones
@@ -10,8 +10,8 @@ claims:
 * for a whole trade-off curve: the recursion of Mahloujifar, Melis and Chaudhuri 2024, Theorem 9,
   here for Gaussian curves, of which the claimed one is the least that lies above the plan's.
 
-How many guesses are made is fixed before the run, by :func:`power`, which says what an attack of
-this size shows of a run that leaks all that it may.
+The number of guesses is fixed before the run, by :func:`power`, which returns the bounds to expect
+from an attack of this size on a run that leaks as much as its claim allows.
 
 >>> expected = power(mu=2.0, canaries=1_000, delta=1e-5, seed=0)
 >>> rng = np.random.default_rng(1)
@@ -43,10 +43,11 @@ from dpcal.optim.registry import find
 
 __all__ = ["OneRun", "Power", "coins", "one_run", "plant", "power"]
 
-# Shares of the canaries that guesses are tried for. Few guesses are surer, many say more.
+# Shares of the canaries that are tried as numbers of guesses: few guesses are more often right,
+# and many give a tighter bound.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
-# Largest epsilon and mu of the search: 2^50 canaries show no more.
+# Largest epsilon and mu of the search: more cannot be shown with up to 2^50 canaries.
 _MOST = 40.0
 
 _PRECISION = 1e-3
@@ -163,7 +164,7 @@ def plant(
 ) -> tuple[OneRun, Power]:
     """Run a plan once on canaries alone, and guess them from the parameters that it returns.
 
-    The result is what the run showed, and the :class:`Power` of the attack at the plan's claim.
+    The result is the bounds for the run, and the :class:`Power` of the attack at the plan's claim.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def plant(
     included = coins(plan.n, seed=seed)
     run = find(plan.optimizer).optimizer() if run is None else run
     result = run(Canaries(included, replaced=relation == "replace-one"), plan)
-    # Descent goes against the gradients of those who were there.
+    # Descent moves against the gradients of included canaries.
     scores = -np.asarray(result.w)
     found = one_run(
         included, scores, guesses=expected.guesses, delta=plan.delta, confidence=confidence

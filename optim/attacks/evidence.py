@@ -9,8 +9,8 @@ answers about          the attacker knows                             log-likeli
 ====================== ============================================== ==========================
 all records            that all records are in each answer            exact
 Poisson samples        the sampling probability                       exact
-batches of a fixed     the share b / n, and not what other records    of one record by itself:
-size                   tell of the batch                              less than all that is told
+batches of a fixed     the share b / n, and not the other records     of one record by itself:
+size                   of the batch                                   a part of the evidence
 parts of a partition   the partition                                  exact
 correlated noise       the strategy C and the law of participations   exact, or estimated where
                                                                       no engine is (particles)
@@ -112,7 +112,7 @@ class _Correlated:
         self._mechanism = Mechanism.of(self._strategy, noise_multiplier=query.noise_multiplier)
         self._law = query.participation()
         self._answers: list[Vector] = []
-        # The group is drawn and not known; it need not be the worst one.
+        # The group is random and unknown, and it may differ from the worst one.
         if isinstance(self._law, laws.CyclicPoisson):
             self._law = dataclasses.replace(self._law, random_shift=True)
 
@@ -154,7 +154,7 @@ class _Correlated:
             Options(seed=0),
         )
         engine = question.setting("remove").engine
-        # Estimates by particles are random, and no better known for that: any score is an attack.
+        # Estimates by particles are random; the attack is valid for any score.
         return np.asarray(engine.log_ratio(np.ascontiguousarray(a)))
 
 

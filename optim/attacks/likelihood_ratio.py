@@ -1,4 +1,4 @@
-"""How much does a run really tell? Likelihood ratios of many canaries, against the claimed curve.
+"""How much does a run reveal? Likelihood ratios of many canaries, against the claimed curve.
 
 The adversary sees every noisy answer and knows everything but whether a canary is in the data. Each
 of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows, so
@@ -48,12 +48,12 @@ __all__ = ["Canaries", "Likelihood", "likelihood"]
 
 Flags = NDArray[np.bool_]
 
-# Size of a canary's loss: clipping acts on its gradient whatever the plan's bound is.
+# Size of a canary's loss: its gradient is longer than the bound of any plan.
 _STEEP = 1e150
 # Coordinate from which on a canary's loss grows no more, so that it stays finite.
 _LARGEST = 200.0
 
-# How far noise is searched for, as a factor on the plan's, and how closely.
+# Largest factor on the plan's noise in the search, and relative accuracy of the factor.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 
@@ -194,7 +194,8 @@ def likelihood(
     samples
         Number of canaries, at least 1000, over as many runs as needed, n canaries each, a silo.
     confidence
-        In (0, 1), of each bound: the largest chance of accusing a claim that holds is 1 less it.
+        In (0, 1), of each bound: a claim that holds is rejected with probability at most 1 -
+        confidence.
     seed
         An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
 
@@ -244,7 +245,7 @@ def _ratios(
 
 
 class _Ratios(Recorder):
-    """Adds up what each answer says of each canary, and keeps nothing else."""
+    """Adds up the evidence of each answer about each canary, and keeps nothing else."""
 
     def __init__(self, tape: Tape, n: int, *, replaced: bool) -> None:
         super().__init__(tape)
@@ -255,7 +256,7 @@ class _Ratios(Recorder):
         """Release a sum, and hand each canary's coordinate to the evidence of its query."""
         answer = Answer(**vars(due), query=query, mean=release(), **about)
         if due.kind == query.kind:
-            # It is known which way a canary of sign 1 moves its coordinate.
+            # A canary of sign 1 moves its coordinate in a known direction.
             toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
             x = toward * answer.mean * answer.size / due.bound
             for sign in (1.0, -1.0) if self._replaced else (1.0,):

@@ -28,8 +28,8 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Neighbours", "neighbours", "random_table", "without"]
 
-# Lengths of rows that are sure to be clipped, and sure not to be. Squares of both stay normal
-# numbers, for some losses refuse what overflows.
+# Length of rows that are clipped by every plan, and of rows that are not. Squares of both stay
+# normal numbers, because some losses refuse rows whose squares overflow.
 _LONG, _SHORT = 1e9, 1e-9
 
 
@@ -102,7 +102,7 @@ def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
         return None
     changed = labels.copy()
     others = labels[labels != labels[row]]
-    # The remaining records must hold the same classes: they are public.
+    # The remaining records must hold the same classes, because classes are public.
     if len(others) and (labels == labels[row]).sum() > 1:
         changed[row] = others[0]
     return changed

@@ -1,9 +1,8 @@
 """Did one run keep its plan's promises? Checks of a tape alone, without a neighbour.
 
-Each answer has its entry in the ledger before its sum is taken; its kind, bound and noise are what
-the query says; batches follow the law that is priced; noise has the planned size, once. Checks of
-laws are tests at level :data:`ALARM` each, so that an honest run is accused about once in a million
-tests.
+Each answer has its entry in the ledger before its sum is taken; its kind, bound and noise are the
+query's; batches follow the law that is priced; noise has the planned size, once. Checks of laws
+are tests at level :data:`ALARM` each: about one in a million of them rejects a correct run.
 
 >>> from dpcal import calibrate
 >>> from dpcal.optim import Logistic, dpsgd
@@ -43,7 +42,7 @@ _FAR = 4.9
 # Two ways of computing one standard deviation may differ by this, relatively.
 _ROUNDING = 1e-9
 
-# Two noises closer than that are one: as numbers, and as vectors, of which rounding leaves less.
+# Two noises closer than this are equal: as numbers, and as vectors, which are rounded more.
 # Among 10^4 independent normal numbers two come so close with a chance of about 1e-6.
 _TWICE, _TWICE_VECTOR = 1e-13, 1e-9
 
@@ -202,7 +201,7 @@ def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
             return
 
 
-# -- batches: each check returns what is wrong, or nothing
+# -- batches: each check returns a violation, or nothing
 
 
 def _law(query: Query) -> str:
@@ -243,7 +242,7 @@ def _disjoint(query: Query, n: int, batches: list[Rows]) -> str:
 
 
 def _spread(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test sizes: their variance tells Poisson samples from shuffled batches of one size."""
+    """Test sizes: their variance distinguishes Poisson samples from batches of one size."""
     q, sizes = query.sampling_probability or 1.0, np.array([len(rows) for rows in batches])
     chance = _binomial(int(sizes.sum()), n * len(sizes), q)
     if chance < ALARM:
@@ -315,11 +314,11 @@ _SAMPLERS: dict[str, tuple[_Check, ...]] = {
 }
 
 
-# -- what the run claims
+# -- the claims of the run
 
 
 def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
-    """Check the outcome's ledger and plan, and what they cost."""
+    """Check the outcome's ledger and plan, and their prices."""
     result = tape.outcome
     if isinstance(result, Result):
         try:

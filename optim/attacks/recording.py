@@ -1,4 +1,4 @@
-"""What did a run do, exactly? A recorder inside every oracle of the run notes it.
+"""What did a run do? A recorder inside every oracle of the run keeps its sums and answers.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, noisy_gd

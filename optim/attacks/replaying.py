@@ -1,12 +1,12 @@
-"""Does a run tell of a record anywhere but in its noisy answers? Record it, and play it again.
+"""Does a run depend on a record but through its noisy answers? It is recorded and replayed.
 
-A run is recorded on one data set and played again on a neighbour: with the same randomness, and
-with the recorded answers in place of new ones. Whatever is still different did not come through an
-answer: another question, another batch, another result, an error. And each sum, which the answer
-hides, is compared with the recorded one: it may differ by the bound on a record's contribution, and
-only where the batch holds the record. The recorded run alone is checked against its plan too. So
-mistakes are found for certain and by name, in two runs, whatever epsilon is; the idea is that of
-Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026 (Re:cord-play).
+A run is recorded on one data set and replayed on a neighbour, with the same randomness and with the
+recorded answers in place of new ones. Any difference that remains did not come through an answer:
+another question, another batch, another result, an error. Each sum, before its noise, is compared
+with the recorded one: it may differ by the bound on a record's contribution, and only where the
+batch holds the record. The recorded run alone is also checked against its plan. So two runs find
+mistakes with certainty and by name, for any epsilon; the idea is due to Cebere, Erb, Desfontaines,
+Bellet and Fitzsimons 2026 (Re:cord-play).
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -20,7 +20,7 @@ Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026 (Re:cord-play).
 >>> all(found.holds for found in replay_table(run, X, y))
 True
 
-A run that looks at the records to choose its step size:
+A run whose step size depends on the records:
 
 >>> def peeking(table):
 ...     return dpsgd(Logistic(*table), plan, learning_rate=1 / np.linalg.norm(table[0]))

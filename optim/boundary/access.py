@@ -1,4 +1,4 @@
-"""Which oracle answers an optimizer? One made for the run, one with a file, or one that is given.
+"""Which oracle answers an optimizer? A new one, one with a file or a book, or one that is given.
 
 The ledger of a run is known also if the run ends with an error or with Ctrl-C:
 
@@ -38,7 +38,7 @@ __all__ = ["Keeper", "Store", "check_answers", "keeps_ledger", "oracle_of", "rel
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# The oracle that the running optimizer asks, in a list of at most one.
+# The oracle of the running optimizer, in a list of at most one.
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 
@@ -84,7 +84,7 @@ def oracle_of(
 
 
 def check_answers(records: Any) -> None:
-    """Refuse what is neither an objective nor an oracle."""
+    """Refuse an object that is neither an objective nor an oracle."""
     if not isinstance(records, Objective | Oracle):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
 
@@ -113,7 +113,7 @@ def _opened(
 
 
 def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let errors that leave an optimizer carry the ledger of what it released."""
+    """Add the ledger of all releases to the errors that leave an optimizer."""
 
     @functools.wraps(optimizer)
     def run(*args: _P.args, **options: _P.kwargs) -> _T:
@@ -124,8 +124,8 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
         except BaseException as error:
             if asked and released(error) is None:
                 vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger)
-                # The error may show what was answered; where the file cannot be written, it is
-                # the error that counts.
+                # The error may show answers, so they are written first. If writing fails, the
+                # error of the run is still the one that is raised.
                 with suppress(OSError, sqlite3.Error, DpcalError):
                     written(asked[0])
             raise

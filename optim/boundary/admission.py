@@ -117,11 +117,11 @@ class Admission:
         return query
 
     def remaining(self, name: str) -> int:
-        """Return how often the query called ``name`` may still be asked."""
+        """Return the number of answers that are left to the query called ``name``."""
         return self.plan.query(name).count - self.ledger.count(name)
 
     def affords(self, name: str, noise_multiplier: float) -> bool:
-        """Return whether an adaptive query could be asked once more, with this noise."""
+        """Return whether one more answer to an adaptive query, with this noise, is allowed."""
         asked = self._chosen(self.plan.query(name), noise_multiplier)
         fits = self.remaining(name) >= 1 and self.ledger.allows(asked)
         if self._filter is not None and fits:
@@ -135,10 +135,10 @@ class Admission:
         partition and the filter allow all of them.
         """
         if self._filter is None and query.composition != "disjoint":
-            # The ledger refuses by itself what the plan does not allow.
+            # The ledger itself refuses answers that the plan does not allow.
             self.ledger.record(query, count)
             return
-        # A filter cannot take a payment back, so that all else is checked before it pays.
+        # A filter cannot take a payment back, so all other checks come before it pays.
         self.ledger.check(query, count)
         spent = self.ledger.count(query.name)
         parts = self._parts if query.composition == "disjoint" else None
@@ -183,7 +183,7 @@ class Admission:
         """Return an adaptive query with the noise that was chosen for it."""
         if query.budget is not None and noise_multiplier is None:
             raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
-        # Answers in a row often have one noise: the last choice is kept, with its checks.
+        # Consecutive answers often have the same noise: the last checked query is kept.
         last = self._last_chosen.get(query.name)
         if last is not None and last.noise_multiplier is noise_multiplier:
             return last

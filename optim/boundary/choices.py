@@ -31,9 +31,9 @@ from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 
 __all__ = ["PrivateChoices"]
 
-# Every value is moved by at most half of this share of its column's bounds. Columns often hold one
-# value many times, and a median needs points between equal values. Its logarithm, 14, is the cost
-# in units of the scale of the noise on scores.
+# Every value is moved by at most half of this share of its column's bounds, because columns often
+# hold one value many times, and a median needs points between equal values. A smaller share costs
+# accuracy: its logarithm, 14, is the cost in units of the scale of the noise on scores.
 _SPREAD = 1e-6
 
 

@@ -24,7 +24,7 @@ whatever c_x is (Peikert 2010, "An efficient and parallel Gaussian sampler for l
 3.1, in one dimension). The factors k_i are the largest for which t >= 2, where smoothing(t) <
 2^-112.
 
-**What it costs in privacy.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
+**Its price.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
 and round each of its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2
 / (2 r^2)). The same two facts show that the result is f + X in law, up to a factor between (1 -
 e)^2 / (1 + e)^2 and its inverse for each coordinate, e = smoothing(r). Rounding is post-processing.
@@ -105,7 +105,7 @@ class DiscreteNormals:
         asked = _validate.within(LEAST, MOST, standard_deviation=standard_deviation)
         self.factors = _factors(asked)
         spread = math.sqrt(math.fsum(k * k for k in self.factors))
-        # Rounded up: noise may be larger than asked for, never smaller.
+        # Rounded up: noise may be larger than the argument, never smaller.
         self._narrow = asked / spread * (1 + 4e-16) if len(self.factors) > 1 else asked
         self.standard_deviation = self._narrow * spread * (1 - 4e-16)
         if len(self.factors) == 1:
@@ -130,7 +130,7 @@ class DiscreteNormals:
     def log2_total_variation(self) -> float:
         """Base-2 logarithm of a bound on the distance of one number's law from the exact one."""
         terms = len(self.factors)
-        # Each table is off by half a unit an entry, and by what lies beyond its ends on both sides.
+        # Each table has an error of half a unit an entry, and of the mass beyond both of its ends.
         table = (TABLE + 1) * 2.0**-PRECISION + math.exp(-0.5 * (TABLE // 2 / self._narrow) ** 2)
         # A sum's law has factors in (1 +- e) / (1 +- e), and so has the rounding of a cover.
         sums = math.fsum(4 * smoothing(t) for t in (*self._widths(), SMOOTH))

@@ -3,10 +3,10 @@
 A query's bound C becomes ``BOUND`` steps of a grid. Each record's clipped contribution is rounded
 towards zero onto the grid, so that it never gets longer, and 64-bit whole numbers add up without
 rounding: one record moves the sum by at most ``BOUND`` steps in L2 norm, exactly and in any order.
-Floating-point sums do not keep that promise (Casacuberta, Shoemate, Vadhan and Wagaman 2022). The
+Floating-point sums do not have this bound (Casacuberta, Shoemate, Vadhan and Wagaman 2022). The
 noise is :meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`, which reveals no more than
-the Gaussian that the plan prices. What is released is a whole number of steps; multiplying it by
-the step's length, in floating point, is post-processing.
+the Gaussian that the plan prices. A whole number of steps is released; multiplying it by the step's
+length, in floating point, is post-processing.
 
 >>> from dpcal.optim import FromGradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])

@@ -1,4 +1,4 @@
-"""What was really released? A ledger holds every noisy answer; epsilon is recomputed from it.
+"""What was released? A ledger holds every noisy answer; epsilon is recomputed from it.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
@@ -58,7 +58,7 @@ class Ledger(Priced):
     ) -> None:
         self._n = _validate.count(n=n)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        # Queries as they were asked, each with how many times in a row.
+        # Queries in the order of their answers, each with the number of answers in a row.
         self._rows: list[tuple[Query, int]] = []
         self._counts: dict[str, int] = {}
         self._shares: dict[float, int] = {}

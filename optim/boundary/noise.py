@@ -42,7 +42,7 @@ __all__ = [
     "own_sums",
 ]
 
-# What a compiled form of an objective stands for.
+# Methods of an objective that its compiled form replaces.
 _COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
 
 
@@ -126,7 +126,7 @@ class GaussianMechanism:
     ) -> Vector:
         """See :class:`Mechanism`; NonFiniteAnswer is raised if a regulariser overflowed."""
         if not np.isfinite(total).all():
-            # Clipped sums are finite, so that only a regulariser at huge parameters gets here.
+            # Clipped sums are finite, so only a regulariser at huge parameters has overflowed.
             raise NonFiniteAnswer(
                 f"The sum behind query {query.name!r} is NaN or infinite, and was not released: "
                 "the parameters that were asked about are too large."

@@ -1,8 +1,8 @@
 """How do tests and attacks watch the inside of oracles? By an observer; other runs have none.
 
-An observer sees sums without noise, which tell of single records. It runs in the process that holds
-the records, for their owner, and its observations are not released. :mod:`dpcal.optim.attacks`
-records and replays whole runs with it.
+An observer sees sums without noise, which reveal single records. It runs in the process that holds
+the records, for their owner, and its observations must not be released.
+:mod:`dpcal.optim.attacks` records and replays whole runs with it.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, PrivateOracle

@@ -28,7 +28,7 @@ __all__ = ["Pass"]
 
 Rows = NDArray[np.intp]
 
-# Share of the largest step size 2 / L that is given away, so that rounding in the sum of the
+# Share of the largest step size 2 / L that is not used, so that rounding in the sum of the
 # smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
 _MARGIN = 2.0**-40
 

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MECHANISMS", "Admitted", "PrivateOracle"]
 
-# Bound, in units of a gradient, below which a proportional query's contribution is taken for zero
+# Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
 NEGLIGIBLE = 1e-290
 
@@ -182,11 +182,11 @@ class Admitted:
         return {"seed": self._streams.root, "ledger": self.ledger.to_json()}
 
     def remaining(self, query: str) -> int:
-        """Return how often the query may still be asked."""
+        """Return the number of answers that are left to the query."""
         return self._admission.remaining(query)
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether an adaptive query could be asked once more, with this noise.
+        """Return whether one more answer to an adaptive query, with this noise, is allowed.
 
         It is a function of the ledger and of the filter, if there is one.
         """

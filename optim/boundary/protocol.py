@@ -1,4 +1,4 @@
-"""Which answers does an optimizer need? Those of an oracle, wherever the records are.
+"""Which answers does an optimizer need? The answers of an oracle, wherever the records are.
 
 :class:`dpcal.optim.PrivateOracle` answers about records in memory. An object with these attributes
 is an oracle too, and every optimizer takes it in place of an objective: for records that are spread
@@ -30,7 +30,7 @@ __all__ = ["Oracle"]
 
 @runtime_checkable
 class Oracle(Protocol):
-    """Answers a plan's queries with noise, and keeps the ledger of what was released.
+    """Answers a plan's queries with noise, and keeps the ledger of all releases.
 
     Its implementation makes the privacy claim: an answer's entry is in the ledger before any record
     is read for it, every record's contribution is within the query's bound, and its noise is the
@@ -78,9 +78,9 @@ class Oracle(Protocol):
         ...
 
     def remaining(self, query: str) -> int:
-        """Return how often the query may still be asked."""
+        """Return the number of answers that are left to the query."""
         ...
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether an adaptive query could be asked once more, with this noise."""
+        """Return whether one more answer to an adaptive query, with this noise, is allowed."""
         ...

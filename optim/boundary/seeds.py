@@ -1,13 +1,13 @@
 """Where does the randomness of a run come from? Two roots, one public and one secret.
 
-Public choices, such as the iterate to return, have a root of their own: an optimizer cannot reach
-anything that tells of the noise. The secret root of a seed that was given is a digest of
-the seed, the plan and the records, so that runs of another plan, or about other records, share no
-noise. Sampling, noise and partitions are independent streams from the secret root.
+Public choices, such as the iterate to return, have a root of their own, so that an optimizer cannot
+learn anything about the noise. The secret root of a given seed is a digest of the seed, the plan
+and the records, so that runs of another plan, or about other records, share no noise. Sampling,
+noise and partitions are independent streams from the secret root.
 
-The one thing left is the same seed, plan and records twice: two such runs add equal noise, and
-where they ask different questions the difference of their answers has none. So that is refused
-within a process, unless :func:`replaying` says that it is meant.
+Two runs with the same seed, plan and records add equal noise, and the difference of their answers
+to different questions has no noise. So a second such run is refused within a process, unless it is
+inside :func:`replaying`.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -55,7 +55,7 @@ _ENCRYPTED = 1 << 17
 # Before the names of streams of words, which share their roles with generators.
 _WORDS = "words of "
 
-# Tells digests of this library, and of this way of making roots, from any other of the same bytes.
+# Separates digests of this library, and of this way of making roots, from others of equal bytes.
 _DOMAIN = b"dpcal seeds 1"
 
 
@@ -144,7 +144,7 @@ class KeyStream:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
-        # The package asks for room for a last block that this mode does not need.
+        # The package needs room for a last block, which this mode does not write.
         out = bytearray(8 * count + 16)
         view, at = memoryview(out), 0
         while at < 8 * count:

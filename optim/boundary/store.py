@@ -1,13 +1,12 @@
 """Can a run survive its process? Yes: every answer is in a file before it leaves the oracle.
 
 One transaction holds an answer, its entry of the ledger and the state of the random streams. A run
-that was killed is started again with the same call: it gets the answers that are in the file, to
-the same questions, without a look at a record, and goes on from there with the same noise. So it
-ends at the same parameters, bit for bit, whatever the optimizer is; and nothing was released that
-is not in the file.
+that was killed is started again with the same call: it gets the answers in the file to the same
+questions, without reading a record, and goes on from there with the same noise. So it ends at the
+same parameters, bit for bit, for any optimizer, and every released answer is in the file.
 
 With ``every = k`` a transaction holds k answers. They stay in the process until it is on the disk:
-:class:`dpcal.optim.Run` writes what is waiting before a callback is called, before a result is
+:class:`dpcal.optim.Run` writes waiting answers before a callback is called, before a result is
 returned and before an error leaves an optimizer. Answers that wait when the process is killed were
 not released; they are drawn again, with the same noise.
 
@@ -115,7 +114,7 @@ class StoredOracle:
             if new:
                 self._path.unlink(missing_ok=True)
             raise
-        # The last run to open the file owns it: no two runs go on from one state.
+        # The last run to open the file owns it: two runs must not go on from one state.
         self._owner = secrets.token_hex(16)
         with self._file:
             self._file.execute("INSERT OR REPLACE INTO run VALUES ('owner', ?)", (self._owner,))
@@ -133,7 +132,7 @@ class StoredOracle:
             with self._file:
                 self._file.executemany("INSERT INTO run VALUES (?, ?)", about.items())
             return oracle
-        # Files of earlier releases do not say which noise; they could hold one kind only.
+        # Files of earlier releases do not name the noise, which was always Gaussian.
         known.setdefault("noise", "gaussian")
         for name, value in about.items():
             if known.get(name) != value:
@@ -179,11 +178,11 @@ class StoredOracle:
         return self._inner.seed_given
 
     def remaining(self, query: str) -> int:
-        """Return how often the query may still be asked."""
+        """Return the number of answers that are left to the query."""
         return self._inner.remaining(query)
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether an adaptive query could be asked once more, with this noise."""
+        """Return whether one more answer to an adaptive query, with this noise, is allowed."""
         return self._inner.affords(query, noise_multiplier)
 
     def gradient(
@@ -234,7 +233,7 @@ class StoredOracle:
                 self._file.execute("BEGIN IMMEDIATE")
                 self._check_owner()
                 rows = [(*row, "") for row in self._waiting[:-1]]
-                # Where the streams stand after the last of them: no run goes on from between.
+                # The positions after the last answer: a run goes on from there, not before.
                 rows.append((*self._waiting[-1], json.dumps(self._inner._streams.positions())))
                 self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
             self._waiting.clear()

@@ -260,7 +260,7 @@ class NoiseStream:
         return f"NoiseStream({self.strategy!r}, dimension={self.dimension}, step={self.step})"
 
 
-# Sets the key apart from whatever else is seeded with the same number: "noise" in ASCII.
+# Separates the key from other streams that are seeded with the same number: "noise" in ASCII.
 _PURPOSE = 0x6E6F697365
 
 

@@ -1,9 +1,9 @@
-"""How are contributions summed if one is not a number? It counts as zero, and nothing shows it.
+"""How are contributions summed if one is not a number? It counts as zero, without a warning.
 
-A run that stops at a NaN, or counts it, gives the record away that has it. The objectives of this
-package let such a record contribute zero. An objective of a user's own may not: where its sum is
-not finite, the sum is taken again record by record, and contributions that are not finite, or are
-longer than the bound, are dropped.
+A run that stops at a NaN, or counts NaNs, reveals the record that has it. In the objectives of this
+package such a record contributes zero. A user's own objective may return a sum that is not finite:
+the sum is then computed again record by record, without contributions that are not finite or are
+longer than the bound.
 
 >>> from dpcal.optim import FromGradients
 >>> class Careless(FromGradients):
@@ -53,7 +53,7 @@ def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vecto
 
 
 def _finite(ask: Callable[[Rows], Vector], like: Vector, rows: Rows, bound: float) -> Vector:
-    # A copy, for noise must not reach an array of the objective's.
+    # A copy, because noise must not be added to an array of the objective's.
     total = np.array(ask(rows), dtype=np.float64)
     if total.shape != like.shape:
         raise ValueError(f"an objective's sum must have shape {like.shape}, got {total.shape}.")

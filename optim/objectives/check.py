@@ -76,10 +76,10 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
 def screen(objective: Objective) -> None:
     """Refuse an objective of a user's own that breaks the claim, as an oracle does before a run.
 
-    Sums are compared with those of their records, on random rows in disjoint groups of three, and
-    the objective is refused if more than half of the groups disagree, or if sums are longer than
-    they may be. So one record decides nothing, however odd its gradients are: a correct objective
-    is refused for no records at all, and a refused one had no claim. A class with a regulariser
+    Sums are compared with the sums of their records, on random rows in disjoint groups of three.
+    The objective is refused if in more than half of the groups the sums differ, or are longer than
+    they may be. So no single record decides, whatever its gradients are: a correct objective is not
+    refused for any records, and a refused one had no claim. A class with a regulariser
     other than ``l2 / 2 ||w||^2`` is refused, because nothing shows that it reads no record. The
     error, BrokenObjective, holds no value of a record. :func:`check_objective` is stricter, has
     more precise messages, and is not private.

@@ -157,8 +157,9 @@ class Softmax(Objective):
     ) -> Constants:
         """Return public constants, with the gap log K at the origin, for any records.
 
-        ``classes`` is their number K >= 2. The other arguments are those of
-        :meth:`dpcal.optim.objectives.linear.Logistic.constants_for`.
+        ``classes`` is their number K >= 2, and ``largest_weight`` > 0 the largest of the class
+        weights, to which all constants of the loss are proportional. See
+        :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
         norm = declared_norm(row_norm, fit_intercept)
         weight = _validate.positive(largest_weight=largest_weight)

@@ -1,4 +1,4 @@
-"""What have the runs in a budget book spent, and does one more fit? Pure functions of its rows.
+"""What have the runs in a budget book spent, and does another fit? Pure functions of its rows.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
@@ -32,8 +32,8 @@ __all__ = ["COMPOSITIONS", "Account"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
-# Noise multiplier beyond which an answer tells nothing: its epsilon is below 1e-5 at any delta that
-# is in use.
+# Noise multiplier beyond which the price of an answer is negligible: its epsilon is below 1e-5 at
+# any delta that is in use.
 _NO_ROOM = 1e6
 
 
@@ -150,7 +150,7 @@ class Account:
         low, high = 0.0, 1.0
         while budget.would_exceed(events.GaussianDpEvent(high)):
             low, high = high, 2 * high
-            # Costs fall as the square of the noise.
+            # A cost is inversely proportional to the square of the noise.
             if high > _NO_ROOM:
                 return math.inf
         for _ in range(60):

@@ -35,7 +35,7 @@ composition  a run may be chosen with a look theorem
 ``gdp``      yes, Gaussian answers only      GDP filter (Smith and Thakurta 2022)
 ============ =============================== ===================================================
 
-The file holds a key, and tags of seeds and of records that are keyed with it: it is a secret, for
+The file holds a key, and tags of seeds and of records under that key. It is a secret, because
 guesses can be tested against the tags. It holds only the runs that were given the book.
 """
 
@@ -446,7 +446,7 @@ class _BookAndStore:
         )
 
 
-# A plan is read from its JSON once in a process: every admission composes all of them.
+# Every admission composes all plans, so each is read from its JSON only once in a process.
 _plan_of = lru_cache(maxsize=4096)(read)
 
 
@@ -481,7 +481,7 @@ def _make(
         neighboring_relation=relation,
         composition=given["composition"] or "exact",
     )
-    # A total that its filter cannot keep is refused now, and not by the first run.
+    # A total that its filter cannot hold is refused now, before the first run.
     account.left()
     facts = {
         "key": secrets.token_hex(32),
@@ -495,7 +495,7 @@ def _make(
 
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
-    """Refuse a plan that does not fit; return what it would be charged to."""
+    """Refuse a plan that does not fit; return the account that it would be charged to."""
     relation = now.facts["neighboring_relation"]
     if plan.neighboring_relation != relation:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What does a budget book charge beside plans? An event, such as the best of many runs.
+"""What does a budget book charge besides plans? An event, such as the best of many runs.
 
 >>> best = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(4.0), 6.0, float("inf"))
 >>> charge = Charge(
@@ -33,7 +33,7 @@ class Charge:
     Parameters
     ----------
     optimizer, event
-        What released it, and all that it may release.
+        Name of the method, and all that it may release.
     epsilon, delta
         Its own price, which the book shows; all charges together are priced by their events.
     neighboring_relation

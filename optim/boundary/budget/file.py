@@ -1,9 +1,9 @@
 """How is a budget book kept? One SQLite file, written in transactions that a crash leaves whole.
 
-Every method opens the file and lets go of it, so that threads, processes and crashes need no care.
-The write-ahead log is on the disk when a transaction is committed (``synchronous=FULL``). What is
-decided from the rows, and written after that, carries the version of what was read: if another
-process wrote in between, nothing is written, and the decision is taken again.
+Every method opens and closes the file, so that threads, processes and crashes need no care. The
+write-ahead log is on the disk when a transaction is committed (``synchronous=FULL``). A decision
+that is made from the rows is written with the version of the rows: if another process wrote in
+between, nothing is written, and the decision is made again.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -89,7 +89,7 @@ class BookFile:
 
         FileExistsError is raised if there is a file.
         """
-        # Built beside its place, so that a reader sees a whole book or none.
+        # The file is built under another name, so that a reader sees a whole book or none.
         beside = BookFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
         try:
             with self._named():
@@ -150,7 +150,7 @@ class BookFile:
                 )
                 file.execute("COMMIT")
             except BaseException:
-                # Some errors have rolled back already.
+                # After some errors SQLite has already rolled back.
                 if file.in_transaction:
                     file.execute("ROLLBACK")
                 raise

@@ -166,7 +166,7 @@ class StoredBookedOracle(StoredOracle):
 
     def close(self) -> None:
         """Complete the run's row in the book, and close the run's own file."""
-        # The row is completed last: it counts what the file holds.
+        # The row is completed last, because it counts the answers in the file.
         try:
             super().close()
         finally:
