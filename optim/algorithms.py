@@ -1,4 +1,4 @@
-"""How does a loop become an optimizer? By the keywords of the driver, checks, and an end.
+"""How does a loop become an optimizer? The driver adds its keywords, the checks and the result.
 
 The loop of an algorithm takes a run, an oracle and a plan. :func:`algorithm` makes an optimizer of
 it, with the keywords that :func:`dpcal.optim.run` documents and the loop's own:

@@ -31,15 +31,15 @@ from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 __all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring"]
 
-# Budgets in use, the innermost last. They belong to the process and not to a thread: a run in a
-# thread that does not know of a budget would otherwise cost nothing.
+# Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
+# another thread would otherwise cost nothing.
 _IN_USE: list[Budget] = []
 _LOCK = RLock()
 
 # Whether the runs that this thread opens were paid for together beforehand.
 _PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
 
-# Where this thread's runs are noted instead of being charged, while their price is looked for.
+# Where this thread's runs are noted instead of being charged, while their price is computed.
 _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
@@ -157,7 +157,7 @@ class Budget:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process the budget is a record only, because its process number differs.
+        # In another process the budget cannot be charged, because the process number differs.
         return dict(self.__dict__)
 
     def __repr__(self) -> str:
@@ -229,8 +229,8 @@ def prepaid(
 def collected() -> Iterator[list[events.DpEvent]]:
     """Collect the events of the runs that this thread opens inside, and charge none of them.
 
-    It is for runs that were paid for together, noted once, and for runs on blank records, whose
-    answers are thrown away.
+    It is for runs that are paid for together, and for runs on blank records, whose answers are not
+    used.
     """
     found: list[events.DpEvent] = []
     before = _COLLECTED.set(found)

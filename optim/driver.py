@@ -1,6 +1,6 @@
 """How is a plan spent? One driver for all optimizers: seed, store, callback, noise, trace, result.
 
-:func:`run` runs the optimizer that a plan names, and documents what all optimizers take:
+:func:`run` runs the optimizer that a plan names, and documents the keywords of all optimizers:
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
@@ -262,13 +262,13 @@ def run(
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
 
-    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. Every
-    optimizer takes those of these keywords that go with its algorithm, and options of its own.
+    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. An optimizer
+    takes the keywords below that apply to its algorithm, and options of its own.
 
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records, or an oracle about it.
+        Objective over the plan's number of records, or an oracle about one.
     plan
         Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
         kinds, their number and their noise.
@@ -283,8 +283,8 @@ def run(
         optimizer has another centre; infinite for none.
     callback
         Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
-        answer stops the run, which then costs all that was planned. What it returns must not
-        depend on the records, except through the progress.
+        answer stops the run, which then costs its whole plan. The answer must not depend on the
+        records, except through the progress.
     callback_every
         A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
         change the iterates.
@@ -293,8 +293,8 @@ def run(
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
         Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
     store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed
+        repeats up to as many steps, whose answers were not released.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
         noise from cryptographic bits, at the same price and slower.

@@ -98,7 +98,7 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 
 _FIXED = ("add-or-remove-one", "replace-one", "replace-special")
-# Under these a record stays in its part of a partition.
+# Relations under which a record stays in its part of a partition.
 _IN_PLACE = ("replace-one", "replace-special")
 
 _ESCAPING = (
@@ -348,7 +348,7 @@ _ROWS = (
 OPTIMIZERS = {row.name: row for row in _ROWS}
 
 
-# What chooses among points that are known already: no command trains with it.
+# Methods that choose among known points: no command trains with them.
 SELECTIONS: dict[str, Optimizer] = {
     row.name: row
     for row in (
@@ -382,7 +382,7 @@ SELECTIONS: dict[str, Optimizer] = {
 }
 
 
-# Those that were registered, by name.
+# Rows that were registered, by name.
 _ENTERED: dict[str, Optimizer] = {}
 
 

@@ -1,16 +1,16 @@
 """How much does a run reveal? Likelihood ratios of many canaries, against the claimed curve.
 
-The adversary sees every noisy answer and knows everything but whether a canary is in the data. Each
-of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows, so
-that one run tests n canaries at once: noise is independent among them. The evidence of all answers
+The adversary sees every noisy answer and knows everything except whether a canary is in the data.
+Each of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows,
+so that one run tests n canaries at once: their noise is independent. The evidence of all answers
 about a canary is its log-likelihood ratio (:mod:`dpcal.optim.attacks.evidence`), which is the most
 powerful test.
 
 Canaries with a positive ratio are called members. Bounds on the two error rates, which hold with
 the stated confidence, are compared with the exact trade-off curve of the plan, at other amounts of
 noise too: if noise of more than s times the plan's would not allow such errors, the run is at most
-as private as the plan with s times its noise. The method is that of Nasr et al. 2023, with exact
-curves.
+as private as the plan with s times its noise. The method is due to Nasr et al. 2023; the curves
+here are exact.
 
 >>> from dpcal import calibrate
 >>> plan = calibrate.dpsgd(n=2_000, batch_size=200, steps=50, epsilon=2.0, delta=1e-5)

@@ -102,7 +102,7 @@ class Batches:
     plan, dimension, streams
         The plan, the number of parameters, and the random streams of the run.
     n
-        Number of records; the plan's when omitted. (A plan may have a public number instead.)
+        Number of records, of which the plan may have a public number.
 
     Attributes
     ----------

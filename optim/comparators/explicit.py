@@ -66,7 +66,7 @@ def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> Mi
 
     A step refreshes the estimate if the squared moves since the last refresh have summed up to the
     plan's ``drift`` and a refresh is left; it takes a difference otherwise. The run costs its whole
-    plan, for how often it refreshed is one of its outputs. The result's ``x`` is all of its
+    plan, because the number of refreshes is one of its outputs. The result's ``x`` is all of its
     parameters.
 
     References

@@ -1,7 +1,7 @@
 """Adaptive gradient descent: noise in proportion to the gradient (Menart et al. 2024, Algorithm 3).
 
-For smooth losses of which nothing else is known; where the Kurdyka-Lojasiewicz condition holds, the
-excess risk falls at a rate that depends on its exponent, which the algorithm need not know.
+For smooth losses without other known constants. Under the Kurdyka-Lojasiewicz condition the excess
+risk falls at a rate that depends on its exponent, which is not an input of the algorithm.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -35,7 +35,7 @@ __all__ = ["adaptive_gd"]
 
 OUTPUTS = ("last", "smallest-norm")
 
-# Steps on the rest of the budget, in equal shares: with more, noise would hide small gradients.
+# Steps on the rest of the budget, in equal shares. With more, noise would hide small gradients.
 _CLOSING_STEPS = 4
 
 NO_NORM = "spent its budget on {} steps: the next norm costs more than is left"
@@ -123,7 +123,7 @@ def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
     Of an answer g with noise of variance v in all, ``max(0, 1 - v / ||g||^2)`` is taken for the
     gradient, where ``||g||^2 - v`` is an unbiased estimate of its squared norm (James and Stein
     1961): a step is of its full length 1 / L1 where the noise is small, and none where the gradient
-    is lost in it. What is released decides how far to go, so that this costs nothing.
+    is lost in it. The length of a step is a function of released values, so it costs nothing.
     """
     query = oracle.plan.query("gradient")
     rest = 1 - float(oracle.ledger.share(query.budget or 0.0))

@@ -1,4 +1,4 @@
-"""DP-SGD with correlated noise: each step takes back part of the noise of the steps before.
+"""DP-SGD with correlated noise: each step cancels part of the noise of earlier steps.
 
 >>> import numpy as np
 >>> from dpcal import calibrate

@@ -121,7 +121,7 @@ def embedding(plan: Plan, dimension: int) -> Vector | None:
     kind = _validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
     if k >= dimension:
         return None
-    # A stream of its own: equal seeds elsewhere must not give numbers that go with the matrix's.
+    # The matrix has a stream of its own, independent of other streams with an equal seed.
     rng = np.random.default_rng([_STREAM, int(plan.parameters.get("matrix_seed") or 0)])
     if kind == "gaussian":
         return rng.standard_normal((k, dimension)) / math.sqrt(k)

@@ -1,7 +1,7 @@
 """KL Spider: noisy gradients followed by their noisy differences (Menart et al. 2024, Algorithm 1).
 
-For losses with the Kurdyka-Lojasiewicz condition and 1 <= kappa <= 2, such as strongly convex ones
-and those that meet the Polyak-Lojasiewicz condition, convex or not.
+For losses with the Kurdyka-Lojasiewicz condition and 1 <= kappa <= 2, such as strongly convex
+losses, and losses that meet the Polyak-Lojasiewicz condition, convex or not.
 
 >>> import numpy as np
 >>> from dpcal import calibrate

@@ -1,6 +1,6 @@
 """Noisy gradient descent: every step is on all records (Wang, Ye and Xu 2017, Algorithm 3).
 
-The baseline that other optimizers are measured against: no sampling, one query, fixed noise.
+It is the baseline for other optimizers: no sampling, one query, fixed noise.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -59,12 +59,12 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     ----------
     learning_rate
         A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
-        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan knows how smooth the
-        loss is, and the regulariser adds l2 to it.
+        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan's eta is for the
+        smoothness of the loss, to which the regulariser adds l2.
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
-        w_{T-1}, uniformly, whose mean squared gradient norm the theorem on losses that are not
-        convex bounds.
+        w_{T-1}, uniformly. The theorem on losses that are not convex bounds the mean squared
+        gradient norm of the latter.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Private proximal point method (Menart et al. 2024, Algorithms 2 and 4), for sharp minima.
 
 For losses with the Kurdyka-Lojasiewicz condition and kappa >= 2, smooth or not, convex or weakly
-so: the median of points in space, whose loss is a norm, is one.
+convex. An example is the median of points in space, whose loss is a norm.
 
 >>> import numpy as np
 >>> from dpcal import calibrate

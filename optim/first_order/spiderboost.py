@@ -1,4 +1,4 @@
-"""Private SpiderBoost (Arora et al. 2022, Algorithm 1): gradients now and then, else differences.
+"""Private SpiderBoost (Arora et al. 2022, Algorithm 1): fresh gradients, and differences between.
 
 Differences between near iterates are small, so their noise is small too, and sums of them follow
 the gradient at less cost than fresh gradients would.
@@ -71,13 +71,13 @@ def spiderboost(
     ----------
     learning_rate
         A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
-        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan knows how smooth the
-        loss is, and the regulariser adds l2 to it.
+        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan's eta is for the
+        smoothness of the loss, to which the regulariser adds l2.
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
-        w_{T-1}, uniformly, whose mean squared gradient norm the plan's ``accuracy`` bounds;
-        ``"smallest-norm"`` the one whose estimate V_t was shortest. Estimates are released anyway,
-        so that the choice is free.
+        w_{T-1}, uniformly, whose mean squared gradient norm is bounded by the plan's ``accuracy``;
+        ``"smallest-norm"`` the iterate with the shortest estimate V_t. The estimates are released
+        in any case, so the choice costs nothing.
 
     References
     ----------
@@ -86,7 +86,7 @@ def spiderboost(
     refresh, *rest = (query.name for query in plan.queries)
     difference = rest[0] if rest else None
     drawn = int(oracle.public.integers(run.planned)) if output == "random" else run.planned
-    # Every estimate's norm is needed for the smallest one.
+    # The choice of the smallest norm needs the norm of every estimate.
     fused = output != "smallest-norm" and Loops.fit(oracle, *(q.name for q in plan.queries))
     estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
     while run.going:

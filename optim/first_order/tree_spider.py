@@ -83,7 +83,7 @@ def _leaf(
     leaf: int,
     depth: int,
 ) -> list[tuple[Vector, Vector]]:
-    """Return the pairs (iterate, estimate) from the root to a leaf, from those to the leaf before.
+    """Return the pairs (iterate, estimate) from the root to a leaf, given those of the last leaf.
 
     Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
     ends in; all nodes below it are left children.

@@ -1,8 +1,8 @@
 """Can the area under the ROC curve be maximised one record at a time? By its saddle form.
 
-The square surrogate of AUC is about pairs of records, of which no sum over records is known to be
-private at the price of one. Ying, Wen and Lyu write it as a saddle problem whose terms are about
-one record each: over weights w and the mean scores a and b of both classes, and a dual number y.
+The square surrogate of AUC is a sum over pairs of records, so that one record moves many terms.
+Ying, Wen and Lyu write it as a saddle problem with one term for each record: over weights w, the
+mean scores a and b of both classes, and a dual number y.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ class AUCMaximization(Factored):
     ) -> Constants:
         """Return constants that hold for weights, mean scores and y of norm at most ``radius``.
 
-        They are of public numbers: a bound > 0 on the norm of a record, and p.
+        They depend on public numbers alone: a bound > 0 on the norm of a record, and p.
         """
         p = _validate.probability(positive_share=positive_share)
         most = max(p, 1 - p)

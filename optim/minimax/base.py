@@ -1,9 +1,9 @@
 """What is a minimax objective? One loss in two blocks of parameters, x and y.
 
 ``min over x, max over y in Y of f(x, y)``, f being the mean of ``F(x, y; record)`` over the records
-plus public regularisers. To the privacy boundary it is one objective whose parameters are (x, y)
+plus public regularisers. For the privacy boundary it is one objective whose parameters are (x, y)
 and whose "gradient" is the pair (grad_x F, grad_y F): both blocks of a record are clipped together
-and released together, for they are about the same sample.
+and released together, because they are about the same sample.
 
 >>> import numpy as np
 >>> from dpcal.optim.minimax import Minimax
@@ -44,7 +44,7 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["MinimaxObjective"]
 
-# Bytes of per-record gradients that are held at once: few calls, and little of a machine's memory.
+# Bytes of per-record gradients that are held at once: large enough for few calls of the function.
 _BLOCK_BYTES = 1 << 24
 
 # Relative step of central differences for Hessians: their error is near 1e-10 of the largest
@@ -230,7 +230,7 @@ class MinimaxObjective(Objective):
                     break
                 rate /= 2
             if float((moved - y) @ step) < 0:
-                momentum = 1.0  # restart: the momentum leads downhill
+                momentum = 1.0  # restart, because the momentum leads downhill
             grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
             ahead = moved + (momentum - 1) / grown * (moved - y)
             y, momentum = moved, grown

@@ -104,11 +104,11 @@ class Escape:
         moves = len(self._squares)
         allowed, spent = moves * self._movement, self._rate**2 * (before + norm**2)
         if spent > allowed:
-            # The rest is at least Dbar: the phase was within its allowance until here.
+            # The rest is at least Dbar, because all earlier moves were within their allowance.
             last = (allowed - self._rate**2 * before) / norm**2
             moved = allowed
             if self._literal:
-                # As printed, one factor is to rescale steps that were taken already.
+                # The paper prints one factor for all steps, which would rescale past steps too.
                 last = allowed / (before + norm**2)
                 moved = self._rate**2 * before + last * norm**2
             self._close(moves, moved, "left")

@@ -1,6 +1,6 @@
 """The fused inner loop of minimax methods, over one oracle's answers; a part of the boundary.
 
-It answers what :class:`dpcal.optim.PrivateOracle` would answer step by step, with the same random
+It gives the answers of :class:`dpcal.optim.PrivateOracle`, step by step, with the same random
 numbers, and writes the ledger before it reads a record.
 """
 

@@ -1,4 +1,4 @@
-"""What does a private minimax run return? Two blocks, the anchors, and how it ended.
+"""What does a private minimax run return? Two blocks, the anchors, and a status.
 
 >>> import numpy as np
 >>> anchor = Anchor(step=7, x=np.zeros(2), moves=3, squared_movement=2e-4, outcome="left")

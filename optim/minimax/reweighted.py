@@ -1,7 +1,7 @@
 """Which weighting of the records is worst for a linear model? Fairness, and shifts of covariates.
 
 ``F(w, y; record) = (b + <y, phi>) loss(<w, x>, target)``: y tilts the weights of records along
-features phi, a public regulariser keeps it from tilting too far, and w does well on the worst tilt.
+features phi, a public regulariser keeps the tilt small, and w minimises the loss of the worst tilt.
 
 >>> import numpy as np
 >>> X = np.array([[1.0, 0.2], [0.8, -0.1], [-1.0, 0.3], [-0.9, -0.2], [0.1, 1.0], [-0.1, -1.0]])
@@ -244,8 +244,8 @@ class CovariateShift(_Reweighted):
     ) -> Constants:
         """Return constants that hold for weights of norm at most ``radius`` and tilts at most 1.
 
-        They are of public numbers: bounds > 0 on the norm of a record, the constant feature
-        included, and on the targets' size, and the problem's ``dual_l2``.
+        They depend on public numbers alone: bounds > 0 on the norm of a record, the constant
+        feature included, and on the targets' size, and the problem's ``dual_l2``.
         """
         residual = target_bound + row_norm * radius
         return Constants(

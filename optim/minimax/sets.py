@@ -24,7 +24,7 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Ball", "Box", "ConvexSet", "Everywhere", "Simplex"]
 
-# A coordinate, or a slack, that is smaller is on the boundary. Projections are exact to a few
+# A point whose coordinate, or slack, is smaller is on the boundary. Projections are exact to a few
 # units in the last place of numbers near one.
 _ON_BOUNDARY = 1e-12
 

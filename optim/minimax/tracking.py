@@ -1,8 +1,8 @@
-"""How are both gradients followed while y climbs? Algorithm 3 of Xu et al. 2026, corrected.
+"""How are both gradients estimated while y climbs? Algorithm 3 of Xu et al. 2026, corrected.
 
-The estimates (v, u) of the gradients in x and in y are refreshed now and then, and kept up to date
-by noisy differences in between, one joint release for both blocks. Inside an outer step y climbs by
-K - 1 projected steps along u.
+The estimates (v, u) of the gradients in x and in y are refreshed now and then, and updated by noisy
+differences in between, with one joint release for both blocks. Inside an outer step y climbs by K -
+1 projected steps along u.
 
 >>> import numpy as np
 >>> from dpcal import calibrate

@@ -1,4 +1,4 @@
-"""Is this input what it should be? Checks of arrays, and sums of rows that are clipped one by one.
+"""Is an input valid? Checks of arrays, and sums of rows that are clipped one by one.
 
 >>> import numpy as np
 >>> numbers("X", [[1, 2]]).dtype
@@ -40,7 +40,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Rows whose norms are taken at once: 1 MB of copies at 64 columns. More gain no time.
+# Number of rows whose norms are computed at once: 1 MB of copies at 64 columns.
 _BLOCK = 2048
 
 
@@ -95,7 +95,7 @@ def row_norms(table: Vector) -> Vector:
     Rows are scaled first, so that squares neither overflow nor vanish.
     """
     if len(table) > _BLOCK:
-        # Scaled copies of all rows at once would take as much room as the records twice.
+        # Scaled copies of all rows at once would need twice the memory of the records.
         parts = [row_norms(table[i : i + _BLOCK]) for i in range(0, len(table), _BLOCK)]
         return np.concatenate(parts)
     largest = np.abs(table).max(axis=1, initial=0.0)
@@ -160,7 +160,7 @@ def prints_of_rows(key: bytes, *tables: NDArray[Any]) -> list[bytes]:
     at most 64 bytes, is a secret: whoever knows it can test guesses of a row.
     """
     columns = [np.asarray(table, dtype=np.float64).reshape(len(table), -1) for table in tables]
-    # The two zeros are one number, and have different bytes.
+    # 0.0 and -0.0 are equal numbers with different bytes.
     whole = memoryview((np.concatenate(columns, axis=1) + 0.0).tobytes())
     width = 8 * sum(table.shape[1] for table in columns)
     return [
@@ -180,7 +180,7 @@ def numbers_of(name: str, values: ArrayLike) -> Vector:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        # The message of numpy holds the value that it could not read, and that may be a record's.
+        # The message of numpy holds the value that it could not read, which may be a record's.
         raise TypeError(
             f"{name} must be an array of real numbers, got values of other types."
         ) from None

@@ -1,7 +1,7 @@
 """What is minimised? The mean loss of a model over the records, plus a regulariser.
 
 Nothing here is private by itself: losses, gradients, constants and optima are functions of the
-records. What may leave a private run is what :class:`dpcal.optim.PrivateOracle` answers.
+records. Only the answers of :class:`dpcal.optim.PrivateOracle` may leave a private run.
 
 >>> import numpy as np
 >>> from dpcal.optim import Logistic
@@ -68,8 +68,8 @@ class Objective(ABC):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "checked" not in vars(cls):
-            # This package's own classes are tested with it; those that are derived from them by
-            # others are not.
+            # This package's own classes are tested with the package; classes that users derive
+            # from them are not.
             cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Objective(ABC):
         """
 
     def digest(self) -> bytes:
-        """Return bytes that tell the records apart; a secret, like the records.
+        """Return bytes that depend on all records; a secret, like the records.
 
         Given seeds are mixed with it, so that runs about other records have other noise. Here it is
         a digest of two sums over all records at fixed parameters; subclasses that hold the records
@@ -151,7 +151,7 @@ class Objective(ABC):
             H = np.array([self.hessian_vector_sum(w, unit, alone) for unit in units])
             if np.isfinite(H).all():
                 H = np.triu(H) + np.triu(H, 1).T
-                # Norms are rounded by less than this factor gives away.
+                # The rounding of norms is less than the margin of this factor.
                 norm = float(np.linalg.norm(H, order)) * (1 + 1e-12 * self.dimension)
                 total += H * (max_norm / norm if norm > max_norm else 1.0)
         return total[np.triu_indices(self.dimension)]

@@ -1,8 +1,8 @@
-"""Does an objective keep its side of the promise? Random rows and parameters tell, or show a flaw.
+"""Does an objective meet the conditions of the privacy claim? Tests on random rows and parameters.
 
-What the privacy claim needs of an objective: a record's contribution depends on that record and on
-the parameters alone, it is within the bound, contributions add up, and the regulariser knows no
-record. A check finds mistakes, such as clipping an average; it does not find malice.
+The conditions: a record's contribution depends on that record and on the parameters alone, it is
+within the bound, contributions add up, and the regulariser does not depend on records. A check
+finds mistakes, such as clipping an average; it does not find malice.
 
 >>> import numpy as np
 >>> from dpcal.optim import FromGradients, Logistic
@@ -33,11 +33,11 @@ __all__ = ["check_objective", "screen"]
 # Sums may differ by this through rounding, relative to the number of rows times the bound.
 _ROUNDING = 1e-9
 
-# Largest number of rows of the test: singles, and a few sets of them.
+# Largest number of rows of the test: single rows, and a few sets of them.
 _ROWS = 24
 
-# Disjoint groups of rows that an oracle looks at before a run, and rows of each: 75 calls of a
-# user's function. With fewer groups than three, one odd record could decide.
+# Number of disjoint groups of rows that an oracle tests before a run, and rows of each: 75 calls of
+# a user's function. With fewer than three groups one unusual record could decide.
 _GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 
 # Step of central differences of gradients, and by how much they may differ from a Hessian, both
@@ -174,7 +174,7 @@ def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> No
     try:
         product = objective.hessian_vector_sum(w, v, rows)
     except TypeError:
-        return  # an objective need not give any
+        return  # an objective need not have Hessians
     u = np.roll(v, 1) - v
     back = objective.hessian_vector_sum(w, u, rows)
     size = float(np.linalg.norm(product) * np.linalg.norm(u) + np.linalg.norm(back) * _norm_of(v))

@@ -127,7 +127,7 @@ class FromGradients(Objective):
                     f"loss must return shape ({len(block)},) for {len(block)} rows, "
                     f"got {losses.shape}."
                 )
-            # A sum that is not finite would give its record away.
+            # A sum that is not finite would reveal a record.
             losses = np.where(np.isfinite(losses), losses, 0.0)
             total += float(np.clip(losses, -max_loss, max_loss).sum())
         return total

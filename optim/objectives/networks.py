@@ -1,8 +1,8 @@
-"""How is a network trained record by record? From norms of its factors, with no gradient formed.
+"""How are gradients of networks clipped record by record? By the norms of their two factors.
 
-A layer's gradient at one record is an outer product of what comes in and what flows back, so its
-norm is a product of two norms, and the clipped sum over a batch is one matrix product, as long as
-without privacy (Goodfellow 2015; Lee and Kifer 2021, "ghost clipping").
+A layer's gradient at one record is an outer product of its input and of the backward signal at its
+output, so its norm is a product of two norms, and the clipped sum over a batch is one matrix
+product, as fast as without privacy (Goodfellow 2015; Lee and Kifer 2021, "ghost clipping").
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ class Network(Objective):
 
     @property
     def constants(self) -> Constants:
-        """Infinite: no bound is known. Nothing private rests on them, for gradients are clipped."""
+        """Infinite: no bound is known, and privacy does not rest on one: gradients are clipped."""
         return _UNKNOWN
 
     def _losses(self, w: Vector, rows: Rows) -> Vector:

@@ -1,4 +1,4 @@
-"""Which losses forgive outliers? Linear models whose slopes are bounded, convex or not.
+"""Which losses are robust to outliers? Linear models with bounded slopes, convex or not.
 
 With residual r = <w, x> - y and u = r / width:
 
@@ -141,7 +141,7 @@ class Cauchy(_Robust):
 class Welsch(_Robust):
     """Welsch's loss ``width^2 / 2 (1 - exp(-(r / width)^2))``: smooth, bounded, not convex.
 
-    ``width`` > 0 is the scale of residuals; beyond a few of them, records count for nothing. Other
+    ``width`` > 0 is the scale of residuals; beyond a few widths, slopes are nearly zero. Other
     parameters are those of :class:`dpcal.optim.objectives.linear.Linear`.
     """
 

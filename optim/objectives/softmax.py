@@ -116,7 +116,7 @@ class Softmax(Objective):
                 intercept=self.fit_intercept,
                 class_weights=self.weights,
             )
-            self._own = None  # The kernel has a copy.
+            self._own = None  # the kernel has a copy
         else:
             self._own = X.copy()
 

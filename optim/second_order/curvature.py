@@ -28,7 +28,7 @@ __all__ = ["Curvature", "curvature"]
 # converge then. At 128 it takes as many products as a hard Lanczos run, and 128 kB.
 _DENSE = 128
 
-# How far from symmetric a Hessian may be, relative to its size. Rounding makes 1e-15 of it.
+# Largest asymmetry of a Hessian, relative to its size; rounding alone makes about 1e-15.
 _ASYMMETRY = 1e-8
 
 

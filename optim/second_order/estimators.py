@@ -1,4 +1,4 @@
-"""How is a gradient followed along a path? Fresh answers now and then, small differences between.
+"""How is a gradient estimated along a path? By fresh answers, and small differences between them.
 
 An estimator holds released values only, so that it may be put back to an earlier state; the records
 that it used stay used.
@@ -124,7 +124,7 @@ class Spider:
             change = self._oracle.difference(w, before.point, self._take(1))
             self.difference_calls += 1
             gradient = before.gradient + change
-            if self._alive != alive:  # the estimate before was of other silos' mean
+            if self._alive != alive:  # the last estimate was a mean over other silos
                 gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
                 self.fresh_calls += 1
         else:

@@ -1,4 +1,4 @@
-"""Was a result about these records? A process remembers digests for its own results.
+"""Is a result about these records? A process keeps digests for its own results.
 
 One record in common is enough:
 
@@ -28,8 +28,8 @@ class _Known(NamedTuple):
     objectives: WeakSet[Objective]
 
 
-# A digest of records is a secret: whoever guesses them could confirm the guess. It is kept beside
-# results and not in them, for results are released, and goes with the process.
+# A digest of records is a secret, because it confirms guesses of them. Results are released, so
+# digests are not kept in them, and they end with the process.
 _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 

@@ -1,8 +1,8 @@
 """Gauss-PSGD (Tao et al. 2025, Algorithm 1): descent that leaves saddle points by its own noise.
 
-Where a gradient estimate is small, the iterate may be at a saddle point. From there the noise of
-the next estimates grows along directions of negative curvature, and after a few dozen steps the
-iterate is far away, or, after several tries, is not: then the point is a second-order one.
+Where a gradient estimate is small, the iterate may be at a saddle point. From a saddle point the
+noise of the next estimates grows along directions of negative curvature, and the iterate is far
+away after a few dozen steps. If it stays near in several tries, the point is a second-order point.
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
@@ -99,7 +99,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan, learning_rate: float | None = None, reset: str | None = None) -> Self:
-        """Return the settings that a plan's parameters hold, with those that are given."""
+        """Return the settings in a plan's parameters, replaced by the given ones."""
         names = [each.name for each in fields(cls)]
         known: dict[str, Any] = {
             name: plan.parameters[name] for name in names if name in plan.parameters
@@ -230,7 +230,7 @@ class _Ended(RunOver):
 def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     """Walk as Algorithm 1 does, from where a run stands, on any estimates of gradients.
 
-    What the walk does is a function of the estimator's answers alone; the run may end it.
+    The walk is a function of the estimator's answers alone; the run may end it.
     """
     eta, escapes = settings.learning_rate, list[Escape]()
     try:

@@ -19,8 +19,8 @@ The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-
 sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
-Outside the claim, as for Gaussian noise: Laplace noise in doubles is not the real-valued noise that
-theorems speak of (Mironov 2012).
+Outside the claim, as for Gaussian noise: Laplace noise in doubles is not the real-valued noise of
+the theorems (Mironov 2012).
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query

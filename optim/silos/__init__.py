@@ -1,4 +1,4 @@
-"""Records that stay where they are: silos that answer with noise, and who averages their answers.
+"""Silos, which keep their records and answer with noise, and an oracle that averages the answers.
 
 A :class:`Silo` answers about its own records, in this process; :class:`DaskSilos` are silos on the
 workers of a Dask cluster. :class:`SiloOracle` averages, and answers optimizers.

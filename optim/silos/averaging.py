@@ -1,4 +1,4 @@
-"""How are the answers of silos averaged? By a server that sees noisy answers alone.
+"""How are the answers of silos averaged? By a server that receives only noisy answers.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -12,9 +12,9 @@
 >>> [ledger.count("refresh") for ledger in server.ledgers]
 [1, 1, 1, 1]
 
-Each silo adds the noise that its own records need, whatever the others do: nothing is divided by
-the number of silos before the mean is taken, and the mean of m answers has 1 / m of the variance.
-What the server does with the answers is post-processing of each silo's, the others' records fixed.
+Each silo adds the noise that its own records need, independent of the others: noise is not divided
+by the number of silos before the mean is taken, and the mean of m answers has 1 / m of the
+variance. With the other silos' records fixed, the server post-processes each silo's answers.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SiloOracle:
             for query in plan.queries
         }
         for silo, own, child in zip(self._silos, self.plans, spawned(seed, count), strict=True):
-            # Silos of a user's own need not know of any other noise.
+            # A user's own silos need not support any other noise.
             silo.open(own, child, *([] if noise == "gaussian" else [noise]))
 
     @property

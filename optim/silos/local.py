@@ -1,7 +1,7 @@
 """What is a silo? Five methods: describe, open a plan, answer, close, ledger.
 
-Its records never leave it. What leaves is noised inside it, and stands in its own ledger before any
-record is read; its generator is its own.
+Its records never leave it. It adds the noise to its answers with a generator of its own, and writes
+them into a ledger of its own before any record is read.
 
 >>> from dpcal import calibrate
 >>> from dpcal.optim.problems import Trigonometric
@@ -118,7 +118,7 @@ class Silo:
         return oracle.difference(w, v, query)
 
     def close(self) -> None:
-        """Answer no more, and let go of the file; the ledger can still be read."""
+        """End the answers and close the file; the ledger can still be read."""
         if self._oracle is not None:
             getattr(self._oracle, "close", lambda: None)()
 

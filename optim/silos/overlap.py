@@ -1,7 +1,7 @@
 """Do two silos hold the same record? Then the claim of each would understate its price.
 
-A record of two silos is in the answers of both, and pays for both. So silos that share one are
-refused:
+A record of two silos is in the answers of both, and its price is that of both. So silos that share
+a record are refused:
 
 >>> import numpy as np
 >>> from dpcal.optim.problems import Trigonometric
@@ -15,8 +15,8 @@ ValueError: silos must have records of their own, got a record of silo 1 in silo
 Keyed digests are compared. The key is drawn afresh, and dropped after the comparison. Silos of this
 process are compared here, where their records are; a silo elsewhere sends its digests only for
 ``overlap="all"``: then the server, which has the key, can test guesses of its records, and learns
-which of them others have too. Neither is covered by the claim, nor is the refusal itself, which
-reveals a record in two silos to whoever runs the server.
+which of them other silos have too. The claim does not cover this, nor the refusal itself, which
+reveals to the owner of the server that a record is in two silos.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
     wholes = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
     if len(set(wholes)) < len(wholes):
         raise ValueError("silos must have records of their own, got the same records twice.")
-    # One silo in this process has no other that it could share a record with.
+    # A single silo in this process has nothing to be compared with.
     if overlap == "ignore" or (len(silos) == 1 and isinstance(silos[0], Silo)):
         return
     key, owner = secrets.token_bytes(_KEY), dict[bytes, int]()
