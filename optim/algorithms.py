@@ -71,7 +71,7 @@ class Settings:
 
     @classmethod
     def as_given(cls, objective: Any, plan: Plan, **options: Any) -> Settings:
-        """Return settings with the options as they are, and a move for each answer of the plan."""
+        """Return settings with unchanged options, and one move for each answer of the plan."""
         return cls(sum(query.count for query in plan.queries), **options)
 
 
@@ -185,7 +185,7 @@ def _signature(
 
 
 def takes_former_names(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let a function take keywords by the names that they had before, with a warning."""
+    """Make a function accept former names of its keywords, with a warning."""
     known = inspect.signature(function).parameters
 
     @functools.wraps(function)
@@ -196,7 +196,7 @@ def takes_former_names(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def _renamed(name: str, known: Collection[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords by the names of today; warn of each that was given by a former one."""
+    """Return keywords by their current names; warn of each former name."""
     today = dict(keywords)
     for former, now in _FORMER.items():
         if former in today and former not in known and now in known and now not in today:

@@ -215,7 +215,7 @@ def prepaid(
     *,
     label: str = "run",
 ) -> Iterator[None]:
-    """Charge several runs together, as :func:`charge` does; this thread opens them inside, free."""
+    """Charge several runs together, as :func:`charge` does; runs inside cost nothing more."""
     charge(event, neighboring_relation, also, label=label)
     before, noted = _PREPAID.set(True), _COLLECTED.set(None)
     try:
@@ -242,7 +242,7 @@ def collected() -> Iterator[list[events.DpEvent]]:
 
 @contextmanager
 def scoring(score_share: float) -> Iterator[None]:
-    """Let estimators of this thread score with noise, at this share of their epsilon, unpaid."""
+    """Make estimators of this thread score with noise, at a share of their epsilon, uncharged."""
     before = _SCORING.set((Budget(epsilon=1.0, delta=0.5, score_share=score_share),))
     try:
         yield

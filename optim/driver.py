@@ -49,7 +49,7 @@ __all__ = ["Callback", "Progress", "Run", "RunOver", "level_outside", "run"]
 
 
 class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
-    """A run is over, for the reason that its ``status`` names; nothing was released for it."""
+    """The end of a run, for the reason in its ``status``, without a release."""
 
     status = "stopped"
 
@@ -144,12 +144,12 @@ class Run:
 
     @property
     def planned(self) -> int:
-        """Moves that were planned."""
+        """Number of planned moves."""
         return self._steps
 
     @property
     def until_noted(self) -> int:
-        """Moves until the next row of the trace, that move included; at least 1."""
+        """Number of moves to the next row of the trace, at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
 
     @property

@@ -82,7 +82,7 @@ class Result(Priced):
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
-        """The runs that each silo's records paid for: this one, of the only silo."""
+        """The runs that are charged to each silo's records: this one, of the only silo."""
         return ((self,),)
 
     def verify(self) -> None:

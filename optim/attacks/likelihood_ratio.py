@@ -306,7 +306,7 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
 
 
 def _drawn_together(plan: Plan) -> bool:
-    """Return whether one record's place in a batch is another's loss."""
+    """Return whether batches of a fixed size are sampled, so that records are not independent."""
     return any(
         query.sampler == "fixed-size" and query.composition == "sequential"
         for query in plan.queries
@@ -336,7 +336,7 @@ def _together(members: Vector, others: Vector, level: float, chance: float) -> t
 
 
 def _scaled(plan: Plan, scale: float) -> Plan:
-    """Return the plan with so many times its noise."""
+    """Return the plan with ``scale`` times its noise."""
     return dataclasses.replace(
         plan,
         queries=tuple(
@@ -351,7 +351,7 @@ def _scaled(plan: Plan, scale: float) -> Plan:
 
 
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
-    """Return the smallest factor found on the noise at which no test has rates so good."""
+    """Return the smallest factor on the noise that was found to exclude such error rates."""
 
     def allowed(scale: float) -> bool:
         power = true_positive_rate(
@@ -375,7 +375,7 @@ def _largest_noise(plan: Plan, most: float, least: float) -> float:
 
 
 def _alone(rates: _Rates, members: Vector, others: Vector, delta: float, chance: float) -> float:
-    """Bound epsilon by rates alone: a tenth of the canaries chooses the level, the rest test it."""
+    """Bound epsilon by rates alone: the level is chosen on a tenth of the canaries."""
     some = [len(ratios) // 10 for ratios in (members, others)]
 
     def bound(level: float, first: Vector, second: Vector) -> float:

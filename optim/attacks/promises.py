@@ -89,7 +89,7 @@ def _entries(opened: Opened, answers: list[Answer], number: int) -> Iterator[Fin
 
 
 def _is(entry: Query, answer: Answer) -> bool:
-    """Return whether an entry of the ledger is that of an answer."""
+    """Return whether an entry of the ledger belongs to an answer."""
     asked = answer.query
     return (entry.name, entry.noise_multiplier) == (asked.name, asked.noise_multiplier)
 
@@ -168,7 +168,7 @@ def _binomial(found: int, trials: int, q: float) -> float:
 
 
 def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding]:
-    """Test that noise is normal numbers of the planned size, once correlation is undone."""
+    """Test that noise, without its correlation, has the normal law of the planned size."""
     rows = np.array([answer.noise for answer in answers])
     if query.correlation is not None:
         rows = query.correlation.strategy.matrix()[: len(rows), : len(rows)] @ rows
@@ -186,7 +186,7 @@ def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding
 
 
 def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
-    """Look for two answers with one noise, over all queries and oracles of the run."""
+    """Check that no two answers of the run have the same noise, over all queries and oracles."""
     noises = [answer.noise for answer in answers if answer.query.correlation is None]
     order = np.argsort([noise[0] for noise in noises])
     for first, second in pairwise(order):
@@ -260,7 +260,7 @@ def _spread(query: Query, n: int, batches: list[Rows]) -> str:
 
 
 def _independent(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test that records are equally likely, and that batches in a row do not know each other."""
+    """Test that records are equally likely, and that consecutive batches are independent."""
     q = query.expected_batch_size(n) / n
     counts = np.bincount(np.concatenate(batches), minlength=n)
     trials = len(batches)

@@ -149,14 +149,14 @@ class Recorder:
         return made
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
-        """Return a mechanism that notes its sums and its noise."""
+        """Return a mechanism that records its sums and its noise."""
         secret = getattr(self._opening, "secret", "")
         with self._lock:
             self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
             return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
-        """Release a sum, and write the answer down."""
+        """Release a sum, and record the answer."""
         answer = Answer(**vars(due), query=query, mean=release().copy(), **about)
         self.tape.answers.append(answer)
         return answer

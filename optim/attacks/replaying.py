@@ -234,7 +234,7 @@ class _Replayer(Recorder):
         return f"the runs are {apart:.3g} apart, after the same answers"
 
     def scattered(self) -> Iterator[Finding]:
-        """Look for answers that moved though no record is in all of their batches."""
+        """Find answers that moved although no record is in all of their batches."""
         common: set[int] | None = None
         for answer in self.moved:
             rows = set(answer.rows.tolist())
@@ -263,7 +263,7 @@ def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
 
 
 def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
-    """Compare how two runs ended that got the same answers."""
+    """Compare the ends of two runs that had the same answers."""
     failures = [_words(tape.failure) for tape in (first, second)]
     if failures[0] != failures[1]:
         detail = f"{failures[0] or 'no error'} on one, {failures[1] or 'no error'} on the other"
@@ -292,7 +292,7 @@ def _difference(first: Plan, second: Plan) -> str:
 
 
 def _released(first: Any, second: Any, place: str, depth: int) -> Iterator[Finding]:
-    """Yield where two results differ: entries of arrays, items, attributes that are not private."""
+    """Yield the differences of two results: of arrays, items, attributes without an underscore."""
     if type(first) is not type(second):
         detail = f"{type(first).__name__} on one, {type(second).__name__} on the other"
         yield Finding(violation="release", place=place, detail=detail)

@@ -79,7 +79,7 @@ class Rounds:
         self._claim = claim
 
     def begin(self, *, again: bool = False) -> None:
-        """Draw the next round's batch, and its noise; ``again``, for an answer that is kept."""
+        """Draw the next round's batch and its noise; ``again`` for an answer that a file holds."""
         if self._claim is not None and not again:
             self._claim(self._round)
         self._stream.read(self.noise)

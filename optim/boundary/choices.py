@@ -133,7 +133,7 @@ class PrivateChoices:
         )
 
     def _column(self, column: int, width: float) -> Vector:
-        """Return a column's values in order, spread once by numbers independent of them."""
+        """Return a column's sorted values, each moved once by an independent small number."""
         if column not in self._spread:
             spread = self._streams.parting.uniform(-0.5, 0.5, len(self._records))
             values = self._records[:, column] + _SPREAD * width * spread

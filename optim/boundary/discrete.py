@@ -137,7 +137,7 @@ class DiscreteNormals:
         return math.log2(terms * table + sums)
 
     def _widths(self) -> list[float]:
-        """Return the t of each sum, of a partial sum and the term that comes to it."""
+        """Return the t of each sum of a partial sum and its next term."""
         widths, partial = [], self._narrow
         for factor in self.factors[1:]:
             step = factor * self._narrow

@@ -219,7 +219,7 @@ class Loops:
         return Estimate(w=w, previous=v, gradient=gradient, step=first + taken)
 
     def _check_plain(self, query: Query, *, proportional: bool = False) -> None:
-        """Refuse a query that the compiled loops do not know."""
+        """Refuse a query that the compiled loops do not support."""
         if not plain(query) or query.proportional != proportional:
             raise ValueError(
                 f"query {query.name!r} must be sequential, not adaptive, with independent "

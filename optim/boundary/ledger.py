@@ -208,7 +208,7 @@ class Ledger(Priced):
                     )
 
     def _check_partitions(self) -> None:
-        """Refuse parts that cannot all be disjoint."""
+        """Refuse more parts of a partition than its records allow."""
         needed: dict[str, int] = {}
         for query in self.totals:
             if query.composition == "disjoint":

@@ -43,7 +43,7 @@ __all__ = ["Observer", "observing", "streams", "watched"]
 
 
 class Observer(Protocol):
-    """Receives every oracle that is opened, and may stand between it and its mechanism."""
+    """Receives every oracle that is opened, and may replace its mechanism by one that observes."""
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return the random streams of an oracle that is about to be opened."""
@@ -62,7 +62,7 @@ _OBSERVING = "DPCAL_OBSERVING"
 
 
 class _Active:
-    """The observations that go on in this process, and how many oracles each of them missed."""
+    """The observations of this process, and the number of oracles that each of them missed."""
 
     def __init__(self) -> None:
         self.missed: dict[object, int] = {}
@@ -71,7 +71,7 @@ class _Active:
         self._start: Callable[[Thread], None] | None = None
 
     def begin(self) -> object:
-        """Note an observation; threads that observed code starts are in it."""
+        """Enter an observation; it includes threads that observed code starts."""
         with self._lock:
             token = object()
             if not self.missed:
@@ -82,7 +82,7 @@ class _Active:
             return token
 
     def end(self, token: object) -> int:
-        """Forget an observation; return how many oracles it may have missed."""
+        """Remove an observation; return the number of oracles that it may have missed."""
         with self._lock:
             missed = self.missed.pop(token)
             if not self.missed and self._start is not None:
@@ -93,7 +93,7 @@ class _Active:
             return missed
 
     def miss(self) -> None:
-        """Note an oracle that was opened outside of the observed code, as far as one can see."""
+        """Count an oracle that was opened outside of the observed code."""
         with self._lock:
             for token in self.missed:
                 self.missed[token] += 1

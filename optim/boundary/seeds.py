@@ -60,7 +60,7 @@ _DOMAIN = b"dpcal seeds 1"
 
 
 class _Drawn:
-    """The roots from which this process has drawn noise, as digests that do not give it away."""
+    """The roots from which this process has drawn noise, as digests that do not reveal them."""
 
     def __init__(self) -> None:
         self._roots: set[str] = set()
@@ -82,7 +82,7 @@ class _Drawn:
             self._roots.add(kept)
 
     def claim_row(self, root: str, row: int) -> None:
-        """Refuse a row of correlated noise that was drawn before, or that one after it was."""
+        """Refuse a row of correlated noise if it, or a later row, was drawn before."""
         kept = _digest("rows", root)
         with self._lock:
             if row < self._rows.get(kept, 0) and not self.replays:
@@ -100,7 +100,7 @@ _DRAWN = _Drawn()
 
 @contextmanager
 def replaying() -> Iterator[None]:
-    """Let runs inside draw noise that this process has drawn before, to reproduce a run.
+    """Allow runs inside to draw noise that this process has drawn before, to reproduce a run.
 
     Of two runs with one seed, one plan and the same records, release at most one.
     """

@@ -159,7 +159,7 @@ class StoredOracle:
 
     @property
     def ledger(self) -> Ledger:
-        """The answers so far in this process; all that the file holds once it caught up."""
+        """The answers so far in this process, which include the file's once it has caught up."""
         return self._inner.ledger
 
     @property
@@ -305,7 +305,7 @@ class StoredOracle:
             )
 
     def _again(self, asked: Query, question: str) -> Vector:
-        """Return an answer that is in the file, and stand where the run stood after it."""
+        """Return an answer in the file, and set the state of the oracle to that after it."""
         columns = "question, answer, state"
         row = self._file.execute(
             f"SELECT {columns} FROM answers WHERE position = ?", (self._position,)

@@ -186,7 +186,7 @@ class NoiseStream:
             self._recurrence.apply(self.step, part, part, start)
 
     def _replay(self, out: Vector) -> None:
-        """Feed the rows that this step depends on through the recurrence, a chunk at a time."""
+        """Compute the next row from the rows that it depends on, drawn again chunk by chunk."""
         first = max(0, self.step - (self.strategy.inverse_bands or 1) + 1)
         steps = range(first, self.step + 1)
         rows = [self._normals.row(step) for step in steps]

@@ -98,7 +98,7 @@ def adaptive_gd(
 def _walk(
     oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float, until: int
 ) -> tuple[Vector, str]:
-    """Make the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end."""
+    """Take the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end."""
     least = oracle.plan.query("gradient").noise_multiplier
     smallest, best = math.inf, run.w  # 4
     while run.going and run.step < until:  # 5
@@ -118,7 +118,7 @@ def _walk(
 
 
 def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
-    """Spend the rest of the budget on so many gradients at most; return their number.
+    """Spend the rest of the budget on at most ``most`` gradients; return their number.
 
     Of an answer g with noise of variance v in all, ``max(0, 1 - v / ||g||^2)`` is taken for the
     gradient, where ``||g||^2 - v`` is an unbiased estimate of its squared norm (James and Stein

@@ -78,7 +78,7 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
 
 
 def _left(oracle: Oracle, rounds: list[Round]) -> float:
-    """Return the factor by which more budget is left than these rounds were planned to take."""
+    """Return the remaining budget, in units of the planned budget of the rounds; at least 1."""
     budget = oracle.plan.query("gradient").budget or 0.0
     planned = sum(each.shares[0] + (each.steps - 1) * each.shares[1] for each in rounds)
     return max(1.0, (1 - float(oracle.ledger.share(budget))) / planned)

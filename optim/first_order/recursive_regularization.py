@@ -137,7 +137,7 @@ def _phased_sgd(
     learning_rate: float,
     radius: float,
 ) -> Vector:
-    """Return the end of one pass in phases, each of half the records and a quarter of the step."""
+    """Return the end of one pass in phases; each has half the records and a quarter of the step."""
     mu, toward = pull
     if not isinstance(run.oracle, PrivateOracle | StoredOracle):
         raise TypeError(

@@ -137,7 +137,7 @@ class AUCMaximization(Factored):
         return self.dual_set.project(np.array([2 * float(lean @ scores) / self.n / self.dual_l2]))
 
     def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
-        """Return the share of pairs of both classes that the first d weights of x rank rightly.
+        """Return the share of pairs of both classes that the first d weights of x rank correctly.
 
         Labels are whether each of the records, shape (m, d), is positive. Not private.
         """

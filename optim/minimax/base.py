@@ -302,7 +302,7 @@ class MinimaxObjective(Objective):
 
 
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:
-    """Scale a pair so that its squares sum to at most one, however they are rounded."""
+    """Return a pair scaled so that its squares sum to at most one, rounding included."""
     primal, dual = shares
     primal, dual = _validate.positive(primal_share=primal), _validate.positive(dual_share=dual)
     norm = math.hypot(primal, dual) * (1 + 1e-15)

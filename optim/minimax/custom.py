@@ -105,7 +105,7 @@ class Minimax(MinimaxObjective):
 
 
 class AveragedClip(MinimaxObjective):
-    """A problem whose gradients are added first and clipped then, as Algorithm 3 prints it.
+    """A problem whose gradients are added and then clipped, as Algorithm 3 is printed.
 
     It is for audits alone. One record moves a clipped average from any point of the ball to any
     other, for any number of records: with a query's ``max_norm`` of 2 b C an average over b records

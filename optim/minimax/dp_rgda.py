@@ -89,7 +89,7 @@ class Escape:
         return x + _uniform_in_ball(self._radius, len(x), self._public)
 
     def finish(self) -> None:
-        """Note that the run ended within a phase, if it did."""
+        """Record the phase in which the run ended, if any."""
         if self._phase is not None:
             self._close(len(self._squares), self._rate**2 * sum(self._squares), "unfinished")
 
@@ -186,7 +186,7 @@ def dp_rgda(
 
 
 def _outcome(run: Run, escape: Escape, norms: list[float], d1: int) -> MinimaxResult:
-    """Return the anchor if it is certified, else the last iterate; never an anchor that is not."""
+    """Return the outcome: at the anchor if it is certified, otherwise at the last iterate."""
     possible = bool(run.oracle.plan.parameters.get("certifiable", True))
     status = "not-certified" if possible else "cannot-certify"
     w = None

@@ -71,7 +71,7 @@ class _Reweighted(Factored):
 
 
 class FairClassification(_Reweighted):
-    r"""Logistic regression that does well on the worst mixture of groups; y is on the simplex.
+    r"""Logistic regression for the worst mixture of groups; y is on the simplex.
 
     ``f(w, y) = sum_g y_g (mean loss in group g) - dual_l2 / 2 ||y||^2``, up to how well the public
     ``shares`` match the groups. The regulariser pulls y to equal weights: on the simplex it differs
@@ -175,7 +175,7 @@ class FairClassification(_Reweighted):
 
 
 class CovariateShift(_Reweighted):
-    r"""Linear regression that does well when records of some kind become more frequent.
+    r"""Linear regression for the worst shift in how frequent kinds of records are.
 
     ``f(w, y) = mean of (1 + <y, phi>) (<w, x> - t)^2 / 2 - dual_l2 / 2 ||y||^2``: the weights of
     records shift along public features phi of them, their covariates themselves by default. y is in

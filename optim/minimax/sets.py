@@ -100,7 +100,7 @@ class Box(ConvexSet):
             )
 
     def project(self, y: Vector) -> Vector:
-        """Return the point with each coordinate moved into the interval."""
+        """Return the point with each coordinate clipped to the interval."""
         return np.clip(y, self.low, self.high)
 
     def free_directions(self, y: Vector) -> Vector:

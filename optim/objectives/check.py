@@ -170,7 +170,7 @@ def _check_regularizer(objective: Objective, w: Vector) -> None:
 
 
 def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> None:
-    """Compare products with differences of gradients, and one way round with the other."""
+    """Compare Hessian products with differences of gradients, and check their symmetry."""
     try:
         product = objective.hessian_vector_sum(w, v, rows)
     except TypeError:

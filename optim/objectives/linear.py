@@ -49,7 +49,7 @@ __all__ = ["Linear", "Logistic", "Squared", "TwoClass"]
 
 
 class _Embedded:
-    """Embedded records ``A x``, made a block at a time when they are copied."""
+    """Embedded records ``A x``, computed in blocks when they are copied."""
 
     def __init__(self, features: Vector, matrix: Vector) -> None:
         self._features, self._matrix = features, matrix
@@ -364,7 +364,7 @@ class Squared(Linear):
 
     @property
     def constants(self) -> Constants:
-        """L0 is infinite, for residuals have no bound; L1 = max ||x||^2: measured, not private."""
+        """L0 is infinite: residuals have no bound. L1 = max ||x||^2: measured, not private."""
         norm = float(self.kernel.norms.max())
         return Constants(
             lipschitz=math.inf,

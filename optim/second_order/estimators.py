@@ -45,7 +45,7 @@ class State:
 
 
 class PoolEmpty(RunOver):
-    """The records that are left are not enough for the next answer; none was touched."""
+    """Too few records are left for the next answer; none was touched."""
 
     status = "budget-exhausted"
 

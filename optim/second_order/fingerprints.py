@@ -22,7 +22,7 @@ __all__ = ["about", "remember"]
 
 
 class _Known(NamedTuple):
-    """Digests of whole data sets, and the objectives, as long as anybody else keeps them."""
+    """Digests of whole data sets, and weak references to the objectives."""
 
     digests: frozenset[bytes]
     objectives: WeakSet[Objective]

@@ -221,14 +221,14 @@ def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
 
 
 class _Ended(RunOver):
-    """The walk is over, with a status of its own."""
+    """The end of the walk, with its status."""
 
     def __init__(self, status: str) -> None:
         self.status = status
 
 
 def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
-    """Walk as Algorithm 1 does, from where a run stands, on any estimates of gradients.
+    """Walk as Algorithm 1 does, from a run's iterate, on any estimates of gradients.
 
     The walk is a function of the estimator's answers alone; the run may end it.
     """

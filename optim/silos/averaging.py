@@ -160,12 +160,12 @@ class SiloOracle:
         raise TypeError("silos answer with gradients and differences, and not with losses.")
 
     def remaining(self, query: str) -> int:
-        """Return how many more answers every silo may give."""
+        """Return the number of answers that are left to every silo."""
         pairs = [(self.plans[j], self.ledgers[j]) for j in self.alive]
         return min(plan.query(query).count - ledger.count(query) for plan, ledger in pairs)
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return False: noise is planned."""
+        """Return False: silos have no adaptive queries."""
         return False
 
     def _mean(self, kind: str, query: str, *at: ArrayLike) -> Vector:
