@@ -70,7 +70,7 @@ class Trigonometric(Objective):
 
     @property
     def constants(self) -> Constants:
-        """G = sqrt(d), M = rho = 1, and the gap 2 d, whatever the records are."""
+        """G = sqrt(d), M = rho = 1, and the gap 2 d, for any records."""
         return Constants(
             lipschitz=math.sqrt(self.dimension) * (1 + 1e-9),
             smoothness=1.0,

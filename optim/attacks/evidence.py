@@ -2,7 +2,7 @@
 
 A canary adds its sign (or nothing) to one coordinate of each answer that it is in, in units of the
 bound; the noise of that coordinate has standard deviation z in the same units. The evidence of the
-answers depends on what is known of the batches:
+answers depends on the attacker's knowledge of the batches:
 
 ====================== ============================================== ==========================
 answers about          the attacker knows                             log-likelihood ratio

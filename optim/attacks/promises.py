@@ -39,7 +39,7 @@ ALARM = 1e-6
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
 _FAR = 4.9
 
-# Two ways of computing one standard deviation may differ by this, relatively.
+# Largest relative difference of two computations of one standard deviation.
 _ROUNDING = 1e-9
 
 # Two noises closer than this are equal: as numbers, and as vectors, which are rounded more.
@@ -250,7 +250,7 @@ def _spread(query: Query, n: int, batches: list[Rows]) -> str:
     variance = n * q * (1 - q)
     # Sizes of batches are close to normal from about 20 records on.
     if variance >= 20:
-        # A whole number stands for all that is rounded to it: one batch may hit its mean.
+        # Sizes are whole numbers: their distance from the mean is known up to half a unit.
         away = np.abs(sizes - n * q)
         least, most = ((np.maximum(away + half, 0.0) ** 2).sum() for half in (-0.5, 0.5))
         chance = _chi_squared(float(least) / variance, len(sizes), float(most) / variance)

@@ -52,7 +52,7 @@ __all__ = ["replay", "replay_table"]
 # differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
 _ROUNDING = 1e-12
 
-# Depth to which results are compared, in attributes of attributes: deeper ones are other packages'.
+# Depth of attributes to which results are compared: deeper attributes belong to other packages.
 _DEPTH = 6
 
 

@@ -60,7 +60,7 @@ __all__ = ["DiscreteNormals"]
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
-# Length of the table of P(X <= x), a power of two less one: 16 KiB, half of a first cache.
+# Length of the table of P(X <= x), a power of two less one: 16 KiB, which fit in a first cache.
 TABLE = 2047
 # Bits of a probability in the table: 2,047 entries of it are off by at most 2^-117.
 PRECISION = 128

@@ -44,8 +44,8 @@ Integers = NDArray[np.int64]
 # 2^60.
 BOUND = 1 << 20
 
-# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. A
-# claim's delta is true up to this distance, which comes on top of it.
+# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. This
+# distance must be added to the delta of a claim.
 LARGEST_DISTANCE = -64.0
 
 # The least delta of a plan, so that the distance is below a millionth of it.

@@ -33,8 +33,8 @@ Rows = NDArray[np.intp]
 _MARGIN = 2.0**-40
 
 
-# Norm of a start or center from which on iterates may overflow. Whether they do must not depend on
-# records; steps are at most as long as the distance to the center plus 1e140.
+# Largest norm of a start or center, so that iterates cannot overflow for any records: a step is at
+# most as long as the distance to the center plus 1e140.
 _FARTHEST = 1e150
 
 

@@ -46,7 +46,7 @@ __all__ = ["KeyStream", "Seed", "Streams", "replaying", "spawned"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
-# Bits of a root: no two roots of 2^64 runs collide, and guessing one takes 2^255 trials.
+# Bits of a root: roots of 2^64 runs do not collide, and guessing a root takes 2^255 trials.
 _BITS = 256
 
 # Bytes of zeros that are encrypted at once: they stay in a second cache.

@@ -26,8 +26,8 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["difference_sum", "gradient_sum", "loss_sum", "norm_of"]
 
-# A contribution may exceed its bound by this through rounding alone; one that exceeds it by more is
-# dropped.
+# Largest relative excess of a contribution over its bound that rounding may cause; a contribution
+# with a larger excess is dropped.
 _ROUNDING = 1e-9
 
 

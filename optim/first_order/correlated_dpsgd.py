@@ -75,7 +75,7 @@ def correlated_dpsgd(run: Run, oracle: Oracle, plan: Plan, *, eta: float) -> Non
     ----------
     learning_rate
         A number > 0. When omitted, the plan's, or else the default of :func:`dpcal.optim.dpsgd` for
-        independent noise that would add up to as much.
+        independent noise with the same sum over the run.
     center
         Centre of the ball, shape (dimension,); where the run starts when omitted.
 

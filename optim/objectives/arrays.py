@@ -110,7 +110,7 @@ def clipped_rows(table: Vector, max_norm: float) -> Vector:
     """Return the sum of the rows of ``table``, each scaled down to norm at most ``max_norm``.
 
     A row with an entry that is NaN or infinite contributes zero: no bound on its norm could be
-    enforced, and to stop, or to count such rows, would give its record away.
+    enforced, and an error, or a count of such rows, would reveal its record.
     """
     finite = np.isfinite(table).all(axis=1)
     if not finite.all():
@@ -121,8 +121,8 @@ def clipped_rows(table: Vector, max_norm: float) -> Vector:
 def shrink_factors(norms: Vector, max_norm: float) -> Vector:
     """Return factors that bring rows of these norms down to ``max_norm``, shape (m,).
 
-    Below the normal range a quotient is rounded by more than the slack of :func:`row_norms` makes
-    up for; there the factor is zero.
+    Below the normal range the rounding of a quotient exceeds the margin of :func:`row_norms`; there
+    the factor is zero.
     """
     factors = np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)
     factors[factors < np.finfo(np.float64).tiny] = 0.0

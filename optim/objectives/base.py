@@ -76,8 +76,8 @@ class Objective(ABC):
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """Return the sum of the gradients of ``rows``, each clipped before it is added.
 
-        Adding or removing one row moves it by at most ``max_norm``, whatever the records hold;
-        shape (dimension,).
+        Adding or removing one row moves it by at most ``max_norm``, for any records; shape
+        (dimension,).
         """
 
     def digest(self) -> bytes:
@@ -179,9 +179,8 @@ class Objective(ABC):
         """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
 
         They apply if :meth:`clipped_sum` of one record is itself the gradient of a function
-        that is convex and as smooth as the bound says, whatever ``max_norm`` is and whatever the
-        records hold. Here None: clipping the gradients of a convex loss does not give gradients of
-        a convex loss in general.
+        that is convex and as smooth as the bound, for any ``max_norm`` and any records. Here None:
+        clipping the gradients of a convex loss does not give gradients of a convex loss in general.
         """
         return None
 

@@ -186,7 +186,7 @@ class Sigmoid(TwoClass):
 
     @classmethod
     def constants_for(cls, *, row_norm: float, fit_intercept: bool = True) -> Constants:
-        """Return public constants, with the gap 1/4 at the origin, whatever the records are.
+        """Return public constants, with the gap 1/4 at the origin, for any records.
 
         See :class:`dpcal.optim.objectives.linear.Linear` for the arguments.
         """

@@ -41,7 +41,7 @@ from dpcal.optim.objectives.linear import declared_norm
 __all__ = ["Softmax"]
 
 BLOCK = 4096
-# Parameters up to which the kernel is faster than BLAS.
+# Largest number of parameters for which the kernel is faster than BLAS.
 WIDEST_KERNEL = 1024
 
 

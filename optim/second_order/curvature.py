@@ -24,8 +24,8 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Curvature", "curvature"]
 
-# Up to so many parameters the whole Hessian is formed, one product each: no iteration can fail to
-# converge then. At 128 it takes as many products as a hard Lanczos run, and 128 kB.
+# Largest number of parameters for which the whole Hessian is formed, by one product each, so that
+# convergence is certain. At 128 it takes as many products as a slow Lanczos run, and 128 kB.
 _DENSE = 128
 
 # Largest asymmetry of a Hessian, relative to its size; rounding alone makes about 1e-15.

@@ -44,8 +44,8 @@ __all__ = ["SiloOracle", "plan_of_silo"]
 
 ON_LOST = ("stop", "continue")
 
-# Numbers of a batch below which silos in this process are called in turn: their sums then take less
-# than the 50 microseconds or so of a thread.
+# Size of a batch, in numbers, below which silos in this process are called in turn: their sums then
+# take less time than starting a thread, about 50 microseconds.
 _WORK = 1 << 16
 
 

@@ -23,7 +23,7 @@ Traceback (most recent call last):
 dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = ...
 >>> folder.cleanup()
 
-What the total means depends on how runs are chosen:
+The meaning of the total depends on how runs are chosen:
 
 ============ =============================== ===================================================
 composition  a run may be chosen with a look theorem
@@ -261,8 +261,8 @@ class BudgetBook:
     def left(self) -> float:
         """Return the epsilon, at the total's delta, of one more Gaussian run that would fit.
 
-        Runs compose to less than the sum of their epsilons, so this is not the total less what is
-        spent. It is rounded down, and 0 if nothing fits.
+        Runs compose to less than the sum of their epsilons, so this is not the difference of the
+        total and :meth:`spent`. It is rounded down, and 0 if nothing fits.
         """
         return self._account().left()
 
