@@ -23,6 +23,7 @@ __all__ = [
     "add_help_all",
     "add_options",
     "backends",
+    "fields_of",
     "file_to_write",
     "names_of",
     "number",
@@ -190,11 +191,14 @@ def source_of(
     """
     return dpcal.tables.Source(
         table or options.table,
-        separator=options.separator,
-        encoding=options.encoding,
-        decimal_comma=options.decimal_comma,
         missing_values=missing_values,
+        **fields_of(options, "separator", "encoding", "decimal_comma"),
     )
+
+
+def fields_of(record: Any, *names: str) -> dict[str, Any]:
+    """Return attributes of options, or of another record, by name."""
+    return {name: getattr(record, name) for name in names}
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options, relation, required
+from dpcal.commands._options import add_options, fields_of, relation, required
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -78,16 +78,10 @@ def _plan(options: Namespace) -> Plan:
     """Return the plan in a file, or one of DP-SGD."""
     if options.plan is not None:
         return dpcal.calibrate.Plan.from_json(options.plan.read_text())
-    names = ("records", "batch_size", "steps", "epsilon", "delta")
-    required(options, *names)
-    return dpcal.calibrate.dpsgd(
-        n=options.records,
-        batch_size=options.batch_size,
-        steps=options.steps,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighboring_relation=options.neighboring_relation,
-    )
+    names = ("batch_size", "steps", "epsilon", "delta")
+    required(options, "records", *names)
+    given = fields_of(options, *names, "neighboring_relation")
+    return dpcal.calibrate.dpsgd(n=options.records, **given)
 
 
 def _replay(options: Namespace) -> int:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import dpcal
-from dpcal.commands._options import add_options, relation
+from dpcal.commands._options import add_options, fields_of, relation
 from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
@@ -47,21 +47,16 @@ def run(options: Namespace) -> int:
 
 def _opened(options: Namespace) -> Any:
     """Return the book, made or changed by the options."""
-    relation = options.neighboring_relation
-    if relation is None and not options.book.exists():
-        relation = "replace-special"
-    given = {
-        "neighboring_relation": relation,
-        "composition": options.composition,
-    }
+    given = fields_of(options, "neighboring_relation", "composition")
+    if given["neighboring_relation"] is None and not options.book.exists():
+        given["neighboring_relation"] = "replace-special"
+    total = fields_of(options, "epsilon", "delta")
     if not options.change_total:
-        return dpcal.optim.BudgetBook(
-            options.book, epsilon=options.epsilon, delta=options.delta, **given
-        )
+        return dpcal.optim.BudgetBook(options.book, **total, **given)
     if options.epsilon is None and options.delta is None:
         raise ValueError("--change-total needs --epsilon or --delta.")
     book = dpcal.optim.BudgetBook(options.book, **given)
-    book.change_total(epsilon=options.epsilon, delta=options.delta)
+    book.change_total(**total)
     return book
 
 

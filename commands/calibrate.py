@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import TARGETS, accountant, add_options, relation, required
+from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.progress import stage
@@ -127,9 +127,8 @@ def _solved(
 def _plan(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> int:
     """Calibrate a run and print, or write, its plan."""
     stage(options, "plan")
-    sizes: dict[str, Any] = {name: getattr(told, name) for name in ("n", "batch_size", "steps")}
     plan = dpcal.calibrate.dpsgd(
-        **sizes,
+        **fields_of(told, "n", "batch_size", "steps"),
         epsilon=epsilon,
         delta=delta,
         max_norm=options.max_norm,

@@ -63,11 +63,8 @@ def run(options: Namespace) -> int:
     if options.samplers is not None:
         return _samplers(options)
     told = Mechanism.of(options)
-    targets = [
-        (epsilon, delta) for delta in options.delta for epsilon in options.epsilon or (None,)
-    ]
     tables = []
-    for epsilon, delta in targets:
+    for epsilon, delta in _targets(options):
         stage(options, f"delta = {delta:g}")
         ask = _epsilons if epsilon is None else _noises
         tables.append(ask(options, told, epsilon, delta))
@@ -75,6 +72,11 @@ def run(options: Namespace) -> int:
     document = documents[0] if len(documents) == 1 else {"comparisons": documents}
     present(options, document, "\n\n".join(map(str, tables)))
     return 1 if any(getattr(table, "disagreements", ()) for table in tables) else 0
+
+
+def _targets(options: Namespace) -> list[tuple[Any, float]]:
+    """Return each epsilon at each delta; None for epsilon where noise was given instead."""
+    return [(epsilon, delta) for delta in options.delta for epsilon in options.epsilon or (None,)]
 
 
 def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float) -> Any:
@@ -122,9 +124,10 @@ def _samplers(options: Namespace) -> int:
 
 def _heads(options: Namespace) -> list[str]:
     """Return the heads of the columns of answers."""
-    if options.epsilon is None:
-        return [f"delta = {delta:g}" for delta in options.delta]
-    return [f"({epsilon:g}, {delta:g})" for delta in options.delta for epsilon in options.epsilon]
+    return [
+        f"delta = {delta:g}" if epsilon is None else f"({epsilon:g}, {delta:g})"
+        for epsilon, delta in _targets(options)
+    ]
 
 
 def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
         "mechanism": told.to_dict(),
     }
     try:
-        answers = (_prices if options.epsilon is None else _needs)(options, told)
+        answers = _prices(options, told) if options.epsilon is None else _needs(options, told)
     except DpcalError as error:
         return {**row, "answers": [], "refused": str(error)}
     return {**row, "answers": answers}
@@ -155,11 +158,10 @@ def _prices(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
 def _needs(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
     """Solve for the noise that each target needs."""
     answers = []
-    for delta in options.delta:
-        for epsilon in options.epsilon:
-            stage(options, f"{told.sampler} for epsilon = {epsilon:g} at delta = {delta:g}")
-            noise = noise_of(told, epsilon=epsilon, delta=delta)
-            answers.append({"epsilon": epsilon, "delta": delta, "noise_multiplier": noise})
+    for epsilon, delta in _targets(options):
+        stage(options, f"{told.sampler} for epsilon = {epsilon:g} at delta = {delta:g}")
+        noise = noise_of(told, epsilon=epsilon, delta=delta)
+        answers.append({"epsilon": epsilon, "delta": delta, "noise_multiplier": noise})
     return answers
 
 

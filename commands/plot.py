@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import dpcal
 from dpcal import _validate
@@ -12,9 +13,6 @@ from dpcal.commands._options import add_options, names_of, relation, required
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-
-if TYPE_CHECKING:
-    from dpcal.plot import Curve
 
 EXAMPLES = (
     "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png",
@@ -51,18 +49,20 @@ picture profile|trade-off|renyi|accuracy  of a mechanism, profile: delta against
 def run(options: Namespace) -> int:
     """Draw one picture."""
     dpcal.plot.check_picture(options.output)
-    if options.picture == "profile":
-        document, figure = _profile(options)
-    elif options.picture == "trade-off":
-        document, figure = _trade_off(options)
-    elif options.picture == "renyi":
-        document, figure = _renyi(options)
-    else:
+    if options.picture == "accuracy":
+        title = "Accuracies of private runs"
         document, figure = _accuracy(options)
-    title, description = _about(options, document)
+        about = [str(options.report), ", ".join(document["neighboring_relations"])]
+    else:
+        told = Mechanism.of(options)
+        title, draw = PICTURES[options.picture]
+        found, figure = draw(options, told)
+        document = {"mechanism": told.to_dict(), **found}
+        about = [told.sentence(), told.relation]
+    about.append(f"dpcal {dpcal.report.software()['dpcal']}")
     if "bound" in document:
-        description = f"{description} | {document['bound']}"
-    dpcal.plot.save(figure, options.output, title=title, description=description)
+        about.append(document["bound"])
+    dpcal.plot.save(figure, options.output, title=title, description=" | ".join(about))
     present(
         options,
         {"output": str(options.output), **document},
@@ -71,24 +71,8 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _about(options: Namespace, document: dict[str, Any]) -> tuple[str, str]:
-    """Return the picture's title and subject, for its metadata and the caption of an SVG."""
-    version = f"dpcal {dpcal.report.software()['dpcal']}"
-    if options.picture == "accuracy":
-        relations = ", ".join(document["neighboring_relations"])
-        return "Accuracies of private runs", f"{options.report} | {relations} | {version}"
-    told = Mechanism.of(options)
-    title = {
-        "profile": "Privacy profile",
-        "trade-off": "Trade-off of false positives and false negatives",
-        "renyi": "Renyi divergences",
-    }[options.picture]
-    return title, f"{told.sentence()} | {told.relation} | {version}"
-
-
-def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
+def _profile(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
     """Draw delta against epsilon, with a mark for each delta that was named."""
-    told = Mechanism.of(options)
     event = told.event()
     names = names_of(options.accountants)
     for name in names:
@@ -114,11 +98,7 @@ def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
         text = f"epsilon = {at_most(epsilon, digits=5)}\ndelta = {delta:g}"
         dpcal.plot.note(axes, text, (epsilon, delta), (-10, -6), ha="right", va="top", color=color)
     marks = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in targets]
-    return {"mechanism": told.to_dict(), "profile": _values(curve), "marks": marks}, figure
-
-
-def _values(curve: Curve) -> list[dict[str, Any]]:
-    return [
+    lines = [
         {
             "accountant": line.accountant,
             "epsilon": line.epsilon.tolist(),
@@ -126,18 +106,17 @@ def _values(curve: Curve) -> list[dict[str, Any]]:
         }
         for line in curve.lines
     ]
+    return {"profile": lines, "marks": marks}, figure
 
 
-def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
+def _trade_off(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
     """Draw the smallest false-negative rates of any attack."""
-    told = Mechanism.of(options)
     # Dense at both ends, where the curve is steep or flat.
     rates = [0.5 - 0.4999 * math.cos(math.pi * k / 200) for k in range(201)]
     stage(options, "trade-off curve")
     found = dpcal.plot.TradeOffCurve.of(told.event(), rates, neighboring_relation=told.relation)
     curve = found.curve
     document = {
-        "mechanism": told.to_dict(),
         "false_positive_rate": curve.false_positive_rates.tolist(),
         "false_negative_rate": {"lower": curve.lower.tolist(), "upper": curve.upper.tolist()},
     }
@@ -149,9 +128,8 @@ def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     return document, drawn
 
 
-def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:
+def _renyi(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
     """Draw Renyi divergences against the order."""
-    told = Mechanism.of(options)
     event, deltas = told.event(), options.delta or ()
     for delta in deltas:
         _validate.probability(delta=delta)
@@ -160,7 +138,6 @@ def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:
     stage(options, "Renyi divergences")
     curve = dpcal.plot.RenyiCurve.of(event, "", neighboring_relation=told.relation)
     document = {
-        "mechanism": told.to_dict(),
         "order": curve.orders.tolist(),
         "divergence": curve.divergences.tolist(),
     }
@@ -196,3 +173,10 @@ def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
         "neighboring_relations": sorted(relations),
     }
     return document, figure
+
+
+PICTURES: Mapping[str, tuple[str, Callable[..., tuple[dict[str, Any], Any]]]] = {
+    "profile": ("Privacy profile", _profile),
+    "trade-off": ("Trade-off of false positives and false negatives", _trade_off),
+    "renyi": ("Renyi divergences", _renyi),
+}

@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 import dpcal
+from dpcal.commands._options import fields_of
 from dpcal.commands._output import warnings_printed
 
 EXAMPLES = (
@@ -73,12 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the plan as JSON, and on standard error what the theorem does not promise."""
-    names = (*CONSTANTS, "neighboring_relation")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    values = fields_of(options, "n", "epsilon", "delta", "neighboring_relation", *CONSTANTS)
+    given = {name: value for name, value in values.items() if value is not None}
     with warnings_printed():
-        plan = dpcal.calibrate.schedules.plan_of(
-            options.schedule, n=options.n, epsilon=options.epsilon, delta=options.delta, **given
-        )
+        plan = dpcal.calibrate.schedules.plan_of(options.schedule, **given)
     document = {**json.loads(plan.to_json()), "priced_epsilon": float(plan.price())}
     print(json.dumps({**document, "accuracy_kind": plan.accuracy_kind}, indent=2))
     return 0

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._options import TARGET, add_options, relation
+from dpcal.commands._options import TARGET, add_options, fields_of, relation
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -94,13 +94,10 @@ def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
     """The table, by one process or by several."""
     sampled = options.sampling_probability is not None
     return dpcal.calibrate.compare_strategies(
-        steps=options.steps,
-        epsilon=options.epsilon,
-        delta=options.delta,
+        **fields_of(options, "steps", "epsilon", "delta", "neighboring_relation"),
         participation=None if sampled else _participation(options),
         pricing=_pricing(options) if sampled else None,
-        workload=dpcal.accountants.matrix.Workload(momentum=options.momentum, decay=options.decay),
-        neighboring_relation=options.neighboring_relation,
+        workload=dpcal.accountants.matrix.Workload(**fields_of(options, "momentum", "decay")),
         strategies=None if options.strategies is None else options.strategies.split(","),
         executor=executor,
         progress=_report if options.progress else False,
@@ -144,6 +141,5 @@ def _pricing(options: Namespace) -> SampledBatches:
         dpcal.accountants.correlated.Poisson(options.sampling_probability),
         statistics="certified" if options.draws else "none",
         draws=options.draws or 1,
-        seed=options.seed,
-        failure_probability=options.failure_probability,
+        **fields_of(options, "seed", "failure_probability"),
     )

@@ -61,11 +61,11 @@ class Column:
     missing
         Where a cell is missing: ``"refuse"`` the table, leave the record out (``"drop-row"``), or
         take ``impute`` for it (``"impute"``).
+    unknown
+        For a text that is not a category: ``"refuse"`` the table, leave the record out
+        (``"drop-row"``), or set every feature of the column to 0 (``"ignore"``).
     impute
         What stands in for a missing cell: a number, or one of the categories.
-    unknown
-        For a text that is no category: ``"refuse"`` the table, leave the record out
-        (``"drop-row"``), or set every feature of the column to 0 (``"ignore"``).
     weights
         Of a class: for each of the classes, in their order, a number > 0 that the loss of its
         records is multiplied by; empty where all are 1.
@@ -79,8 +79,8 @@ class Column:
     categories: tuple[str, ...] = ()
     coding: str = "one-hot"
     missing: str = "refuse"
-    impute: float | str | None = None
     unknown: str = "refuse"
+    impute: float | str | None = None
     weights: tuple[float, ...] = ()
     copied: tuple[str, ...] = ()
 
@@ -150,21 +150,10 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as JSON values, without its name and without defaults."""
-        values: dict[str, Any] = {"type": self.type}
-        if self.range is not None:
-            values["range"] = list(self.range)
-        if self.categories:
-            values["classes" if self.type == "class" else "categories"] = list(self.categories)
-        for field, usual in (("coding", "one-hot"), ("missing", "refuse"), ("unknown", "refuse")):
-            if getattr(self, field) != usual:
-                values[field] = getattr(self, field)
-        if self.impute is not None:
-            values["impute"] = self.impute
-        if self.weights:
-            values["weights"] = list(self.weights)
-        if self.copied:
-            values["copied"] = list(self.copied)
-        return values
+        return {
+            "classes" if name == "categories" and self.type == "class" else name: value
+            for name, value in _given(self, without="name").items()
+        }
 
     @classmethod
     def from_dict(cls, name: str, given: Any) -> Column:
@@ -293,16 +282,8 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as JSON values."""
-        values: dict[str, Any] = {}
-        for field in ("target", "n"):
-            if getattr(self, field) is not None:
-                values[field] = getattr(self, field)
-        if self.group_size != 1:
-            values["group_size"] = self.group_size
-        if self.missing_values:
-            values["missing_values"] = list(self.missing_values)
-        values["columns"] = {column.name: column.to_dict() for column in self.columns}
-        return values
+        columns = {column.name: column.to_dict() for column in self.columns}
+        return {**_given(self, without="columns"), "columns": columns}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
@@ -385,6 +366,18 @@ def toml_value(value: Any) -> str:
         # JSON leaves this control character as it is, and TOML does not allow it.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     return repr(value)
+
+
+def _given(record: Any, *, without: str) -> dict[str, Any]:
+    """Return the fields of a record that are not at their defaults, as JSON values."""
+    values = {
+        each.name: getattr(record, each.name)
+        for each in fields(record)
+        if each.name != without and getattr(record, each.name) != each.default
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
 
 
 def _is_number(value: Any) -> bool:

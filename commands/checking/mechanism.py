@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options
+from dpcal.commands._options import add_options, fields_of
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ class Mechanism:
         ValueError
             If a parameter that the sampler needs is missing.
         """
-        told = Mechanism(**{**vars(self), **instead})
-        return SAMPLERS[self.sampler].event(told)
+        return SAMPLERS[self.sampler].event(replace(self, **instead))
 
     @property
     def sides(self) -> str:
@@ -174,7 +173,7 @@ class Mechanism:
 
     def told(self) -> dict[str, Any]:
         """Return all parameters as JSON values, from which :meth:`again` reads them."""
-        values = {name: getattr(self, name) for name in _TOLD}
+        values = vars(self)
         exact = {name: None if values[name] is None else str(values[name]) for name in _EXACT}
         return values | exact
 
@@ -187,7 +186,7 @@ class Mechanism:
         KeyError, TypeError, ValueError
             If it did not write this.
         """
-        values = {name: told[name] for name in _TOLD}
+        values = {each.name: told[each.name] for each in fields(cls)}
         if values["sampler"] not in SAMPLERS:
             raise ValueError(f"sampler must be one of {sorted(SAMPLERS)}.")
         exact = {name: None if values[name] is None else Fraction(values[name]) for name in _EXACT}
@@ -199,12 +198,7 @@ class Mechanism:
         if self.rate is not None:
             values["sampling_probability"] = rate_of(self.rate)
             values["exact_sampling_probability"] = str(self.rate)
-        values |= {
-            "noise_multiplier": self.noise_multiplier,
-            "steps": self.steps,
-            "n": self.n,
-            "batch_size": self.batch_size,
-        }
+        values |= fields_of(self, "noise_multiplier", "steps", "n", "batch_size")
         if self.epochs is not None:
             values["epochs"] = float(self.epochs)
         return {name: value for name, value in values.items() if value is not None}
@@ -222,8 +216,7 @@ class Mechanism:
         return tuple(getattr(self, name) for name in names)
 
 
-# What a run is told by, and which of it is exact.
-_TOLD = ("sampler", "n", "batch_size", "rate", "steps", "epochs", "noise_multiplier", "relation")
+# Fractions, which are written as texts.
 _EXACT = ("rate", "epochs")
 _OPTIONS = {
     "rate": "--sampling-probability (or --n and --batch-size)",

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from dpcal.calibrate import Plan
+from dpcal.commands._options import fields_of
 from dpcal.optim import BudgetBook
 
 __all__ = ["check_book", "opened_book"]
@@ -42,13 +43,8 @@ def opened_book(path: Path | None, table: Path, plan: Plan) -> BudgetBook | None
         for line in book.unfinished():
             print(f"dpcal: {line}.", file=sys.stderr)
     else:
-        book = BudgetBook(
-            path,
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-            neighboring_relation=plan.neighboring_relation,
-            records=table,
-        )
+        total = fields_of(plan, "epsilon", "delta", "neighboring_relation")
+        book = BudgetBook(path, records=table, **total)
         print(
             f"dpcal: {path} is a new budget book, whose total is this run's: epsilon "
             f"{plan.epsilon:g} at delta {plan.delta:g}. 'dpcal budget {path} --change-total "

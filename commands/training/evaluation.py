@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.groups import rows_of_one_person
+from dpcal.commands._options import fields_of
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Run
 from dpcal.errors import BudgetExceeded
@@ -93,11 +93,9 @@ def _noisy(
 ) -> tuple[Vector, float, dict[str, Any]]:
     """Return the sums as an answer of an oracle, with a plan and a ledger of its own."""
     trained = run.result.plan
+    target = fields_of(trained, "epsilon", "delta", "neighboring_relation")
     sigma = noise_multiplier(
-        lambda value: rows_of_one_person(noise_multiplier=value, group_size=group),
-        epsilon=trained.epsilon,
-        delta=trained.delta,
-        neighboring_relation=trained.neighboring_relation,
+        lambda value: rows_of_one_person(noise_multiplier=value, group_size=group), **target
     )
     query = Query(
         name="scores",
@@ -110,14 +108,11 @@ def _noisy(
     )
     plan = Plan(
         optimizer="evaluation",
-        n=len(rows),
+        n=trained.n if trained.public_n else len(rows),
         queries=(query,),
-        epsilon=trained.epsilon,
-        delta=trained.delta,
-        neighboring_relation=trained.neighboring_relation,
+        public_n=trained.public_n,
+        **target,
     )
-    if trained.public_n:
-        plan = replace(plan, n=trained.n, public_n=True)
     records = FromGradients(
         lambda _, which: rows[which], n=len(rows), dimension=rows.shape[1], block=1 << 14
     )

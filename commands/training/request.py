@@ -16,7 +16,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate import Constants
-from dpcal.commands._options import source_of
+from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants
 from dpcal.commands.training.minimax import Problem
@@ -187,7 +187,7 @@ class Request(Learning):
             tuning=tuning,
             noise=_noise(options, row.name),
             problem=problem,
-            **{name: getattr(options, name) for name in AS_GIVEN},
+            **fields_of(options, *AS_GIVEN),
         )
 
     def task(self, **records: Any) -> Task:
@@ -257,7 +257,7 @@ def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
 
 def _noise(options: Namespace, optimizer: str) -> dict[str, Any]:
     """Return the options of correlated noise; refuse them where there is none."""
-    given = {name: getattr(options, name) for name in NOISE}
+    given = fields_of(options, *NOISE)
     kind = given["noise"]
     if kind is None and optimizer == "correlated_dpsgd":
         raise ValueError(f"--optimizer {optimizer} needs --noise: one of {', '.join(NOISES)}.")

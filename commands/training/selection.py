@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import calibrate, optim
-from dpcal.commands._options import required, source_of
+from dpcal.commands._options import fields_of, required, source_of
 from dpcal.commands._output import answer, dump, present, warnings_printed
 from dpcal.commands.checking.progress import stage
 from dpcal.commands.training.data import Data, read
@@ -88,13 +88,9 @@ def select_model(options: Namespace) -> int:
             n=task.n,
             **task.sizes,
             candidates=len(candidates.points),
-            accuracy=options.accuracy,
-            method=options.method,
-            failure_probability=options.failure_probability,
             rank=1,  # of a linear model's Hessians
-            epsilon=options.epsilon,
-            delta=options.delta,
             neighboring_relation=relation,
+            **fields_of(options, "accuracy", "method", "failure_probability", "epsilon", "delta"),
         )
     print_warnings(warn_before(plan))
     selection = optim.select_point(
@@ -176,9 +172,7 @@ def _asked(options: Namespace, candidates: Candidates) -> Learning:
         source=source_of(options, missing_values=schema.missing_values),
         schema=schema,
         target=target,
-        l2=options.l2,
-        intercept=options.intercept,
-        seed=options.seed,
+        **fields_of(options, "l2", "intercept", "seed"),
     )
 
 
@@ -258,8 +252,7 @@ def _written(
     told = {
         "status": selection.status,
         "chosen": chosen,
-        "index": selection.index,
-        "tested": selection.tested,
+        **fields_of(selection, "index", "tested"),
         "candidates": candidates.names,
         "accuracy": selection.accuracy,
         "failure_probability": options.failure_probability,

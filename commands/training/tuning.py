@@ -17,6 +17,8 @@ import re
 from argparse import Namespace
 from typing import Any
 
+from dpcal.commands._options import fields_of
+
 __all__ = [
     "CORRELATED_NOISE",
     "MINIMAX",
@@ -113,5 +115,5 @@ def flag(name: str) -> str:
 
 def given_tuning(options: Namespace) -> dict[str, Any]:
     """Return what was given of ``OPTIONS``, by keyword."""
-    values = {name: getattr(options, name) for name in TUNING}
+    values = fields_of(options, *TUNING)
     return {name: value for name, value in values.items() if value is not None}
