@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
@@ -13,7 +12,8 @@ from dpcal.commands._options import TARGETS, accountant, add_options, relation
 from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected, UnsupportedEvent, reason_of
+from dpcal.errors import CertificateRejected, UnsupportedEvent
+from dpcal.tables.reading import text_of
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -77,7 +77,9 @@ def run(options: Namespace) -> int:
         }
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
-    for path, document in zip(_paths(options.output, len(documents)), documents, strict=False):
+    for place, document in enumerate(documents if options.output is not None else (), start=1):
+        stem = options.output.stem if len(documents) == 1 else f"{options.output.stem}-{place}"
+        path = options.output.with_stem(stem)
         dpcal.report.replace_file(path, (dump(document) + "\n").encode())
     document = documents[0] if len(documents) == 1 else {"certificates": documents}
     present(options, document, "\n\n".join(texts))
@@ -93,15 +95,6 @@ def _failure(told: Mechanism, *, epsilon: float = 0.0, delta: float | None = Non
         found = dpcal.accountants.delta(event, epsilon=epsilon, neighboring_relation=told.relation)
         delta = max(found.upper, _LEAST_DELTA)
     return _SHARE_OF_DELTA * delta
-
-
-def _paths(output: Path | None, count: int) -> list[Path]:
-    """Where so many certificates are written."""
-    if output is None:
-        return []
-    if count == 1:
-        return [output]
-    return [output.with_stem(f"{output.stem}-{place}") for place in range(1, count + 1)]
 
 
 def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
@@ -126,25 +119,25 @@ def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
 
 def _check(options: Namespace) -> int:
     """Re-prove the bounds of a certificate."""
-    try:
-        text = options.check.read_text()
-    except (OSError, ValueError) as error:
-        named = f"got {str(options.check)!r}: {reason_of(error)}"
-        raise ValueError(f"--check must name a readable certificate, {named}.") from error
+    must = "--check must name a readable certificate"
+    text = text_of(options.check, must, encoding=None)
     stage(options, "proving the bounds again")
     try:
         certificate = dpcal.accountants.verify_certificate(text)
     except CertificateRejected as error:
-        present(options, {"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}")
-        return 1
+        return _refused(options, str(error))
     about = json.loads(text).get("about")
     if about is not None and not _says(about, certificate):
-        reason = "its sentence says other than what is proved"
-        present(options, {"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}")
-        return 1
+        return _refused(options, "its sentence says other than what is proved")
     document = {**certificate.to_dict(), **({} if about is None else {"about": about})}
     present(options, {"holds": True, "certificate": document}, f"holds: {_text(certificate)}")
     return 0
+
+
+def _refused(options: Namespace, reason: str) -> int:
+    """Print why a certificate does not hold, and return the exit status."""
+    present(options, {"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}")
+    return 1
 
 
 def _says(about: Any, certificate: Certificate) -> bool:
@@ -163,12 +156,15 @@ def _says(about: Any, certificate: Certificate) -> bool:
     return same and relation and sentence == f"{_claim(certificate)}, for {subject}."
 
 
+def _point(certificate: Certificate) -> str:
+    """Return the epsilon or the delta at which bounds are proved."""
+    if certificate.delta is None:
+        return f"epsilon = {certificate.proofs[0].epsilon:g}"
+    return f"delta = {certificate.delta:g}"
+
+
 def _claim(certificate: Certificate, both_sides: bool = False) -> str:
     """The claim in words; former versions named both sides always."""
-    if certificate.delta is None:
-        at = f"epsilon = {certificate.proofs[0].epsilon:g}"
-    else:
-        at = f"delta = {certificate.delta:g}"
     lower, upper = str(certificate.lower), str(certificate.upper)
     if certificate.delta is not None:
         # Bounds on epsilon are doubles, of up to a thousand decimals.
@@ -178,18 +174,16 @@ def _claim(certificate: Certificate, both_sides: bool = False) -> str:
     least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
     return (
         f"{certificate.quantity} is {least}at most {upper} "
-        f"at {at} for data sets that are neighbors under {certificate.neighboring_relation}"
+        f"at {_point(certificate)} for data sets that are neighbors under "
+        f"{certificate.neighboring_relation}"
     )
 
 
 def _text(certificate: Certificate) -> str:
     """The bounds, and how they were proved."""
-    if certificate.delta is None:
-        at = f"epsilon = {certificate.proofs[0].epsilon:g}"
-    else:
-        at = f"delta = {certificate.delta:g}"
     lines = [
-        f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at {at}, "
+        f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at "
+        f"{_point(certificate)}, "
         f"neighboring relation {certificate.neighboring_relation}"
     ]
     for proof in certificate.proofs:

@@ -162,13 +162,9 @@ def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
         dpcal.plot.Point(epsilon=value, scores=tuple(group))
         for value, group in sorted(scores.items())
     ]
-    rows = [
-        {"epsilon": point.epsilon, "mean": point.mean, "standard_deviation": point.spread}
-        for point in points
-    ]
     figure = dpcal.plot.utility(points, optimum=optimum, chance=None, title=TITLE)
     document = {
-        "accuracy": rows,
+        "accuracy": [point.to_dict() for point in points],
         "non_private_optimum": optimum,
         "neighboring_relations": sorted(relations),
     }

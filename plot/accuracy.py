@@ -33,6 +33,10 @@ class Point:
         """Sample standard deviation over the seeds; 0 for a single one."""
         return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else 0.0
 
+    def to_dict(self) -> dict[str, float]:
+        """Return epsilon, mean and spread as JSON values."""
+        return {"epsilon": self.epsilon, "mean": self.mean, "standard_deviation": self.spread}
+
 
 def utility(
     points: Sequence[Point],

@@ -46,10 +46,11 @@ FILES = frozenset(
 )
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write a file whole or not at all, with a mode that the umask narrows."""
     temporary = _beside(path)
     try:
+        temporary.touch(mode=mode, exist_ok=False)
         temporary.write_bytes(content)
         temporary.replace(path)
     finally:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,31 +23,16 @@ from numpy.typing import NDArray
 from dpcal.tables.reading import polars, table_of
 from dpcal.tables.schema import Column
 
-__all__ = ["REACH", "Coded", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
+__all__ = ["REACH", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
 
 Vector = NDArray[np.float64]
+Kept = NDArray[np.bool_]
 
 # A range is taken to span eight standard deviations, so that scaled features have unit size, which
 # is what the optimizer's default learning rate supposes.
 REACH = 4.0
 
 FIRST_ROW = 2  # of a file: the row of column names is the first
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Coded:
-    """A part of a table in numbers.
-
-    Parameters
-    ----------
-    X
-        Shape (m, d), finite; the rows of records that are left out hold anything finite.
-    kept
-        Shape (m,): False for records that the schema leaves out.
-    """
-
-    X: Vector
-    kept: NDArray[np.bool_]
 
 
 class Coding:
@@ -105,16 +89,18 @@ class Coding:
         ValueError
             If a column is missing, or a cell is not what the schema says.
         """
-        coded = self.encode(table_of(table))
-        if not coded.kept.all():
-            row = int(np.flatnonzero(~coded.kept)[0])
+        X, kept = self.encode(table_of(table))
+        if not kept.all():
+            row = int(np.flatnonzero(~kept)[0])
             raise ValueError(
                 f"Every record must have features, the schema leaves out row {row + FIRST_ROW}."
             )
-        return coded.X
+        return X
 
-    def encode(self, frame: Any, *, first_row: int = FIRST_ROW) -> Coded:
-        """Return the features of the records in a polars data frame.
+    def encode(self, frame: Any, *, first_row: int = FIRST_ROW) -> tuple[Vector, Kept]:
+        """Return the features of the records in a polars data frame, and which are kept.
+
+        The features have shape (m, d) and are finite, also of records that the schema leaves out.
 
         Parameters
         ----------
@@ -146,7 +132,7 @@ class Coding:
                     step = 2 * REACH / (len(column.categories) - 1)
                     part[:, 0] = np.maximum(codes, 0) * step - REACH
             kept &= ok
-        return Coded(X=X, kept=kept)
+        return X, kept
 
 
 def _one_hot(column: Column) -> bool:
@@ -188,7 +174,7 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
 
 def values_of(
     series: Any, column: Column, missing: Collection[str], first_row: int
-) -> tuple[Vector, NDArray[np.bool_]]:
+) -> tuple[Vector, Kept]:
     """Return a column's numbers, with missing ones replaced, and which records are kept.
 
     Raises
@@ -226,7 +212,7 @@ def values_of(
 
 def codes_of(
     series: Any, column: Column, missing: Collection[str], first_row: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.int64], Kept]:
     """Return the place of each cell among the categories (-1 for none), and which records are kept.
 
     Raises

@@ -32,9 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.errors import reason_of
 from dpcal.tables.coding import FIRST_ROW, Coding, unscaled
-from dpcal.tables.reading import table_of
+from dpcal.tables.reading import table_of, text_of
 from dpcal.tables.schema import Column, Schema
 
 __all__ = ["Model", "load_model"]
@@ -107,9 +106,8 @@ class Model:
         ValueError
             If a column is missing, or a cell is not what the schema says.
         """
-        coded = self.coding.encode(table_of(table), first_row=first_row)
-        scores = coded.X @ self.weights + self.intercept
-        return np.asarray(np.where(coded.kept, scores, np.nan))
+        X, kept = self.coding.encode(table_of(table), first_row=first_row)
+        return np.asarray(np.where(kept, X @ self.weights + self.intercept, np.nan))
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Return the likelier class of each record, or the number that is predicted for it.
@@ -236,9 +234,4 @@ def load_model(path: str | Path) -> Model:
     path = Path(path)
     if path.is_dir():
         path = path / "model.json"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = reason_of(error)
-        raise ValueError(f"model must be a readable file, got {str(path)!r}: {reason}.") from error
-    return Model.from_json(text)
+    return Model.from_json(text_of(path, "model must be a readable file"))

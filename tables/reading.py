@@ -24,7 +24,7 @@ from typing import Any
 
 from dpcal.errors import MissingExtra, reason_of
 
-__all__ = ["NotANumber", "Source", "polars", "table_of"]
+__all__ = ["NotANumber", "Source", "polars", "table_of", "text_of"]
 
 SEPARATORS = (",", ";", "\t", "|")
 ROWS = 1 << 14  # of a batch: 20 numbers of each are 2.6 MB, which a processor keeps at hand
@@ -50,6 +50,14 @@ def polars() -> Any:
     except ImportError as error:
         raise MissingExtra("Tables are read by polars: pip install 'dpcal[train]'.") from error
     return module
+
+
+def text_of(path: Path, must: str, *, encoding: str | None = "utf-8") -> str:
+    """Return the text of a file; raise ``ValueError`` with what it must be if it is unreadable."""
+    try:
+        return path.read_text(encoding=encoding)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{must}, got {str(path)!r}: {reason_of(error)}.") from error
 
 
 class NotANumber(ValueError):  # noqa: N818 -- reads as what happened

@@ -101,14 +101,14 @@ class Records:
         self._row += frame.height
 
     def _take_in(self, frame: Any, first_row: int, classification: bool) -> None:
-        coded = self.coding.encode(frame, first_row=first_row)
+        X, features_kept = self.coding.encode(frame, first_row=first_row)
         series = frame[self.target.name]
         y, kept = (
             self._classes(series, first_row)
             if classification
             else values_of(series, self.target, self._missing, first_row)
         )
-        kept &= coded.kept
+        kept &= features_kept
         if not classification:
             y = scaled(y, self.target)
         self._note_reached(frame)
@@ -116,7 +116,7 @@ class Records:
             self._people.append(self._persons(frame, first_row).filter(kept))
         self.read += frame.height
         self.left_out += int(frame.height - kept.sum())
-        X = coded.X if kept.all() else coded.X[kept]
+        X = X if kept.all() else X[kept]
         self._X.append(X)
         self._y.append(y[kept].astype(np.float64))
         if self.schema.person is None:
@@ -184,17 +184,8 @@ class Records:
         pl = polars()
         people = pl.concat(self._people).rename("person")
         names = people.unique(maintain_order=True)
-        number = (
-            people.to_frame()
-            .join(
-                names.to_frame().with_row_index("number"),
-                on="person",
-                how="left",
-                maintain_order="left",
-            )["number"]
-            .to_numpy()
-            .astype(np.int64)
-        )
+        places = pl.Series(range(len(names)), dtype=pl.Int64)
+        number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
         self._kept = within_group_size(number, self.schema.group_size, self._key)
         self.beyond = int((~self._kept).sum())
         self._coins = coins_of_people(names.to_list(), self._key)[number]

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpcal.errors import reason_of
+from dpcal.tables.reading import text_of
 
 __all__ = ["CODINGS", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
 
@@ -85,10 +85,10 @@ class Column:
     copied: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._one_of("type", TYPES)
-        self._one_of("coding", CODINGS)
-        self._one_of("missing", MISSING)
-        self._one_of("unknown", UNKNOWN)
+        allowed = {"type": TYPES, "coding": CODINGS, "missing": MISSING, "unknown": UNKNOWN}
+        for field, values in allowed.items():
+            if getattr(self, field) not in values:
+                raise self._wrong(field, " or ".join(map(repr, values)), getattr(self, field))
         self._check_range()
         self._check_categories()
         self._check_imputed()
@@ -138,10 +138,6 @@ class Column:
         if given and not len(good) == len(given) == len(self.categories):
             allowed = f"{len(self.categories)} finite numbers > 0, one for each class"
             raise self._wrong("weights", allowed, given)
-
-    def _one_of(self, field: str, allowed: tuple[str, ...]) -> None:
-        if getattr(self, field) not in allowed:
-            raise self._wrong(field, " or ".join(map(repr, allowed)), getattr(self, field))
 
     def _wrong(self, field: str, allowed: str, got: Any) -> ValueError:
         return ValueError(
@@ -332,13 +328,8 @@ class Schema:
         ValueError
             If the file cannot be read, or is not a schema.
         """
-        try:
-            return cls.from_toml(path.read_text(encoding="utf-8-sig"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = reason_of(error)
-            raise ValueError(
-                f"schema must be a readable file, got {str(path)!r}: {reason}."
-            ) from error
+        text = text_of(path, "schema must be a readable file", encoding="utf-8-sig")
+        return cls.from_toml(text)
 
     def to_toml(self, comments: Mapping[str, str] | None = None) -> str:
         """Return the schema as the text of a TOML file.

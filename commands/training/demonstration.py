@@ -29,7 +29,7 @@ __all__ = ["accuracy_table", "calibration_table", "demonstrate", "tuning_text"]
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
 # The number of records is counted from the table, so a record is blanked, not added or removed.
-RELATION = "replace-special"
+TARGET: Mapping[str, Any] = {"delta": DELTA, "neighboring_relation": "replace-special"}
 # How many settings a search on these records would have tried: batch sizes, epochs and norms of
 # ``benchmarks/demo_settings.py``. What it would have cost is printed.
 CANDIDATES = 16
@@ -56,34 +56,29 @@ def demonstrate(options: Namespace) -> int:
     progress = stage(options, "")
     task = breast_cancer()
     sizes = default_sizes(task.n, {})
-    plans = [
-        calibrate.dpsgd(
-            n=task.n,
-            epsilon=epsilon,
-            delta=DELTA,
-            neighboring_relation=RELATION,
-            **sizes,
-        )
-        for epsilon in EPSILONS
-    ]
+    plans = [calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes) for epsilon in EPSILONS]
     needs = _calibrate(plans, progress)
     tuning = _tuning(plans)
     if not options.json:
         print(calibration_table(needs, sizes))
         print(f"\n{tuning_text(tuning)}")
     runs = _train(task, plans, progress)
-    points = _points(task, runs)
+    points = [
+        Point(epsilon=plan.epsilon, scores=tuple(task.score(run.result.w) for run in group))
+        for plan, group in zip(plans, runs, strict=True)
+    ]
     optimum = task.score(task.objective.minimize())
     if not options.json:
         print(f"\n{accuracy_table(points, optimum)}")
     document = _document(task, needs, runs, points, optimum)
     document["training"] |= {**sizes, "tuning": tuning}
     write_report(options.output, {"report.json": dump(document) + "\n"}, force=options.force)
+    # The held-out accuracy of always answering the class that is larger among the held-out.
+    share = float((task.y_test == task.y_test[0]).mean())
+    chance = max(share, 1 - share)
     pictures = {
         "privacy-profile.svg": lambda: plot.profile(_curves(plans, progress)),
-        "accuracy.svg": lambda: plot.utility(
-            points, optimum=optimum, chance=_larger_class(task), title=TITLE
-        ),
+        "accuracy.svg": lambda: plot.utility(points, optimum=optimum, chance=chance, title=TITLE),
     }
     add_pages(options.output, document, pictures)
     present(options, document, f"\nreport written to {options.output}/")
@@ -96,25 +91,16 @@ def demonstrate(options: Namespace) -> int:
 def _calibrate(plans: list[Plan], progress: Progress) -> list[Needs]:
     """Return the noise that each plan's target needs, by every accountant."""
     progress.stage("calibrating", total=len(plans), unit="target")
+    query = plans[0].query("gradient")  # All plans have the same sizes.
+
+    rate: Any = query.sampling_probability
+
+    def event(sigma: float) -> events.DpEvent:
+        return events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=query.count)
+
     needs = []
     for plan in plans:
-        query = plan.query("gradient")
-
-        def event(sigma: float, query: Any = query) -> events.DpEvent:
-            return events.dpsgd(
-                sampling_probability=query.sampling_probability,
-                noise_multiplier=sigma,
-                steps=query.count,
-            )
-
-        needs.append(
-            calibrate.compare(
-                event,
-                epsilon=plan.epsilon,
-                delta=plan.delta,
-                neighboring_relation=plan.neighboring_relation,
-            )
-        )
+        needs.append(calibrate.compare(event, epsilon=plan.epsilon, **TARGET))
         progress.update()
     return needs
 
@@ -136,8 +122,7 @@ def calibration_table(needs: list[Needs], sizes: Mapping[str, Any]) -> str:
             proved = interval(row.epsilon.lower, row.epsilon.upper, digits=9)
             lines.append(
                 f"{target}  {row.accountant:<15}{at_most(row.noise_multiplier, digits=7):>10}  "
-                f"{proved:<30}"
-                f"{duration(row.seconds):>9}"
+                f"{proved:<30}{duration(row.seconds):>9}"
             )
     return "\n".join(lines)
 
@@ -145,18 +130,13 @@ def calibration_table(needs: list[Needs], sizes: Mapping[str, Any]) -> str:
 def _tuning(plans: list[Plan]) -> dict[str, Any]:
     """Return the price of tuning: nothing here, and that of a search at the middle target."""
     (plan,) = (plan for plan in plans if plan.epsilon == 1.0)
-    price = calibrate.tuning(
-        plan.event,
-        candidates=CANDIDATES,
-        delta=plan.delta,
-        neighboring_relation=plan.neighboring_relation,
-    )
+    price = calibrate.tuning(plan.event, candidates=CANDIDATES, **TARGET)
     return {
         "candidates_tried_on_these_records": 0,
         "epsilon_paid": 0.0,
         "instead": {
             "candidates": CANDIDATES,
-            "delta": plan.delta,
+            "delta": DELTA,
             "single": price.single,
             "best_released": float(price),
             "all_released": price.released,
@@ -189,16 +169,6 @@ def _train(task: Task, plans: list[Plan], progress: Progress) -> list[list[Run]]
     ]
 
 
-def _points(task: Task, runs: list[list[Run]]) -> list[Point]:
-    return [
-        Point(
-            epsilon=group[0].result.plan.epsilon,
-            scores=tuple(task.score(run.result.w) for run in group),
-        )
-        for group in runs
-    ]
-
-
 def accuracy_table(points: list[Point], optimum: float) -> str:
     """Return the table of test accuracies beside the non-private optimum."""
     lines = [
@@ -212,12 +182,6 @@ def accuracy_table(points: list[Point], optimum: float) -> str:
     return "\n".join(lines)
 
 
-def _larger_class(task: Task) -> float:
-    """Held-out accuracy of always answering the class that is larger among the held-out."""
-    share = float((task.y_test == task.y_test[0]).mean())
-    return max(share, 1 - share)
-
-
 # -- report
 
 
@@ -229,8 +193,7 @@ def _document(
     optimum: float,
 ) -> dict[str, Any]:
     """Return the content of ``report.json``."""
-    flat = [run for group in runs for run in group]
-    results = [run.result for run in flat]
+    results = [run.result for group in runs for run in group]
     sections = {
         "data": about_data(
             results[0],
@@ -247,14 +210,12 @@ def _document(
             "averaging": AVERAGING,
         },
         "calibration": [need.to_dict() for need in needs],
-        "accuracy": [
-            {"epsilon": point.epsilon, "mean": point.mean, "standard_deviation": point.spread}
-            for point in points
-        ],
+        "accuracy": [point.to_dict() for point in points],
         "non_private_optimum": optimum,
         "runs": [
-            {**released(run.result), "seed": seed, "accuracy": task.score(run.result.w)}
-            for run, seed in zip(flat, list(SEEDS) * len(runs), strict=True)
+            {**released(run.result), "seed": seed, "accuracy": score}
+            for point, group in zip(points, runs, strict=True)
+            for run, seed, score in zip(group, SEEDS, point.scores, strict=True)
         ],
         "everything": composed_epsilon(results, DELTA),
         "risk": risk(results),

@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from dpcal import plot
@@ -36,6 +35,7 @@ from dpcal.report import (
     composed_by_silo,
     document_of,
     privacy_statement,
+    replace_file,
     write_report,
 )
 from dpcal.tables import Model
@@ -81,7 +81,7 @@ def fit_table(options: Namespace) -> int:
     evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
     print_warnings(warn_after(evaluation, data))
     model, document = _reported(data, run, evaluation, name=request.source.path.name)
-    _write_secret(key, data.key.hex() + "\n")
+    replace_file(key, f"{data.key.hex()}\n".encode(), mode=0o600)  # for its owner alone
     files = {"report.json": dump(document) + "\n", "model.json": model.to_json()}
     write_report(request.output, files, force=request.force)
     add_pages(request.output, document, _pictures(data.task, run))
@@ -105,17 +105,6 @@ def _key_file(folder: Path, *, force: bool) -> Path:
             "another --output, or --force if the file is the key of an earlier report."
         )
     return path
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{token_hex(4)}")
-    try:
-        temporary.touch(mode=0o600, exist_ok=False)
-        temporary.write_text(text)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _trained(
@@ -147,13 +136,13 @@ def _reported(
         prices = (everything["epsilon"], evaluation["epsilon"])
         everything["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     weights = records.target.weights
-    weighting = dict(zip(records.labels, weights, strict=True)) if weights else None
+    weighted = {"class_weights": dict(zip(records.labels, weights, strict=True))} if weights else {}
     training = {
         "optimizer": result.plan.optimizer,
         "loss": task.loss,
         "l2": task.l2,
         "averaging": averaging(result.plan.optimizer),
-        **({} if weighting is None else {"class_weights": weighting}),
+        **weighted,
         **task.told(),
     }
     model = data.model(result.w, {})

@@ -10,6 +10,7 @@ from typing import Any
 import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
+from dpcal.commands._options import fields_of
 from dpcal.commands._output import warnings_printed
 from dpcal.commands.training.request import Request
 from dpcal.commands.training.task import Task
@@ -32,8 +33,7 @@ def calibrated(request: Request, task: Task) -> Plan:
     given = dict(request.tuning)
     target = {
         "n": n,
-        "epsilon": request.epsilon,
-        "delta": request.delta,
+        **fields_of(request, "epsilon", "delta"),
         "neighboring_relation": request.relation,
     }
     build: Callable[..., Plan] = row.build()

@@ -242,14 +242,9 @@ def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
     """Return the named optimizer; refuse tuning that it does not take."""
     correlated = options.noise is not None and options.optimizer == "dpsgd"
     row = find("correlated_dpsgd" if correlated else options.optimizer)
-    refused = [
-        name
-        for name in tuning
-        if name not in row.options and not (name == "max_norm" and row.constants)
-    ]
-    for name in ("smoothness", "gap"):
-        if getattr(options, name) is not None and not row.constants:
-            refused.append(name)
+    constants = ("max_norm", "smoothness", "gap") if row.constants else ()
+    given = [name for name in ("smoothness", "gap") if getattr(options, name) is not None]
+    refused = [name for name in (*tuning, *given) if name not in (*row.options, *constants)]
     if refused:
         raise ValueError(f"{flag(refused[0])} is not for --optimizer {row.name}.")
     return row
