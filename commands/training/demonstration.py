@@ -29,7 +29,8 @@ __all__ = ["accuracy_table", "calibration_table", "demonstrate", "tuning_text"]
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
 # The number of records is counted from the table, so a record is blanked, not added or removed.
-TARGET: Mapping[str, Any] = {"delta": DELTA, "neighboring_relation": "replace-special"}
+RELATION = "replace-special"
+TARGET: Mapping[str, Any] = {"delta": DELTA, "neighboring_relation": RELATION}
 # How many settings a search on these records would have tried: batch sizes, epochs and norms of
 # ``benchmarks/demo_settings.py``. What it would have cost is printed.
 CANDIDATES = 16
