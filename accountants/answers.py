@@ -14,8 +14,8 @@ from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
-# Width, relative to delta or to epsilon, from which an answer names it in its method: such an
-# answer has fewer than five digits.
+# Relative width from which an answer states its width in its method: such an answer has fewer than
+# five digits.
 _WIDE = 1e-5
 
 
@@ -45,7 +45,7 @@ class Bounds:
         return Bounds(max(item.lower for item in bounds), largest.upper, largest.method)
 
     def saying_width(self, width: float) -> Bounds:
-        """Return these bounds, with a relative width in their method where it is large."""
+        """Return these bounds, with a relative width in their method if it is large."""
         if not _WIDE <= width < math.inf:
             return self
         return Bounds(self.lower, self.upper, f"{self.method}, relative width {width:.0e}")
@@ -71,7 +71,7 @@ class _Answer(float):
 
     @classmethod
     def of(cls, bounds: Bounds, *, accountant: str, neighboring_relation: str) -> Self:
-        """Return the answer that an interval is, with who proved it and for which relation."""
+        """Return an interval as an answer, with its accountant and its relation."""
         return cls(
             bounds.upper,
             lower=bounds.lower,
@@ -115,7 +115,7 @@ class Epsilon(_Answer):
     lower, upper
         Interval that contains the true epsilon.
     accountant, method
-        Who computed it, and how.
+        The accountant that computed it, and its method.
     neighboring_relation
         The relation that it holds for.
     """

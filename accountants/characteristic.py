@@ -40,10 +40,10 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 
-# A closed form that loses more digits than this is replaced by a contour, which is as close.
+# Relative error above which a closed form is replaced by a contour, which is as close.
 _ACCEPTED_ERROR = 1e-11
-# Contours improve little on the closed forms of laws with corners, and of laws whose closed form
-# moves as much as the rounding of its arguments makes it.
+# For these losses a larger error is accepted: contours improve little on the closed forms of laws
+# with corners, and of laws whose closed form is as uncertain as its rounded arguments.
 _ACCEPTED_ERRORS: dict[type, float] = {
     Laplace: 1e-3,
     BoundedRange: 1e-3,
@@ -51,12 +51,13 @@ _ACCEPTED_ERRORS: dict[type, float] = {
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
 }
-# Relative error of an exact sum above which it is not an answer.
+# Relative error above which an exact sum is not used.
 _MOST_LOST = 0.5
-# Shares of epsilon that are tried where delta is out of reach: next to the largest loss no contour
-# may serve where one does further inside.
+# Shares of epsilon that are tried where delta is out of reach: next to the largest loss a contour
+# may fail although one succeeds at a smaller epsilon.
 _FURTHER_INSIDE = (0.99, 0.9, 0.5)
-# Relative width of an epsilon that Renyi's bound, which takes a search of its own, cannot improve.
+# Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
+# computed.
 _CLOSE = 1e-6
 
 
@@ -92,7 +93,7 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 
 
 def _rounded(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds:
-    """Return bounds where losses may be rounded up; their lower end is that of losses below."""
+    """Return bounds if losses may be rounded up; the lower end is of losses rounded down."""
     bounds, below = bounds_of(direction), direction.below
     if below is None:
         return bounds
@@ -103,8 +104,8 @@ def _rounded(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
     """Return the bounds with the smallest of four upper ends: their own and three in closed form.
 
-    These are the bounds that sampling alone, the support alone and Renyi divergences give. The last
-    ones are computed where no lower end is proved.
+    These are the bounds that follow from sampling alone, from the support alone and from Renyi
+    divergences. The last ones are computed if no lower end is proved.
     """
     total = Total(direction.parts)
     uppers = [
@@ -117,14 +118,15 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
         other = renyi.log_delta_bounds(direction, epsilon)
         uppers.append((other.upper, other.method))
     upper, method = min(uppers)
-    # Where theorems prove more than the pair, its lower bound does not hold for the mechanism.
+    # If a theorem proves more than the pair, the pair's lower bound does not hold for the
+    # mechanism.
     single = len(direction.parts) == 1 and direction.parts[0][1] == 1
     lower = -math.inf if tighter and not single else bounds.lower
     return Bounds(min(lower, upper), upper, method)
 
 
 def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
-    """Return bounds on log delta(epsilon) where they take no contour, None elsewhere."""
+    """Return bounds on log delta(epsilon) if they take no contour, otherwise None."""
     parts = direction.parts
     if not parts or epsilon >= Total(parts).upper:
         return Bounds(-math.inf, -math.inf, "closed form")
@@ -151,12 +153,12 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = invert(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        # Renyi's bound has moments in closed form where no others are affordable.
+        # Renyi's bound has moments in closed form if no others are affordable.
         return _best(_before(total, epsilon), direction, epsilon), None
 
 
 def _before(total: Total, epsilon: float) -> Bounds:
-    """Return an upper bound at a smaller epsilon, as delta falls; 0 if no contour reaches one."""
+    """Return an upper bound from a smaller epsilon, as delta falls; 0 if no contour reaches one."""
     for share in _FURTHER_INSIDE if math.isfinite(total.upper) and not total.is_many else ():
         with contextlib.suppress(OutOfReach):
             found = invert(total, share * epsilon).log_bounds(share * epsilon)
@@ -195,7 +197,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
-    """Bounds on epsilon where every loss is finite and taken as it is, and perhaps Renyi's."""
+    """Return bounds on epsilon of finite losses, taken as they are, with Renyi's where it helps."""
     total = Total(direction.parts)
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
@@ -222,7 +224,7 @@ def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _has_exact_sum(direction: Direction) -> bool:
-    """Return whether delta takes no contour, so that a search on delta itself is faster."""
+    """Return whether delta takes no contour: a search on delta itself is then faster."""
     loss, times = direction.parts[0]
     if len(direction.parts) > 1:
         return False
@@ -241,8 +243,8 @@ def log_delta_slope(
     epsilon
         Any finite number >= 0.
     moved
-        The direction after a small change, part by part; its *parameters* are differenced,
-        the derivative with respect to them comes from the nodes.
+        The direction after a small change, part by part. Its *parameters* are differenced; the
+        derivative with respect to them comes from the nodes.
     change
         Size of that change.
 

@@ -1,4 +1,4 @@
-"""What is delta at many epsilons, in one direction? A few contours, of which each serves several.
+"""What is delta at many epsilons, in one direction? A few contours, each for several epsilons.
 
 One contour serves an interval of epsilons around its saddle, of several standard deviations of the
 tilted loss. Its nodes take nearly all of the work, and a further epsilon is a sum over them.
@@ -32,22 +32,23 @@ __all__ = ["DirectionProfile"]
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# Width of bounds on log delta that are accepted: ten digits of delta. Less of it takes more
+# Width of bounds on log delta that are accepted: ten digits of delta. A smaller width takes more
 # contours.
 _WIDTH = 1e-10
-# Bounds are accepted up to this many times the width that they have at the center of their
-# interval. With less of it no interval serves more than its center; more of it makes profiles
-# looser than answers.
+# Bounds are accepted up to this many times the width at the center of their interval. With a
+# smaller factor an interval serves its center only; with a larger one profiles are looser than
+# answers.
 _LOOSER = 2.0
-# Half-width of an interval in standard deviations of the tilted law. Errors against the sum grow by
-# exp(half its square) towards the ends; a smaller one takes more contours.
+# Half-width of an interval in standard deviations of the tilted law. Errors relative to the sum
+# grow by exp(half its square) towards the ends; a smaller one takes more contours.
 _SPREAD = 4.5
-# Intervals that are tried for an epsilon, each closer to it than the one before; the last has its
-# center there.
+# Most intervals that are tried for an epsilon, each closer to it than the one before; the last has
+# its center there.
 _ATTEMPTS = 6
-# Complex numbers held at once when a contour is read: 32 MB.
+# Most complex numbers held at once when a contour is read: 32 MB.
 _ROOM = 2_000_000
-# Tilts of the Chernoff bounds that spare a direction, over the scale of the loss: ten a decade.
+# Tilts of the Chernoff bounds that prove a direction smaller, over the scale of the loss: ten a
+# decade.
 _TILTS = np.geomspace(1e-2, 1e3, 48)
 
 
@@ -58,18 +59,18 @@ class _Interval:
         self.center = center
         self.inversion = invert(total, center, spread=_SPREAD)
         if self.inversion.smoothed:
-            # Closer nodes end earlier, which more smoothing would have to pay for.
+            # Without the spread: closer nodes would end earlier, and need more smoothing.
             self.inversion = invert(total, center)
         contours = self.inversion.contours
         self.reach = _SPREAD / max(contour.width for contour in contours)
         self._chunk = max(16, int(_ROOM / math.sqrt(max(item.nodes for item in contours))))
         low, high = self.inversion.log_bounds_at(np.array([center]))
         self._accepted = max(_WIDTH, _LOOSER * float(high[0] - low[0]))
-        # If rounding leaves no lower end here, the contour of a neighbor would hardly have one.
+        # If rounding leaves no lower end here, a nearby contour would hardly have one.
         self._one_sided = low[0] == -math.inf < high[0]
 
     def read(self, points: Reals) -> tuple[Reals, Reals, Flags]:
-        """Return lower and upper bounds at sorted points near the center, and which are close."""
+        """Return bounds at sorted points near the center, and a mask of the close ones."""
         found = [
             self.inversion.log_bounds_at(points[start : start + self._chunk])
             for start in range(0, len(points), self._chunk)
@@ -83,7 +84,7 @@ class _Interval:
 
 
 class DirectionProfile:
-    """Log delta of one direction at many epsilons; its contours are kept for the next question.
+    """Log delta of one direction at many epsilons; contours are kept for later calls.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class DirectionProfile:
     """
 
     def __init__(self, direction: Direction) -> None:
-        # Infinite losses have no transform: the rest is computed given that none occurs.
+        # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
         below = self._direction.below
         self._below = None if below is None else DirectionProfile(below)
@@ -114,21 +115,22 @@ class DirectionProfile:
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
-            # The contour's interval for the pair is neither the best upper bound nor a lower bound.
+            # The interval of a contour for the pair gives neither the best upper bound nor a lower
+            # bound.
             found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
             lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
         else:
             self._fill(points, lower, upper)
         if self._below is not None:
-            # Contours bound the rounded losses only.
+            # Contours bound only the rounded losses.
             lower = self._below._given_finite(points)[0]
-        # Delta falls: every bound holds on one side of its epsilon.
+        # Delta falls, so that every bound also holds on one side of its epsilon.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
         return lower[places], upper[places]
 
     def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
-        """Fill in bounds at sorted epsilons, of the dominating pairs as they are."""
+        """Fill in bounds at sorted epsilons for the dominating pairs as they are."""
         todo = self._without_contours(points, lower, upper)
         for interval in self._intervals:
             self._read(interval, points, todo, lower, upper)
@@ -168,7 +170,7 @@ class DirectionProfile:
         return np.asarray(np.minimum(upper, bounds))
 
     def _without_contours(self, points: Reals, lower: Reals, upper: Reals) -> Flags:
-        """Fill in the points that take no contour; return which ones are left."""
+        """Fill in the points that take no contour; return a mask of the others."""
         beyond = points >= self._total.upper
         upper[beyond] = -math.inf
         todo = ~beyond
@@ -176,7 +178,7 @@ class DirectionProfile:
             for place in np.flatnonzero(todo):
                 bounds = characteristic.without_contour(self._direction, float(points[place]))
                 if bounds is None and self._direction.parts[0][1] > 1:
-                    # None of the others takes less.
+                    # The other points would take contours as well.
                     break
                 if bounds is not None:
                     lower[place], upper[place] = bounds.lower, bounds.upper
@@ -193,7 +195,7 @@ class DirectionProfile:
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
             if len(done) < len(near):
-                # The answer determines how far the next contour reaches.
+                # The reach is reduced to the points that were served.
                 interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
 
     def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
@@ -202,7 +204,7 @@ class DirectionProfile:
         first = float(points[place])
         reach = self._intervals[-1].reach if self._intervals else self._reach_at_zero()
         for attempt in range(_ATTEMPTS):
-            # The last one has its center at the first point.
+            # The last interval has its center at the first point.
             reach = reach if attempt < _ATTEMPTS - 1 else 0.0
             last = float(points[todo & (points <= first + 1.8 * reach)].max())
             try:

@@ -68,7 +68,7 @@ class Composition:
     def laws(self) -> Composition | None:
         """The composition with laws that dominate its losses, or None if a loss has no such law.
 
-        A law in place of a loss that has none of its own bounds the mechanism from above only.
+        A law that replaces a loss without its own bounds the mechanism from above only.
         """
         directions = []
         for direction in self.directions:

@@ -49,7 +49,7 @@ __all__ = [
 def _vocabulary() -> Any:
     """Return the module ``dp_accounting.dp_event`` without loading its package's accountants.
 
-    Its classes need nothing but attrs, yet importing the package costs half a second. The module is
+    Its classes need only attrs, but importing the package takes half a second. The module is
     registered under its own name, so that a later ``import dp_accounting`` finds the same classes.
     """
     name = "dp_accounting.dp_event"
@@ -101,8 +101,8 @@ class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
     Parameters
     ----------
     threshold_noise, query_noise
-        Scales > 0 of both noises, in units of how far adding, removing or blanking one record moves
-        a query; replacing one moves it twice as far.
+        Scales > 0 of both noises, in units of the distance by which adding, removing or blanking
+        one record moves a query; replacing one moves it twice as far.
     """
 
     threshold_noise: float
@@ -122,15 +122,15 @@ class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`: the matrix C.
     sampler
-        A sampler of :mod:`dpcal.accountants.correlated`: who takes part when.
+        A sampler of :mod:`dpcal.accountants.correlated`: the rounds in which records take part.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm, not divided by a norm of C.
     statistics, draws, seed, failure_probability
         How the price is estimated, see :func:`dpcal.accountants.correlated.epsilon`. With a seed
         the price is always the same; without one each answer has fresh draws.
     confirmations
-        The number of answers with this failure probability that there may have been until one met
-        a target. Delta contains the failure probabilities of all of them.
+        Largest number of answers, each with this failure probability, until one met a target. Delta
+        contains the failure probabilities of all of them.
     """
 
     strategy: Any
@@ -163,7 +163,7 @@ class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(DpEvent):  # type: ignore[misc]
-    """Any mechanism that is (epsilon, delta)-private under the relation of the question.
+    """Any mechanism that is (epsilon, delta)-private under the given neighboring relation.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
     Parameters
     ----------
     noise
-        Scale > 0 of the noise, in units of how far adding, removing or blanking one record moves a
-        score; replacing one moves it twice as far.
+        Scale > 0 of the noise, in units of the distance by which adding, removing or blanking one
+        record moves a score; replacing one moves it twice as far.
     """
 
     noise: float

@@ -1,4 +1,4 @@
-"""What does an event cost? The functions that every accountant answers.
+"""What does an event cost? The functions that every accountant implements.
 
 >>> from dpcal.accountants import events
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -53,11 +53,12 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
-# Accountants of other packages take a whole composition, and options; ours take one direction.
+# Accountants of other packages take a whole composition, and options; this package's take one
+# direction.
 _BACKENDS = {"pld": pld, "prv": prv}
 _OWN = {"characteristic": characteristic, "renyi": renyi}
 # Events of whole runs, which are priced as one: for each, the annex whose functions ``epsilon``
-# and ``delta`` price it. Such a module imports this one, so it is loaded by the first question.
+# and ``delta`` price it. Such a module imports this one, so it is loaded at the first call.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
     CorrelatedGaussianDpEvent: "pricing",
 }
@@ -68,7 +69,7 @@ def _chosen(accountant: str) -> str:
 
 
 def _answering(name: str, composition: Composition) -> tuple[str, ...]:
-    """Return the accountants to try: Renyi's too where only divergences are known exactly."""
+    """Return the accountants to try, with Renyi's if only divergences are known exactly."""
     if name != "auto":
         return (name,)
     if composition.has_law:
@@ -96,7 +97,7 @@ class _EpsilonAt:
         target = math.log(self.delta)
         found: list[Bounds] = []
         for direction in composition.directions:
-            # A direction that provably needs no more than another one is left out.
+            # A direction that provably needs no larger epsilon than another is left out.
             if not found or not _needs_less(direction, found[0], target, module):
                 exact = _finite_end(direction, self.delta)
                 found.append(exact or module.epsilon_bounds(direction, target))
@@ -126,7 +127,7 @@ class _LogDeltaAt:
         bounds = Bounds.worst(found)
         if bounds.upper > -math.inf:
             bounds = bounds.saying_width(bounds.upper - bounds.lower)
-        # A delta that is rounded to 1 is less than 1.
+        # A true delta that is rounded to 1 is below 1.
         return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
@@ -136,7 +137,7 @@ _Question = _EpsilonAt | _LogDeltaAt
 def _bounds(
     question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    """Return one accountant's bounds. Renyi's takes losses of which the others need a law."""
+    """Return one accountant's bounds; all but Renyi's need a law for each loss."""
     laws = None if name == "renyi" or composition.has_law else composition.laws
     priced = laws or composition
     if not priced.private:
@@ -147,7 +148,7 @@ def _bounds(
         raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
     else:
         bounds = question.by_directions(_OWN[name], priced)
-    # A law in place of a mechanism dominates it, and does not bound its price from below.
+    # A law that replaces a mechanism dominates it, and does not bound its price from below.
     return Bounds(question.open_end, bounds.upper, bounds.method) if laws else bounds
 
 
@@ -174,7 +175,7 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
         return True
     if epsilon <= 0 or math.isinf(epsilon) or direction.finite[0] < 0:
         return False
-    # Around the saddle of a Gaussian loss.
+    # These tilts lie around the saddle of a Gaussian loss.
     tilts = -log_delta / epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
     try:
         log_mgf = total.moments(tilts)[:, 0]
@@ -188,7 +189,7 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
 def _checked(
     question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    """Return one accountant's bounds, which must meet those of one with other numerics."""
+    """Return one accountant's bounds, which must intersect those of one with other numerics."""
     bounds = _bounds(question, composition, name, options if name in _BACKENDS else {})
     if name in _BACKENDS:
         other, second = "characteristic", _bounds(question, composition, "characteristic", {})
@@ -216,7 +217,7 @@ def _smallest(
     cross_check: bool,
     options: dict[str, Any],
 ) -> tuple[Bounds, str]:
-    """Return the bounds with the smallest upper end, and the accountant that they are of."""
+    """Return the bounds with the smallest upper end, and the name of their accountant."""
     composition = decompose(event, relation)
     ask = _checked if cross_check else _bounds
     names = _answering(accountant, composition)
@@ -385,7 +386,7 @@ def delta_bounds(event: DpEvent, *, epsilon: float, **options: Any) -> tuple[flo
 
 @dataclass(frozen=True)
 class Compared:
-    """One accountant's interval for epsilon, its time, and a note where it gave no answer."""
+    """One accountant's interval for epsilon, its time, and a note if it gave no answer."""
 
     accountant: str
     lower: float | None
@@ -464,7 +465,7 @@ def compare(
 ) -> Comparison:
     """Return the epsilons that several accountants compute for one event.
 
-    Warns with :class:`dpcal.errors.DisagreementWarning` where two intervals do not meet.
+    Warns with :class:`dpcal.errors.DisagreementWarning` if two intervals do not meet.
 
     Parameters
     ----------
@@ -475,14 +476,14 @@ def compare(
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountants
-        Their names.
+        Names of the accountants.
     options
         For each accountant's name, its options: see :func:`epsilon`.
 
     Returns
     -------
     Comparison
-        One row an accountant: interval, time, and a note where it gave no answer.
+        One row for each accountant: interval, time, and a note if it gave no answer.
 
     >>> from dpcal.accountants import events
     >>> result = compare(events.GaussianDpEvent(2.0), delta=1e-5,

@@ -1,6 +1,6 @@
 """In which rounds does a record take part? Laws of participations, as tables of a small automaton.
 
-Samplers (:mod:`dpcal.accountants.samplers`) build them; correlated noise is priced with them.
+Samplers (:mod:`dpcal.accountants.samplers`) build these laws; correlated noise is priced with them.
 
 >>> import numpy as np
 >>> y, _ = poisson(0.5, 6).sample(10_000, np.random.default_rng(0))
@@ -24,13 +24,13 @@ __all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson", "stationar
 
 Floats = NDArray[np.float64]
 
-# Probability with which a record may take part more often than the most that patterns are drawn
-# for.
+# Probability with which a record takes part more often than the largest number for which patterns
+# are drawn.
 _RARE = 1e-8
-# Above this number of rounds the law of the number of participations, whose cost is quadratic in
-# it, takes more than a second.
+# Above this number of rounds the law of the number of participations takes more than a second: its
+# cost is quadratic in the rounds.
 _MANY_ROUNDS = 2**14
-# Random numbers that are drawn at once, 1 MB.
+# Random numbers that are drawn at once: 1 MB.
 _AT_ONCE = 2**17
 
 
@@ -41,9 +41,10 @@ class Automaton:
     Attributes
     ----------
     idle, join
-        Log-probabilities of shape (rounds, states) of sitting a round out and of taking part.
+        Log-probabilities, of shape (rounds, states), of not taking part in a round and of taking
+        part.
     idle_to, join_to
-        The states they lead to, of the same shape.
+        The states that follow, of the same shape.
     start
         Log-probabilities of the state before the first round, of shape (states,).
     """
@@ -73,7 +74,7 @@ class Automaton:
         return self.start.size == 1
 
     def require_independent(self, bound: str) -> None:
-        """Refuse a law of dependent participations on behalf of a bound.
+        """Refuse a law of dependent participations, for a bound that needs independence.
 
         Raises
         ------
@@ -106,7 +107,7 @@ class Automaton:
         return float(self.idle.sum() if self.independent else self.counts(0)[0])
 
     def counts(self, most: int | None = None) -> Floats:
-        """Log-probabilities of 0, 1, ..., ``most`` participations (default: every number)."""
+        """Return log-probabilities of 0, ..., ``most`` participations (default: all numbers)."""
         most = self.rounds if most is None else most
         law = np.zeros((most + 1, self.start.size))
         law[0] = np.exp(self.start)
@@ -118,7 +119,7 @@ class Automaton:
             return np.asarray(np.log(law.sum(axis=1)))
 
     def sample(self, draws: int, generator: np.random.Generator) -> tuple[Floats, NDArray[np.intc]]:
-        """Participations of shape (rounds, draws), and the states that they started from."""
+        """Return participations, shape (rounds, draws), and the states they started from."""
         states = self.start.size
         first = np.zeros(draws, dtype=np.intc)
         if states > 1:
@@ -138,12 +139,12 @@ class Automaton:
         return y, first
 
     def telling(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Participations of usual records and of busy ones, of shape (rounds, draws).
+        """Return participations of usual and of frequent records, of shape (rounds, draws).
 
-        Where records rarely take part, a few draws from the law itself hold none that do, yet delta
-        is about those, and about the rare ones that take part several times. A quarter of the draws
-        are from the law; the others from laws with more participations, up to a number that a
-        record exceeds with probability at most 1e-8.
+        If records rarely take part, a few draws from the law itself hold no participations, but
+        delta depends on these, and on the rare records that take part several times. A quarter of
+        the draws are from the law; the others from laws with more participations, up to a number
+        that a record exceeds with probability at most 1e-8.
         """
         usual = float(self.rates.sum())
         if self.independent and self.rounds > _MANY_ROUNDS:
@@ -186,7 +187,7 @@ def _moved(
 def poisson(rate: float, rounds: int) -> Automaton:
     """Return the law of rounds that are joined independently at one rate in (0, 1].
 
-    Equal arguments give one object, by which results that follow from it are remembered.
+    Equal arguments give the same object, so that results for it can be cached.
     """
     return independent(np.full(rounds, rate))
 
@@ -200,7 +201,7 @@ def independent(rates: Floats) -> Automaton:
 def stationary(
     rounds: int, chance: Floats, idle_to: ArrayLike, join_to: ArrayLike, start: Floats
 ) -> Automaton:
-    """Return the law of rounds that are all alike, given the state, for the states of one round.
+    """Return the law of rounds with equal tables, from the states of one round.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def stationary(
     chance
         Probability of taking part in each state, shape (states,).
     idle_to, join_to
-        State after a round that was sat out, and after one that was joined, shape (states,).
+        State after a round without the record, and after one with it, shape (states,).
     start
         Log-probability of each state before the first round, shape (states,).
     """

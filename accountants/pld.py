@@ -1,8 +1,9 @@
 """What is epsilon by dp-accounting's privacy loss distribution? A backend and a check.
 
-Each loss is handed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
+Each loss is passed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
 often as the event says (not by its accountant, which drops the count of some events). Losses are
-rounded up, so the answer is an upper bound; rounded down, on request, they give a lower one too.
+rounded up, so the answer is an upper bound; on request they are also rounded down, for a lower
+bound.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -35,8 +36,8 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 
-# dp-accounting's transforms and truncations may add this to a delta that ought to be a lower bound:
-# truncated mass counts as lost there too.
+# Error that dp-accounting's transforms and truncations may add to a lower bound on delta: truncated
+# mass counts as lost there too.
 _ROUNDING = 1e-12
 
 
@@ -58,14 +59,14 @@ def _composed(
 
 @dataclass(frozen=True)
 class _Grid:
-    """On which grid a loss is put down, and whether it is rounded up or down."""
+    """The grid of a loss, and whether the loss is rounded up or down."""
 
     interval: float
     pessimistic: bool
 
     @property
     def points(self) -> dict[str, Any]:
-        """Words for laws that are given point by point."""
+        """Keywords for laws that are given point by point."""
         return {
             "value_discretization_interval": self.interval,
             "pessimistic_estimate": self.pessimistic,
@@ -73,7 +74,7 @@ class _Grid:
 
     @property
     def noise(self) -> dict[str, Any]:
-        """Words for laws with a density; connecting the dots is pessimistic by itself."""
+        """Keywords for laws with a density; connecting the dots is pessimistic by itself."""
         return {**self.points, "use_connect_dots": self.pessimistic}
 
 
@@ -134,7 +135,7 @@ def _(loss: ScatteredLoss, builders: Any, grid: _Grid) -> Any:
 
 
 def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) -> Any:
-    """Return a pair with finitely many losses, either law with outcomes that the other lacks."""
+    """Return a pair with finitely many losses, where each law may have outcomes of its own."""
     reference = np.array(loss.log_reference) + math.log1p(-failure)
     lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
     if failure:
@@ -157,7 +158,7 @@ def epsilon_bounds(
     Parameters
     ----------
     composition
-        What is composed.
+        The composition.
     delta
         In (0, 1). dp-accounting answers infinity for delta of about 1e-15 and smaller.
     interval
@@ -166,8 +167,8 @@ def epsilon_bounds(
         Probability > 0 of the losses left out at each composition (its tail_mass_truncation).
     two_sided
         Whether epsilon is bounded from below as well, by losses that are rounded down: on average
-        by half an interval a step. It takes as long again; a delta of 1e-12 is allowed for rounding
-        and for what is truncated.
+        by half an interval a step. This takes as long again; a margin of 1e-12 on delta covers
+        rounding and truncation.
     """
     upper = float(_composed(composition, interval, tail_mass).get_epsilon_for_delta(delta))
     lower = 0.0

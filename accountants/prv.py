@@ -1,7 +1,7 @@
 """What is epsilon by Microsoft's prv-accountant? A backend for Gaussians on Poisson samples.
 
-It answers for add-or-remove-one, and for replace-special: where each record joins a batch by a coin
-of its own, a record that is blanked is one that is not there, and the dominating pairs are equal.
+It supports add-or-remove-one, and replace-special: if each record joins a batch independently, a
+blanked record is equivalent to an absent one, and the dominating pairs are equal.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -28,7 +28,7 @@ from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
-# Its random variables are of a sum that a record adds to, or adds nothing to.
+# Its random variables describe a sum to which a record adds a contribution or nothing.
 RELATIONS = ("add-or-remove-one", "replace-special")
 
 
@@ -76,7 +76,7 @@ def _(loss: SampledGaussian) -> Any:
 
 
 def _ask(question: Any) -> Any:
-    """Return the package's answer, or raise its refusal in one sentence."""
+    """Return the package's answer, or raise its refusal as one sentence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -107,7 +107,7 @@ def epsilon_bounds(
     Raises
     ------
     BackendRefused
-        Where prv-accountant gives no answer.
+        If prv-accountant gives no answer.
     """
 
     def question() -> Any:

@@ -32,15 +32,15 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-# Tolerance of the root finder over orders. The bound is looser than the best by half its square,
-# less than a hundred units.
+# Tolerance of the root finder over orders. The bound exceeds the best one by half its square, less
+# than a hundred units.
 _TOLERANCE = 1e-7
 
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
 
 
 def divergence(direction: Direction, order: float) -> float:
-    """Return an upper bound on the Renyi divergence of the composition, tight but for rounding.
+    """Return an upper bound on the Renyi divergence of the composition, tight up to rounding.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ def divergence(direction: Direction, order: float) -> float:
     return max(0.0, log_mgf) * (1 + 32 * UNIT) / c
 
 
-# Tilts at which bounds in closed form are compared, where no quadrature is affordable: 40 a decade,
+# Tilts at which bounds in closed form are compared if no quadrature is affordable: 40 a decade,
 # between which the best is refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 
 @functools.cache
 def _chernoff_at_tilts() -> tuple[float, ...]:
-    """Return the Chernoff factor at each of these tilts, which takes longer than a bound."""
+    """Return the Chernoff factor at each of these tilts, once: it takes longer than a bound."""
     return tuple(float(log_chernoff(c)) for c in _TILTS)
 
 
@@ -101,7 +101,7 @@ def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> 
     best = min(found)
     if math.isinf(best[0]):
         return 1.0, math.inf
-    # Between the neighbors of the best.
+    # The minimum is refined between the neighbors of the best tilt.
     at = found.index(best)
     neighbors = _TILTS[max(at - 1, 0)], _TILTS[min(at + 1, len(_TILTS) - 1)]
     ends = math.log(neighbors[0]), math.log(neighbors[1])
@@ -129,7 +129,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     total = Total(direction.parts)
 
     def equation(total: Total, c: float) -> tuple[float, float]:
-        # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
+        # The value is c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c

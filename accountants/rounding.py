@@ -26,12 +26,12 @@ _SMALLEST = 5e-324
 
 
 def next_up(value: float) -> float:
-    """Return the next larger double: more than any one rounding took away."""
+    """Return the next larger double, which exceeds the exact result of one rounded operation."""
     return math.nextafter(value, math.inf)
 
 
 def rounded_up(nearest: float, exact: Fraction) -> float:
-    """Return a rounding of an exact number, or the next double where it lies below that."""
+    """Return the rounding of an exact number, or the next double if it is below the number."""
     return nearest if nearest >= exact else next_up(nearest)
 
 

@@ -74,12 +74,12 @@ class Sampler:
     title
         Name in tables.
     words
-        The :attr:`sentence`, with fields in braces.
+        The text of :attr:`sentence`, with fields in braces.
     independent
         Whether each record joins every round independently, at one rate.
     independent_noise
-        Whether answers may have independent noise. The other samplers relate one answer's batch to
-        the next one's, and only a whole run with correlated noise has a price.
+        Whether answers may have independent noise. For the other samplers an answer's batch depends
+        on other batches, and only a whole run with correlated noise has a price.
     """
 
     name: ClassVar[str]
@@ -94,7 +94,7 @@ class Sampler:
         Raises
         ------
         UnsupportedEvent
-            Where a batch depends on other batches: only all answers together have a price.
+            If a batch depends on other batches: only all answers together have a price.
         """
         raise UnsupportedEvent(
             f"An answer with sampler {self.name!r} has no price of its own: its batch depends on "
@@ -102,14 +102,14 @@ class Sampler:
         )
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
-        """Return how many of ``n`` records a batch holds on average; as public as ``n`` is.
+        """Return the average number of records in a batch, of ``n``; as public as ``n`` is.
 
         Parameters
         ----------
         n
             Number of records, at least 1.
         rounds
-            Number of answers that the whole run has at most.
+            Most answers of the whole run.
         """
         raise NotImplementedError
 
@@ -132,7 +132,7 @@ class Sampler:
         raise NotImplementedError
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Yield the row numbers of each round's batch; the generator serves this run alone."""
+        """Yield the row numbers of each round's batch; the generator is used for this run only."""
         while True:
             yield self.draw(n, generator)
 
@@ -149,7 +149,7 @@ class Sampler:
 
     @property
     def least_separation(self) -> int:
-        """Distance >= 1 in rounds below which no two participations of a record are."""
+        """Least distance >= 1, in rounds, of two participations of a record."""
         return 1
 
     def automaton(self, rounds: int) -> Automaton:
@@ -169,7 +169,7 @@ class Sampler:
         return None
 
     def equally_likely(self, rounds: int) -> Floats | None:
-        """Return patterns of participations, of shape (rounds, patterns), if all are as likely."""
+        """Return participation patterns, shape (rounds, patterns), if all are equally likely."""
         return None
 
 
@@ -200,7 +200,7 @@ class Full(Sampler):
         return everyone(n)
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Return all row numbers, in one array, again and again."""
+        """Yield all row numbers in each round, always in the same array."""
         return cycle((everyone(n),))
 
 
@@ -247,14 +247,14 @@ class Poisson(Sampler):
 
 @dataclass(frozen=True)
 class FixedSize(Sampler):
-    """A batch holds exactly ``batch_size`` distinct records, each such set as likely as any other.
+    """A batch holds exactly ``batch_size`` distinct records; all such sets are equally likely.
 
     Parameters
     ----------
     batch_size
         At least 1.
     n
-        Number of records, at least ``batch_size``; None where it is not known yet.
+        Number of records, at least ``batch_size``; None if it is not known yet.
 
     Notes
     -----
@@ -290,7 +290,7 @@ class FixedSize(Sampler):
         return events.SampledWithoutReplacementDpEvent(n, self.batch_size, mechanism)
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
-        """Return the batch size, whatever n is."""
+        """Return the batch size, for every n."""
         return float(self.batch_size)
 
     @property
@@ -312,7 +312,7 @@ class FixedSize(Sampler):
         return np.asarray(binom.logpmf(np.arange(rounds + 1), rounds, self.batch_size / self.n))
 
     def automaton(self, rounds: int) -> Automaton:
-        """Refuse the law of one record's participations, which other records change."""
+        """Refuse: the law of one record's participations depends on other records."""
         raise UnsupportedEvent(
             f"Batches of exactly {self.batch_size} of {self.n or 'n'} records are refused under "
             "correlated noise: the record that one batch gains, another record of it loses, and no "
@@ -330,10 +330,10 @@ class CyclicPoisson(Sampler):
     bands
         Number of groups, so that a record's participations are multiples of it apart.
     sampling_probability
-        In (0, 1], within the group: the expected batch is this times n / bands.
+        In (0, 1], within the group: the expected batch size is this times n / bands.
     random_shift
         Whether a record's group, which is drawn uniformly, is kept secret. A fixed group is
-        accounted for at its worst, which bounds the cost of a random one.
+        accounted for at its worst, which bounds the price of a random one.
 
     Notes
     -----
@@ -379,7 +379,7 @@ class CyclicPoisson(Sampler):
         b, q = self.bands, float(self.sampling_probability)
         if not self.random_shift:
             return independent(np.where(np.arange(rounds) % b == group, q, 0.0))
-        # The state counts the rounds until the next one that the record may join.
+        # The state is the number of rounds until the next one that the record may join.
         onward = (np.arange(b) - 1) % b
         return stationary(rounds, _in_first_state(q, b), onward, onward, np.full(b, -math.log(b)))
 
@@ -396,7 +396,7 @@ class MinSeparation(Sampler):
         In (0, 1], of an eligible record.
     warm_start
         Whether the process is stationary at the first round, so that all batches have one expected
-        size, rather than everyone eligible.
+        size. Otherwise every record is eligible at the first round.
 
     Notes
     -----
@@ -427,7 +427,7 @@ class MinSeparation(Sampler):
         return q / (1 + (self.separation - 1) * q) * n
 
     def _start(self) -> Floats:
-        """Probabilities of 0, 1, ..., separation - 1 rounds still to sit out."""
+        """Probabilities of 0, 1, ..., separation - 1 rounds until the record is eligible."""
         b, p = self.separation, float(self.sampling_probability)
         start = np.full(b, p / (1 + (b - 1) * p) if self.warm_start else 0.0)
         start[0] = 1 / (1 + (b - 1) * p) if self.warm_start else 1.0
@@ -452,7 +452,7 @@ class MinSeparation(Sampler):
 
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
-        # The state counts the rounds still to sit out.
+        # The state is the number of rounds until the record is eligible.
         b, p = self.separation, float(self.sampling_probability)
         idle_to, join_to = np.maximum(np.arange(b) - 1, 0), np.full(b, b - 1)
         return stationary(rounds, _in_first_state(p, b), idle_to, join_to, _log(self._start()))
@@ -493,12 +493,13 @@ class RandomAllocation(Sampler):
         return self.participations / (self.epoch or rounds) * n
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Yield the records of each round, of whose subset it is."""
+        """Yield the records whose subset holds the round, for each round."""
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
-                # Each round that is left is as likely as any other to be among those that are due.
+                # Each remaining round is equally likely to be one of the participations that are
+                # due.
                 joined = np.flatnonzero(generator.random(n) * left < due)
                 due[joined] -= 1
                 yield joined
@@ -509,7 +510,7 @@ class RandomAllocation(Sampler):
         Raises
         ------
         ValueError
-            If they do not fill the rounds.
+            If whole epochs do not fill the rounds.
         """
         k, length = self.participations, self.epoch or rounds
         if length < k or rounds % length:
@@ -523,7 +524,7 @@ class RandomAllocation(Sampler):
         """Return the law of one record's participations in ``rounds`` rounds."""
         epochs = self.epochs(rounds)
         k, length = epochs.times, epochs.rounds
-        # The state counts the participations due in what is left of the epoch.
+        # The state is the number of participations due in the rest of the epoch.
         due = np.arange(k + 1)
         left = length - np.arange(rounds) % length
         chance = np.minimum(due / left[:, None], 1.0)
@@ -562,7 +563,7 @@ class BallsInBins(Sampler):
         return n / self.bins
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Return the bins in turn."""
+        """Yield the records of the bins in turn."""
         return _groups_in_turn(self.bins, n, generator)
 
     def equally_likely(self, rounds: int) -> Floats:
@@ -582,17 +583,17 @@ class BallsInBins(Sampler):
 
 
 def _groups_in_turn(count: int, n: int, generator: np.random.Generator) -> Iterator[Rows]:
-    """Row numbers of random groups, again and again in their order."""
+    """Yield the row numbers of random groups, in a repeated order."""
     group = generator.integers(count, size=n)
     return cycle([np.flatnonzero(group == g) for g in range(count)])
 
 
 def _log(probabilities: Floats) -> Floats:
-    """Logarithms, of zeros too."""
+    """Return logarithms; that of 0 is -infinity."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities))
 
 
 def _in_first_state(chance: float, states: int) -> Floats:
-    """Probabilities of taking part, positive in the first state only."""
+    """Return probabilities of taking part, positive in the first state only."""
     return np.where(np.arange(states) == 0, chance, 0.0)

@@ -40,10 +40,10 @@ NeighboringRelation = privacy_accountant.NeighboringRelation
 
 
 class Account:
-    """Everything released so far, as one composition that further steps are added to.
+    """All releases so far, as one composition to which steps are added.
 
-    Equal mechanisms are merged as they come, so that a step costs a dictionary update and a
-    question costs as much as its distinct mechanisms.
+    Equal mechanisms are merged when they are added, so that a step takes a dictionary update, and
+    the time of an answer depends on the number of distinct mechanisms.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ class Account:
 
 
 def _without_zeros(leaf: events.DpEvent) -> events.DpEvent:
-    """Return an elementary event with dp-accounting's reading of noise that is zero: not private.
+    """Return an elementary event; as in dp-accounting, one with zero noise becomes non-private.
 
-    Calibrators need it at the ends of their brackets.
+    Calibrators compute such events at the ends of their brackets.
     """
     if isinstance(leaf, events.PoissonSampledDpEvent):
         if leaf.sampling_probability == 0:
@@ -179,7 +179,7 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         if not composition.private:
             return 1.0
         if target_epsilon == math.inf:
-            # Only losses that may be infinite have a delta there.
+            # At infinite epsilon only losses that may be infinite have a delta.
             lowest = min(item.finite[0] for item in composition.directions)
             return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
         return self._account.delta(target_epsilon, accountant=self._accountant).upper

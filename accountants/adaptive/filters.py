@@ -1,10 +1,10 @@
 r"""May one more mechanism run, chosen by earlier answers? Privacy filters and odometers.
 
-An accountant prices mechanisms fixed in advance. Where noise, sampling or the number of steps
-depend on past outputs, the epsilon of the realised sequence proves nothing: the sequence itself
-reveals something. A *filter* has its budget fixed in advance and refuses the spend that would
-overrun it; whatever was accepted is (epsilon, delta)-private together. An *odometer* has no budget
-and reports an epsilon that holds at any stopping time.
+An accountant prices mechanisms that are fixed in advance. If noise, sampling or the number of steps
+depend on past outputs, the epsilon of the realised sequence is not a proof: the sequence itself
+depends on the data. A *filter* has its budget fixed in advance and refuses a spend that would
+exceed it; all accepted mechanisms together are (epsilon, delta)-private. An *odometer* has no
+budget and reports an epsilon that holds at any stopping time.
 
 >>> from dpcal.accountants.events import GaussianDpEvent
 >>> budget = PrivacyFilter(epsilon=1.0, delta=1e-6, kind="gdp")
@@ -31,7 +31,7 @@ past, in the worse direction. Theorems:
   rho almost surely with rho_t the zCDP parameters, the whole is rho-zCDP, and the best order may be
   taken in the conversion.
 * Gaussian-DP filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). If sum mu_t^2 <=
-  mu^2 almost surely, for mu_t-GDP mechanisms, the whole is mu-GDP: nothing is lost to adaptivity.
+  mu^2 almost surely, for mu_t-GDP mechanisms, the whole is mu-GDP, as if all were fixed in advance.
 * Renyi odometer. By Ville's inequality for the supermartingale above, P[L > S_j + log(k / delta) /
   c_j at some time] <= delta / k, with S_j the running sum at the order 1 + c_j; a union bound makes
   it hold for k orders fixed in advance, at once and at all times.
@@ -87,7 +87,7 @@ def _rho(event: events.DpEvent, relation: str) -> float:
         if not isinstance(leaf, events.ZCDpEvent):
             total += _squared_mu(leaf, relation) / 2 * times
         elif leaf.xi == 0:
-            # The parameter is stated for the relation in use, so that nothing is converted.
+            # The parameter is stated for the relation in use, so that no conversion is needed.
             total += _validate.non_negative(rho=leaf.rho) * times
         else:
             raise UnsupportedEvent(f"A filter of kind 'zcdp' needs xi=0, got {leaf!r}.")
@@ -109,7 +109,7 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
         c = math.exp(x)
         return -_renyi_budget(c, epsilon, log_delta) / cost(1 + c)
 
-    # Orders below this have a negative budget; far above it, every cost exceeds the budget.
+    # Orders below this have a negative budget; far above it, every cost is more than the budget.
     least = max(-log_delta / epsilon, 1.0)
     found = minimize_scalar(
         multiple, bounds=(math.log(0.01 * least), math.log(100 * least)), method="bounded"
@@ -130,7 +130,7 @@ def _gdp_budget(epsilon: float, log_delta: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
         return max(value + error, -1e300) - log_delta
 
-    # Chernoff's bound proves this mu, also where ``excess`` has no digits left.
+    # Chernoff's bound proves this mu, even if ``excess`` has no correct digits.
     low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
     low *= 1 - 8 * UNIT
     if not excess(low) <= 0:
@@ -151,7 +151,7 @@ def renyi_order(
 ) -> float:
     """Return the order at which a Renyi filter admits the most repetitions of ``event``.
 
-    Choose it *before* the first spend, from the mechanism that one expects to spend on.
+    Choose the order *before* the first spend, from the mechanism that is expected.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def renyi_order(
 
 
 class _Meter:
-    """The costs of events, of which each is computed once."""
+    """The costs of events; the cost of each event is computed once."""
 
     def __init__(self, price: Callable[[events.DpEvent], tuple[float, ...]]) -> None:
         self._price = price
@@ -216,8 +216,8 @@ class PrivacyFilter:
 
     Notes
     -----
-    ``spent`` is in the filter's own unit. It must not be converted to an epsilon once the run has
-    stopped because of what it had put out: for that use an :class:`Odometer`.
+    ``spent`` is in the filter's own unit. It must not be converted to an epsilon if the run stopped
+    because of its outputs: use an :class:`Odometer` for that.
     """
 
     def __init__(
@@ -404,7 +404,7 @@ class Odometer:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon that holds now; 0 as long as nothing was spent."""
+        """The epsilon that holds now; 0 before the first spend."""
         if not any(self._spent):
             return 0.0
         penalty = (math.log(len(self._orders)) - math.log(self._delta)) * (1 + 4 * UNIT)

@@ -1,4 +1,4 @@
-"""Answers that say how they are known: exactly, proved, or from draws.
+"""Answers that state how they are known: exactly, proved, or from draws.
 
 >>> from dpcal.accountants.correlated.answers import CorrelatedEpsilon
 >>> answer = CorrelatedEpsilon(1.5, lower=1.2, method="direct", label="statistical", estimate=1.4)
@@ -16,7 +16,7 @@ __all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
 
 
 class _Provenance:
-    """Statements of an answer about correlated noise beside its interval."""
+    """Further fields of an answer about correlated noise, beside its interval."""
 
     label: str
     estimate: float
@@ -83,18 +83,18 @@ class CorrelatedEpsilon(_Provenance, Epsilon):
     lower, upper
         The interval; the float is its upper end.
     estimate
-        The value that the draws suggest, without their error.
+        The value that the draws estimate, without their error.
     failure_probability
-        Probability that the draws mislead. Where the label promises confidence, it is part of the
-        delta that the epsilon belongs to.
+        Probability that the bounds from draws are wrong. Where the label promises confidence, it is
+        part of the delta that the epsilon belongs to.
     draws, seed
         Number of draws, and the seed that fixes them.
     certified
         A deterministic upper bound, for comparison; infinite if none was found.
     note
-        The reason why a deterministic bound answered, if draws were wanted.
+        The reason why a deterministic bound is the answer, if draws were wanted.
     method, neighboring_relation
-        How, and for which relation.
+        The method, and the neighboring relation.
     """
 
 

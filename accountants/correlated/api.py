@@ -59,19 +59,21 @@ def epsilon(
     draws
         Monte Carlo draws for each direction, default 100,000.
     failure_probability
-        That the draws mislead; default delta / 100, or 0.05 for normal intervals.
+        Probability that the bounds from draws are wrong; default delta / 100, or 0.05 for normal
+        intervals.
     seed
         Fixes the draws; fresh and secret by default.
     arithmetic
         ``"validated"`` (default) or ``"bracketed"`` likelihood ratios, for lambda-CGD.
     particles
-        For matrices without structure.
+        Number of particles, for matrices without structure.
     executor
         A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint, save_every
-        File that draws are saved to and resumed from, and chunks >= 1 between two saves.
+        File to which draws are saved and from which they are resumed, and chunks >= 1 between two
+        saves.
 
     Returns
     -------
@@ -86,7 +88,7 @@ def epsilon(
     UnsupportedEvent
         With the reason, where no theorem covers the pair.
     TargetUnreachable
-        Where neither draws nor a deterministic bound give a finite epsilon.
+        If neither draws nor a deterministic bound give a finite epsilon.
     """
     target = _validate.probability(delta=delta)
     event, how = _event(strategy, sampler, noise_multiplier, options)
@@ -116,7 +118,7 @@ def delta(
     noise_multiplier
         Standard deviation > 0 of Z, in units of the clipping norm.
     **options
-        How draws are made: the keywords of :func:`epsilon`. The failure probability of certified
+        Settings of the draws: the keywords of :func:`epsilon`. The failure probability of certified
         confidence (default 1e-9) is added to the delta.
 
     Raises
@@ -133,7 +135,7 @@ def delta(
 def _event(
     strategy: Shaped, sampler: Sampler, noise_multiplier: float, options: dict[str, Any]
 ) -> tuple[CorrelatedGaussianDpEvent, dict[str, Any]]:
-    """The event of a run, and the options of drawing that an event does not have."""
+    """Return the event of a run, and the options of drawing that an event does not have."""
     of_event = {name: options[name] for name in DRAWING if name in options}
     how = {name: value for name, value in options.items() if name not in DRAWING}
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
@@ -159,8 +161,8 @@ def revealed_delta(
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     sampler
-        Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
-        the number of participations matters.
+        Any sampler, also :class:`~dpcal.accountants.correlated.FixedSize`: only the law of the
+        number of participations matters.
 
     Notes
     -----

@@ -27,16 +27,17 @@ from dpcal.accountants.correlated.question import Question
 
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
-# Draws of a pilot. With fewer of them chance decides the choice; more of them cost as much as the
-# draws that are chosen.
+# Draws of a pilot. With fewer draws the choice is mostly chance; more draws would take as long as
+# the final ones.
 _PILOT = 1024
-# Numbers of a pilot at most, 128 MB: a long run has fewer draws in its pilot.
+# Most values of a pilot, 128 MB: a long run has fewer draws in its pilot.
 _LARGEST_PILOT = 2**24
-# Draws of a pilot at least, however long the run is.
+# Least draws of a pilot, for runs of any length.
 _LEAST_PILOT = 32
-# Tuples of bins that are tabulated; more would take more than 16 MB.
+# Most tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
-# Above this logarithm of a second moment, tilted draws are records that hardly ever exist.
+# Above this logarithm of a second moment, tilted draws are of records that have almost no
+# probability.
 _LARGEST_LOG_MOMENT = 8.0
 
 
@@ -47,9 +48,9 @@ class Goal:
     Parameters
     ----------
     epsilon, delta
-        One of them; the other one is None.
+        One of the two; the other is None.
     near
-        With delta: an epsilon that the answer is near, as far as it is known.
+        With delta: an approximation of the answer, if one is known.
     """
 
     epsilon: float | None = None
@@ -69,16 +70,16 @@ class Goal:
         return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
 
     def range_of(self, estimator: Estimator) -> float:
-        """Return how large the range of an estimator is for this goal; smaller is better."""
+        """Return the size of an estimator's range for this goal; smaller is better."""
         if self.level is not None:
             return estimator.largest(self.level) or math.inf
         return least_epsilon(lambda e: estimator.largest(e) or math.inf, self.delta or 0.0)
 
 
 def least_reach(question: Question, delta: float) -> float:
-    """Return the least epsilon at which a range of draws of removing is ``delta``, a bound.
+    """Return the least epsilon at which the range of draws of removing is at most ``delta``.
 
-    It needs a table and no likelihood ratio, and is infinite if no order has a finite range.
+    It needs a table but no likelihood ratio; it is infinite if no order has a finite range.
     """
     found = None
     if question.independent:
@@ -87,13 +88,14 @@ def least_reach(question: Question, delta: float) -> float:
 
 
 def only_plain(question: Question, goal: Goal) -> bool:
-    """Whether no draws but plain ones have a proved range, which is 1."""
+    """Return whether only plain draws have a proved range, which is 1."""
     if question.options.statistics != "certified" or question.route == "bins":
         return False
     if not question.independent:
         return True
     if question.mechanism.decay is not None:
-        # Draws of order 2 of the likelihood itself may have a range where its bound has none.
+        # Draws of order 2 of the likelihood itself may have a range although its product bound has
+        # none.
         return False
     return best_moment(question.mechanism, question.law, delta=goal.delta or 0.5) is None
 
@@ -114,10 +116,10 @@ def removing(question: Question, goal: Goal) -> Estimator:
 
 
 def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
-    """The estimator with the least proved range near the epsilon that is decided."""
+    """Return the estimator with the least proved range near the epsilon of the goal."""
     power = best_order(setting, epsilon=goal.level, delta=goal.delta)
     if power is not None and goal.level is None and math.isfinite(power.log_moment):
-        # The range alone would reach delta at a larger epsilon, where a larger order is better.
+        # The range alone reaches delta at a larger epsilon, where a larger order is better.
         count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // power.steps))
         pilot = Sample(power, power.draw(count, question.options.pilot()), 0)
         goal = replace(goal, near=goal.level_of(pilot))
@@ -136,20 +138,20 @@ def _gram_of_bins(question: Question) -> Floats:
 
 
 def _bins_removing(question: Question, goal: Goal) -> Estimator:
-    """Draws of the order whose range is least."""
+    """Return draws of the order with the least range."""
     gram = _gram_of_bins(question)
     orders = [q for q in (1, 2, 3) if len(gram) ** q <= _MOST_TUPLES]
     tried = [Bins(gram, "remove", q) for q in orders]
     found = min(tried, key=goal.range_of)
     if goal.level is None:
-        # The range alone would reach delta at a larger epsilon, where another order may be better.
+        # The range alone reaches delta at a larger epsilon, where another order may be better.
         pilot = Sample(found, found.draw(_PILOT, question.options.pilot()), 0)
         found = min(tried, key=replace(goal, near=goal.level_of(pilot)).range_of)
     return found
 
 
 def _tilted(setting: Setting) -> Estimator | None:
-    """Order-2 draws, where the second moment exists in practice and is computed accurately."""
+    """Return order-2 draws if the second moment is of practical size and accurate, else None."""
     if setting.law.rates.max() >= 1 or setting.mechanism.decay is None:
         return None
     tilted = Tilted(setting)
@@ -159,7 +161,7 @@ def _tilted(setting: Setting) -> Estimator | None:
 
 
 def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
-    """The importance sampler with the most effective draws in a pilot."""
+    """Return the importance sampler with the most effective draws in a pilot."""
     rng = question.options.pilot()
     rate = float(setting.law.rates.max())
     if rate >= 0.5:
@@ -202,9 +204,9 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
     question
         The run, with its options of drawing.
     goal
-        The epsilon or delta that draws are to bound.
+        The epsilon or delta of the answer.
     level
-        An epsilon near which the draws are to decide.
+        An epsilon near the answer.
     proved
         Whether the range of the terms must be proved.
     """
@@ -219,15 +221,15 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
     _, share = spaces.best(level)
     _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
     scale = (level - kappa) / (mu * mu)
-    # If draws move the other way, the half-space bounds no weight.
+    # For a negative scale the half-space gives no bound on weights.
     return Direct(setting, "add") if scale <= 0.1 else ShiftAdd(setting, share, scale)
 
 
 def _shifted(question: Question, setting: Setting, level: float, goal: Goal) -> Estimator:
-    """The shift with the most effective draws in a pilot, near what the pilot is to decide."""
+    """Return the shift with the most effective draws in a pilot, near the given level."""
     rng = question.options.pilot()
     tried: list[tuple[float, Estimator]] = [(0.0, Direct(setting, "add"))]
-    # Moved by this, the linear part of log L reaches the level in the mean.
+    # A move by this scale brings the mean of the linear part of log L to the level.
     reach = level / ShiftAdd(setting, 1.0, 1.0).half_space[2] ** 2
     for part in (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4):
         shift = ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False)

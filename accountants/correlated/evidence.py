@@ -37,11 +37,12 @@ from dpcal.errors import DrawsCannotTell
 
 __all__ = ["Evidence", "Reading", "collected", "expected_epsilon"]
 
-# Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
+# With fewer effective draws than this the error is a seventh or more, and the normal interval is
+# unreliable.
 _LEAST_EFFECTIVE = 50.0
 # Plain draws for the tail of adding a record: the band around their law is then 0.06 wide at a
-# failure probability of 1e-12. More of them cost more than they gain: that direction needs an
-# epsilon far below that of removing, and its bound need not be near.
+# failure probability of 1e-12. More draws take more time than they save: that direction needs an
+# epsilon far below that of removing, and its bound may be loose.
 _PLAIN_DRAWS = 4096
 # If one draw has a larger share of the mean, rarer and larger terms were probably missed.
 _LARGEST_SHARE = 0.02
@@ -68,9 +69,9 @@ class Evidence:
     bound
         The bound on adding a record.
     failure_probability
-        That the draws of both directions mislead about the upper end.
+        Probability that the draws of both directions give a wrong upper end.
     proved
-        Whether confidence bounds hold at every number of draws. The failure probability then is a
+        Whether confidence bounds hold at every number of draws. The failure probability is then a
         part of every delta.
     """
 
@@ -107,7 +108,7 @@ class Evidence:
         if self.adding is None:
             upper = max(upper, settled)
         else:
-            # The other half of this direction's part may have gone into its bound.
+            # The other half of this direction's part may belong to its bound.
             add = self.adding.at(epsilon, failure_probability=0.5 * each)
             lower, estimate = max(lower, add.lower), max(estimate, min(add.mean, settled))
             upper = max(upper, min(add.upper, settled))
@@ -130,11 +131,11 @@ class Evidence:
         return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
 
     def _beyond(self, epsilon: float, delta: float) -> float:
-        """An epsilon above which no upper end exceeds delta.
+        """Return an epsilon above which no upper end exceeds delta.
 
-        Bounds fall within a cell of bets, but may rise from one to the next. The probability that
-        they mislead is that of one epsilon, the true one, only if none above the answer exceeds
-        delta.
+        Bounds fall within a cell of bets, but may rise from one cell to the next. The probability
+        that they are wrong is that of one epsilon, the true one, only if no bound above the answer
+        exceeds delta.
         """
         left = delta - (self.failure_probability if self.proved else 0.0)
         each = 0.5 * self.failure_probability
@@ -149,12 +150,12 @@ class Evidence:
 
 
 def collected(question: Question, goal: Goal) -> Evidence:
-    """Draw for both directions, as far as the goal needs draws.
+    """Return draws for both directions, as far as the goal needs draws.
 
     Raises
     ------
     DrawsCannotTell
-        With the reason, if these draws bound nothing or the mean hangs on too few of them.
+        If these draws prove no bound or the mean depends on too few of them, with the reason.
     ValueError
         If the failure probability is not a part of the given delta.
     """
@@ -188,7 +189,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
 
 
 def expected_epsilon(question: Question, delta: float, draws: int) -> float:
-    """Return about the epsilon that as many draws will confirm, from fewer draws of removing.
+    """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
 
     Parameters
     ----------
@@ -197,12 +198,12 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     delta
         The target in (0, 1), without the part that is reserved for other confirmations.
     draws
-        How many there will be.
+        Number of the later draws.
 
     Raises
     ------
     DrawsCannotTell
-        Where draws answer nothing, or a mean hangs on too few of them.
+        If draws prove no bound, or a mean depends on too few of them.
     """
     options, goal = question.options, Goal(delta=delta)
     _require_range(question, goal, draws)
@@ -221,7 +222,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
 
 
 def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
-    """A bound on adding a record from plain draws, where likelihood ratios are exact."""
+    """Return a bound on adding a record from plain draws, if likelihood ratios are exact."""
     if question.route == "bins":
         return None
     setting = question.setting("add")
@@ -233,7 +234,7 @@ def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
 
 
 def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sample | None:
-    """Draws for adding a record, or None if they are too few, so that the bound answers."""
+    """Return draws for adding a record; None if they are too few, so that the bound is used."""
     sample = question.options.simulate(estimator, 1)
     if estimator.largest(0.0) is not None:
         failure = question.options.failure(goal.delta, proved=True)
@@ -287,7 +288,7 @@ def _require_enough(
 
 
 def _range_alone(estimator: Estimator, target: float) -> float:
-    """The epsilon at which the estimator's range alone would do; the answer is at most that."""
+    """Return the epsilon of the estimator's range alone, which is at least the answer."""
     largest = estimator.largest(0.0)
     if largest is None or estimator.largest(1.0) == largest:
         return 0.0
@@ -295,14 +296,14 @@ def _range_alone(estimator: Estimator, target: float) -> float:
 
 
 def _require_trust(sample: Sample, epsilon: float) -> None:
-    """Refuse an importance sample whose mean hangs on few draws."""
+    """Refuse an importance sample whose mean depends on few draws."""
     reason = _distrust(sample, epsilon)
     if reason is not None:
         raise DrawsCannotTell(reason)
 
 
 def _distrust(sample: Sample, epsilon: float) -> str | None:
-    """Why the mean of an importance sample hangs on few draws, or None."""
+    """Return the reason why an importance sample's mean depends on few draws, or None."""
     if sample.estimator.largest(epsilon) is not None:
         return None
     reading = sample.at(epsilon, failure_probability=0.05)

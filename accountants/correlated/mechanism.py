@@ -40,28 +40,29 @@ _Kernel = Callable[..., None]
 
 KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
-# Bands at most. The transfer matrix has 2^(bands - 1) states, each of which every round of every
-# draw visits; one band more doubles the time of a draw.
+# Most bands. The transfer matrix has 2^(bands - 1) states, and every round of every draw visits
+# each of them; one band more doubles the time of a draw.
 WIDEST_BAND = 12
 
-# Axes of the grid of states for sums of geometric series; its nodes grow exponentially in them.
+# Most axes of the grid of states for sums of geometric series; the number of nodes grows
+# exponentially in them.
 MOST_BUFFERS = 3
 
-# A dense matrix of this many rows takes 2 GB.
+# Most rows of a dense matrix, which then takes 2 GB.
 _DENSE_STEPS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A matrix C of the user's own, to be priced. A run needs a ``matrix.Strategy``.
+    """A matrix C supplied by the user, for pricing. A run needs a ``matrix.Strategy``.
 
     Parameters
     ----------
     C
-        Shape (T, T), finite, zero above the diagonal, not 0 on it. Of entries of both signs, the
-        absolute values count.
+        Shape (T, T), finite, zero above the diagonal and nonzero on it. If entries have both signs,
+        their absolute values count.
     decay
-        Given if ``abs(C[t, u]) = decay^(t - u)``, which is priced with less noise.
+        Set if ``abs(C[t, u]) = decay^(t - u)``; methods for this case give closer answers.
     """
 
     C: ArrayLike = field(repr=False)
@@ -276,7 +277,7 @@ class Mechanism:
 
     @property
     def walk(self) -> tuple[float, float] | None:
-        """Decay and scale of the one number w that carries the past, or None.
+        """Decay and scale of the number w that carries the past, or None if one is not enough.
 
         A round of k participations after a state w has the mean ``scale w + k``, and the state
         becomes ``decay w + k``: lambda-CGD, and one buffer that decays.
@@ -362,7 +363,7 @@ class Mechanism:
 
     @property
     def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
-        """Kernels that multiply by C and by C^T in place, and their arguments, if there are any."""
+        """Kernels that multiply by C and by C^T in place, with arguments; None without kernels."""
         if self.decay is not None:
             return kernels.ar1_states, kernels.ar1_fields, (self.decay,)
         if self.series is not None:
@@ -373,14 +374,14 @@ class Mechanism:
 
 
 def _convolved(column: Floats, y: Floats) -> Floats:
-    """The Toeplitz matrix of a column times y, of shape (steps, draws)."""
+    """Return the Toeplitz matrix of a column times y, of shape (steps, draws)."""
     from scipy.signal import oaconvolve
 
     return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 
 def _column(C: Floats) -> Floats | None:
-    """The first column, if C is Toeplitz."""
+    """Return the first column if C is Toeplitz, otherwise None."""
     T = C.shape[0]
     first = C[:, 0]
     if all(np.array_equal(C[t:, t], first[: T - t]) for t in range(T)):
@@ -389,7 +390,7 @@ def _column(C: Floats) -> Floats | None:
 
 
 def _is_sum_of(column: Floats, decays: Floats, scales: Floats) -> bool:
-    """Whether a column has a unit diagonal and these few geometric series below."""
+    """Return whether a column has a unit diagonal and these few geometric series below it."""
     if not 1 <= len(decays) <= MOST_BUFFERS:
         return False
     ideal = np.concatenate([[1.0], (decays ** np.arange(len(column) - 1)[:, None]) @ scales])

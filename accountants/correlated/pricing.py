@@ -1,8 +1,8 @@
 """What does a whole run of correlated noise cost? From a strategy to an event, and to its price.
 
-Answers of a matrix mechanism are not independent, so that a run is one event and its steps have no
-price of their own. Where steps are independent after all, the event is a composition that every
-accountant prices:
+Answers of a matrix mechanism are not independent, so that a run is one event and a single step has
+no price. If the steps are in fact independent, the event is a composition that every accountant
+prices:
 
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
@@ -11,8 +11,8 @@ accountant prices:
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
 event=GaussianDpEvent(noise_multiplier=1.0)), count=100)
 
-Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`, also where its price
-is that of a composition under the relations that theorems speak of: under others it is not.
+Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`, even if it has the
+price of a composition under the relations of the theorems: under other relations it has not.
 
 >>> event = whole_run(LambdaCGD(100, 0.5), Poisson(0.01), noise_multiplier=3.0, statistics="none")
 >>> answer = epsilon(event, delta=1e-5, neighboring_relation="add-or-remove-one")
@@ -72,13 +72,13 @@ def whole_run(
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     **accounting
-        The other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they do
-        not matter where the price is exact.
+        The other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they are
+        not used if the price is exact.
 
     Raises
     ------
     UnsupportedEvent
-        With the reason, where no theorem covers the matrix or the sampler.
+        If no theorem covers the matrix or the sampler, with the reason.
     """
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
@@ -168,7 +168,7 @@ class Way(NamedTuple):
     goal
         The purpose of draws, for the given number.
     exact
-        The worst group's price of compositions, and the largest lower end.
+        The price of the worst group's composition, and the largest lower end.
     proof
         The value that a bound proves, and its name.
     below
@@ -212,7 +212,7 @@ def _asked(
                 f"options of correlated noise must be among {', '.join(DRAWING)}, got {name!r}."
             )
     event = attr.evolve(event, **options)
-    # Draws of a seed need not be drawn twice.
+    # The answer for a seed is kept, since its draws are always the same.
     return (priced if event.seed is None else _remembered)(way, event, given, relation)
 
 
@@ -223,7 +223,7 @@ def priced(
     relation: str = "zero-out",
     **how: Any,
 ) -> Any:
-    """Return the price of a whole run under a relation for which zeroing out is the same pair.
+    """Return the price of a whole run under a relation that is equivalent to zeroing out.
 
     Parameters
     ----------
@@ -236,15 +236,14 @@ def priced(
     relation
         The relation that the answer names.
     **how
-        How draws are made, beyond the event: keywords of
-        :class:`~dpcal.accountants.correlated.question.Options`.
+        Settings of the draws that the event does not have: keywords of
     """
     options = Options(**{name: getattr(event, name) for name in DRAWING}, **how)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
         failure = event.failure_probability
         if failure is None:
-            # The default is that of all confirmations together.
+            # The default failure probability is that of all confirmations together.
             total = options.failure(way.goal(given).delta, proved=True)
             failure = total / event.confirmations
         options = replace(options, failure_probability=failure)
@@ -259,7 +258,7 @@ _remembered = lru_cache(maxsize=128)(priced)
 def answer(
     way: Way, question: Question, given: float, relation: str = "zero-out", reserved: float = 0.0
 ) -> Any:
-    """Return the answer to a question; ``reserved`` of delta belongs to answers before this one."""
+    """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
     after = 0.0
     if way is EPSILON:
         given -= reserved
@@ -303,7 +302,7 @@ def answer(
 
 
 def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
-    """Draws for a goal, or None and the reason, which is empty if no draws are wanted."""
+    """Return draws for a goal, or None and the reason, which is empty if no draws are wanted."""
     if question.options.statistics == "none":
         return None, ""
     try:

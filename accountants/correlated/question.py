@@ -43,21 +43,21 @@ __all__ = ["ARITHMETIC", "STATISTICS", "Options", "Question"]
 STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
 
-# Default probability of misleading draws, as a part of the target delta. A larger part takes more
-# of delta; a smaller one needs more draws, in proportion to its logarithm.
+# Default probability that bounds from draws are wrong, as a part of the target delta. A larger part
+# takes more of delta; a smaller one needs more draws, in proportion to its logarithm.
 _PART_OF_DELTA = 1e-2
-# The default for a question about delta, to which it is added.
+# The default if delta is computed; the probability is added to it.
 _WITHOUT_TARGET = 1e-9
-# The default for intervals that hold only asymptotically, where smaller ones would mislead.
+# The default for intervals that hold only asymptotically: smaller values would be unreliable.
 _ASYMPTOTIC = 0.05
 
-# Key of the random stream of pilots, which no chunk of draws has.
+# Key of the random stream of pilots; no chunk of draws has this key.
 _PILOT_STREAM = 2**31
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to draw: the arguments that epsilon and delta of correlated noise share."""
+    """Settings of the draws: the arguments that epsilon and delta of correlated noise share."""
 
     statistics: str = "certified"
     draws: int = 100_000
@@ -89,12 +89,12 @@ class Options:
         return np.random.Generator(np.random.PCG64(sequence))
 
     def failure(self, target: float | None, *, proved: bool) -> float:
-        """Return the probability that the draws of both directions mislead.
+        """Return the probability that bounds from the draws of both directions are wrong.
 
         Parameters
         ----------
         target
-            Delta, where it is given.
+            Delta, if it is given.
         proved
             Whether confidence bounds hold at every number of draws.
         """
@@ -104,12 +104,12 @@ class Options:
         part = _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
         if asked is None:
             return part
-        # The given probability may be meant for normal intervals, and be far above delta, of which
-        # this is a part.
+        # The given probability may be meant for normal intervals, and may be far above delta. A
+        # part of delta must be smaller.
         return asked if self.statistics == "certified" else min(asked, part)
 
     def simulate(self, estimator: Estimator, stream: int) -> Sample:
-        """Draw, with one checkpoint file for each direction."""
+        """Return draws, with one checkpoint file for each direction."""
         path = None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}.{stream}"
         return simulate(
             estimator,
@@ -134,7 +134,7 @@ class Question:
     route
         Name of the method.
     refusal
-        Why draws cannot answer, or None where they can.
+        Reason why draws cannot answer, or None if they can.
     """
 
     mechanism: Mechanism
@@ -147,7 +147,7 @@ class Question:
     def of(
         cls, strategy: Shaped | Shape, sampler: Sampler, noise_multiplier: float, options: Options
     ) -> Question:
-        """Read a strategy (or the shape of one), and choose the route."""
+        """Return the question about a strategy (or its shape), with the chosen route."""
         if isinstance(strategy, Shape):
             sigma = _validate.noise(noise_multiplier=noise_multiplier)
             mechanism = Mechanism(strategy, sigma)
@@ -168,12 +168,12 @@ class Question:
 
     @cached_property
     def proved(self) -> Bound:
-        """The least bound on both directions that needs no draws."""
+        """The smallest bound on both directions that needs no draws."""
         return proved(self.mechanism, self.sampler)
 
     @cached_property
     def proved_adding(self) -> Bound:
-        """The least bound on adding a record that needs no draws."""
+        """The smallest bound on adding a record that needs no draws."""
         return proved_adding(self.mechanism, self.sampler, self.proved)
 
     def setting(self, direction: str) -> Setting:
@@ -220,7 +220,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """The route that was taken in the end."""
+        """The route that is used in the end."""
         if self.route == "states" and isinstance(self._states, ParticleEngine):
             return "particles"
         return self.route

@@ -47,7 +47,7 @@ _BY_IMPORTANCE = f"{STATISTICAL} by importance sampling where participations are
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table; the first one that covers a question answers it.
+    """One row of the table; the first row that covers a question answers it.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Row:
     method, label
         The method, and the labels that its answers carry.
     refusal
-        Why draws cannot answer, so that a deterministic bound does; None where they can.
+        Reason why draws cannot answer, so that a deterministic bound does; None if they can.
     """
 
     kinds: tuple[str, ...]
@@ -88,7 +88,7 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 
 def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
-    """If C is Toeplitz, the first group is the worst: each later group sees the same, truncated."""
+    """Return whether the worst group is unknown: for Toeplitz C it is always the first."""
     return not _secret(mechanism, sampler) and mechanism.column is None
 
 
@@ -98,7 +98,7 @@ def _secret(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 
 def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
-    """One uniformly random round an epoch, with noise of one size."""
+    """Return whether a record joins one random round of each epoch, with equal noise."""
     epochs = sampler.epochs(mechanism.steps)
     return epochs is not None and epochs.times == 1 and mechanism.column is not None
 
@@ -224,9 +224,9 @@ def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
     Raises
     ------
     TypeError
-        If the sampler is none of this package's.
+        If the sampler is not one of this package.
     UnsupportedEvent
-        With the reason, where the table refuses.
+        If the table refuses, with the reason.
     """
     for row in _TABLE:
         if row.covers(mechanism, sampler):

@@ -10,9 +10,9 @@ rounded to the safe side; orders are optimised over all reals.
 0.955248 0.500000
 
 Some conversions do not exist: (epsilon, delta) with delta > 0 implies no finite Renyi
-divergence, no rho and no mu, as the rest of the probability may reveal everything; rho implies no
-mu. :func:`least_renyi` is what remains true: a mechanism whose delta is not smaller cannot have
-a Renyi divergence below it.
+divergence, no rho and no mu, as the output may reveal everything with probability delta; rho
+implies no mu. :func:`least_renyi` remains true: a mechanism with at least this delta cannot have a
+Renyi divergence below it.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def delta_from_renyi(divergence: float, *, order: float, epsilon: float) -> floa
 def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     """Return the least Renyi divergence that any mechanism with this delta(epsilon) can have.
 
-    So a mechanism whose divergence is smaller is (epsilon, delta)-private, which no theorem about
-    a single order betters; and a measured delta(epsilon) refutes a smaller divergence. By Asoodeh,
-    Liao, Calmon, Kosut and Sankar (2021) two points suffice: the least divergence of order a of
-    (p, 1 - p) from (q, 1 - q) with p - exp(epsilon) q = delta. Rounded down.
+    So a mechanism whose divergence is smaller is (epsilon, delta)-private, the best statement from
+    a single order; and a measured delta(epsilon) refutes a smaller divergence. By Asoodeh, Liao,
+    Calmon, Kosut and Sankar (2021) two points suffice: the least divergence of order a of (p, 1 -
+    p) from (q, 1 - q) with p - exp(epsilon) q = delta. Rounded down.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     alpha, shrink = _validate.order(order=order), math.exp(-e)
 
     def log_sum(p: float) -> tuple[float, float]:
-        # The logarithm of the convex sum, and its derivative in p.
+        # The results are the logarithm of the convex sum, and its derivative in p.
         q = (p - d) * shrink
         first = alpha * math.log(p) + (1 - alpha) * math.log(q)
         second = alpha * math.log1p(-p) + (1 - alpha) * math.log1p(-q)
@@ -258,8 +258,8 @@ def delta_from_gdp(mu: float, *, epsilon: float) -> float:
 def delta_from_pair(epsilon: float, delta: float, *, other_epsilon: float) -> float:
     """Return the delta at another epsilon that (epsilon, delta) implies.
 
-    It is 1 - (1 - delta) (1 + exp(e')) / (1 + exp(epsilon)) for a smaller e', by the mechanism that
-    dominates all others (Kairouz, Oh and Viswanath 2015), and delta itself for a larger one.
+    For a smaller e' it is 1 - (1 - delta) (1 + exp(e')) / (1 + exp(epsilon)), by the mechanism that
+    dominates all others (Kairouz, Oh and Viswanath 2015); for a larger e' it is delta itself.
 
     >>> print(f"{delta_from_pair(1.0, 1e-6, other_epsilon=0.0):.6f}")
     0.462118

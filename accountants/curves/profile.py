@@ -2,8 +2,8 @@ r"""What is delta at a thousand epsilons? The whole privacy profile, from a hand
 
 One contour serves an interval of epsilons around its saddle, of several standard deviations of the
 tilted loss. Its nodes take nearly all of the work, and a further epsilon is a sum over them.
-Aliases, truncation and rounding are bounded at every epsilon. An epsilon that a contour bounds too
-loosely is left to the next contour, and in the end to a contour of its own.
+Aliases, truncation and rounding are bounded at every epsilon. If the bounds at an epsilon are too
+loose, the next contour serves it, and in the end a contour of its own.
 
 >>> import numpy as np
 >>> from dpcal.accountants import events
@@ -48,7 +48,7 @@ Reals = NDArray[np.float64]
 _GUESS_POINTS = 129
 # Corrections of the first guess at an epsilon, each of which squares its error.
 _CORRECTIONS = 3
-# Relative width of an epsilon from a profile above which it is computed by itself.
+# Relative width above which an epsilon from a profile is computed by itself instead.
 _LOOSE = 1e-6
 
 
@@ -134,7 +134,7 @@ def privacy_profile(
     *,
     neighboring_relation: str = "add-or-remove-one",
 ) -> PrivacyProfile:
-    """Return bounds on delta at many epsilons, at the cost of a few.
+    """Return bounds on delta at many epsilons, in the time of a few.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def epsilon_profile(
     Returns
     -------
     EpsilonProfile
-        Every end is proved by a bound on delta there; what is interpolated is a first guess only.
+        Every end is proved by a bound on delta there; interpolation only gives a first guess.
     """
     asked = _numbers(deltas, deltas=None)
     for value in asked[~((asked > 0) & (asked < 1))][:1]:
@@ -232,7 +232,7 @@ def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
 def _guesses(
     profile: _WorstProfile, targets: Reals, low: float, high: float
 ) -> tuple[Reals, Reals] | None:
-    """Return approximate epsilons at the targets, and the rate at which they fall there."""
+    """Return approximate epsilons at the targets, and their slopes there."""
     from scipy.interpolate import PchipInterpolator
 
     if not 0 <= low < high < math.inf:
@@ -254,7 +254,7 @@ def _guesses(
 def _prove(
     profile: _WorstProfile, targets: Reals, epsilons: Reals, rates: Reals
 ) -> tuple[Reals, Reals]:
-    """Move outward from the guesses and keep the ends that bounds on delta prove."""
+    """Return the ends, moved outward from the guesses, that bounds on delta prove."""
     low, high = profile.log_bounds(epsilons)
     margins = 8 * UNIT * epsilons + 1e-14 * rates
     with np.errstate(invalid="ignore"):

@@ -1,6 +1,6 @@
 r"""What can an attacker achieve? Trade-off curves, and risks read off them.
 
-Somebody who sees the output tests whether a record was in the data. Of all tests with a given
+An attacker who sees the output tests whether a record was in the data. Of all tests with a given
 false-positive rate, the most powerful against a dominating pair has
 
     true-positive rate(alpha) = min over all real epsilon of delta(epsilon) + exp(epsilon) alpha,
@@ -63,16 +63,16 @@ _POINTS = 17
 # Number of these further rounds.
 _ROUNDS = 6
 
-# Points of the profile between which the tightest Gaussian curve is interpolated, at first. Their
-# number is doubled until the interval for mu is narrow enough.
+# Points of the profile between which the tightest Gaussian curve is interpolated at first. They are
+# doubled until the interval for mu is narrow enough.
 _FEWEST_POINTS = 33
-# Points of that profile at most.
+# Most points of that profile.
 _MOST_POINTS = 256
 # Relative width of the interval for mu that is narrow enough.
 _GDP_WIDTH = 5e-4
-# A mu beyond this is reported as infinite: hardly any privacy is left.
+# A mu above this is reported as infinite: there is hardly any privacy.
 _LARGEST_MU = 1e9
-# A pair whose exp(-epsilon) is below this does not raise the curve by anything visible.
+# A pair whose exp(-epsilon) is below this does not change the curve visibly.
 _NO_LINE = 1e-300
 
 
@@ -125,7 +125,7 @@ class _Test:
         """Return bounds on the best true-positive rates at false-positive rates, shape (n,)."""
         column = rates[:, None]
         at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
-        # Outside of these ranges, the line lies above its value at 0.
+        # Outside these ranges the line lies above its value at 0.
         ends = np.log(at_zero / rates) + 1e-9
         starts = np.maximum(np.log(np.maximum(1 - at_zero, 1e-18) / (1 - rates)), -40.0) - 1e-9
         best, lower, number = at_zero, np.zeros(len(rates)), _FIRST_POINTS
@@ -155,10 +155,10 @@ class _Test:
 
 
 def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
-    """Return lower bounds on the smallest values of convex functions of exp(epsilon), one a row.
+    """Return lower bounds on the minima of convex functions of exp(epsilon), one in each row.
 
-    Where the smallest of the points lies between two that are larger, chords through it and either
-    of them, prolonged beyond it, stay below the function; 0 elsewhere.
+    If the smallest of the points lies between two larger ones, chords through it and either of
+    them, extended beyond it, stay below the function; otherwise the bound is 0.
     """
     rows = np.arange(len(epsilons))
     places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)
@@ -173,7 +173,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
 
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
-    """Return the tests whose power counts; none if the event is not private."""
+    """Return the tests that attackers may use; none if the event is not private."""
     composition = decompose(event, relation)
     _validate.choice(NULLS, null=null)
     if not composition.private:
@@ -273,7 +273,7 @@ def trade_off_from_deltas(
 ) -> TradeOff:
     """Return the trade-off curve that finitely many (epsilon, delta) prove.
 
-    For mechanisms whose profile is known at single epsilons alone. Each pair keeps the
+    This serves mechanisms whose profile is known at single epsilons only. Each pair keeps the
     false-negative rate at or above max(1 - delta - exp(epsilon) alpha, exp(-epsilon) (1 - delta -
     alpha)), and the largest of these is a bound too (Dong, Roth and Su 2022, equation 5 and
     Proposition 2.5; Kairouz, Oh and Viswanath 2015). It is rounded down.
@@ -293,8 +293,8 @@ def trade_off_from_deltas(
     Returns
     -------
     TradeOff
-        ``lower`` is the bound. ``upper`` is what guessing achieves, 1 - alpha: the pairs say
-        nothing of what an attack achieves.
+        ``lower`` is the bound. ``upper`` is the rate of guessing, 1 - alpha: the pairs do not imply
+        that an attack does better.
 
     >>> curve = trade_off_from_deltas([0.0, 1.0], [0.4, 0.1], [0.1, 0.9])
     >>> [f"{rate:.6f}" for rate in curve.lower]
@@ -319,7 +319,7 @@ def trade_off_from_deltas(
         fall = exp_down(-epsilon)
         if fall < _NO_LINE:
             continue
-        # Both terms matter where they are positive: then every number in them is at most 1.
+        # Only positive terms count, and then every number in them is at most 1.
         steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT
         flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
         lower = np.maximum(lower, np.maximum(steep, flat))
@@ -382,8 +382,8 @@ def bayes_success(
 ) -> Risk:
     """Return the largest chance of guessing a record's membership, given a prior, rounded up.
 
-    With prior pi and epsilon = log((1 - pi) / pi) it is 1 - pi + pi delta(epsilon), which is never
-    below max(pi, 1 - pi), the chance of who has seen nothing.
+    With prior pi and epsilon = log((1 - pi) / pi) it is 1 - pi + pi delta(epsilon), which is at
+    least max(pi, 1 - pi), the chance of a guess without the output.
 
     Parameters
     ----------
@@ -424,8 +424,8 @@ def attack_risk(
     event
         Any nesting of compositions of supported mechanisms.
     false_positive_rate
-        A number in (0, 1): the success is the true-positive rate of the best test at it. Without it
-        and a prior it is the best difference of true-positive and false-positive rates.
+        A number in (0, 1): the success is the true-positive rate of the best test at it. Without a
+        rate and a prior it is the best difference of true-positive and false-positive rates.
     prior
         Probability in (0, 1) that the record is present: the success is that of the best guess.
     neighboring_relation
@@ -473,15 +473,15 @@ def gdp_mu(
 
     Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, that is,
     every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
-    mechanism are those without sampling, whose mu is useless; slack leaves them out.
-    Compositions of Gaussian mechanisms need none and get their exact mu.
+    mechanism are those without sampling, whose mu is useless; slack leaves them out. Compositions
+    of Gaussian mechanisms need no slack and get their exact mu.
 
     Parameters
     ----------
     event
         Any nesting of compositions of supported mechanisms.
     slack
-        A number in (0, 1): how far delta may exceed that of the Gaussian mechanism.
+        A number in (0, 1): largest excess of delta over that of the Gaussian mechanism.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -506,7 +506,8 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     end = characteristic.epsilon_bounds(direction, math.log(slack))
     if end.upper == 0.0:
         return Bounds(0.0, 0.0, "slack")
-    # The last point but one still proves a lower bound: mu is often needed just before the end.
+    # The second to last point still proves a lower bound: the curve is often closest just before
+    # the end.
     points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
     deltas = DirectionProfile(direction)
     profile = _Profile.of(deltas, np.unique([*points, end.upper]), slack)
@@ -553,7 +554,7 @@ class _Profile:
         return _Profile(epsilons, *deltas.log_bounds(epsilons), slack)
 
     def refined(self, deltas: DirectionProfile) -> _Profile:
-        """Return the profile with a new point in the middle of every two."""
+        """Return the profile with a new point in the middle of every two neighbors."""
         middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
         new = _Profile.of(deltas, middles, self.slack)
         places = np.arange(1, len(self.epsilons))
@@ -574,8 +575,8 @@ class _Profile:
     def below_gaussian(self, mu: float) -> bool:
         """Return whether delta provably exceeds delta_mu by at most the slack everywhere.
 
-        Delta is convex in exp(epsilon), so below its chords; delta_mu is nearest to a chord where
-        its slope is the chord's.
+        Delta is convex in exp(epsilon), so it lies below its chords; delta_mu is nearest to a chord
+        where its slope is the chord's.
         """
         deltas = np.exp(self.upper) * (1 + 4 * UNIT)
         starts, widths = self.epsilons[:-1], np.diff(self.epsilons)
@@ -590,7 +591,7 @@ class _Profile:
         # This is the share of the chord, expm1(step) / expm1(width), written without overflow.
         shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
         chords = deltas[:-1] - drops * shares
-        # The margin covers what rounding does to the nearest point, to second order.
+        # The margin covers the effect of rounding on the nearest point, which is of second order.
         excesses = chords * (1 + 1e-14) - self.slack
         for epsilon, excess in zip(nearest, excesses, strict=True):
             if excess > 0:

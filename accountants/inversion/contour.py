@@ -1,4 +1,4 @@
-"""One contour: nodes, cut-off and step chosen from bounds, and an interval for what they give.
+"""One contour: nodes, cut-off and step are chosen from bounds, and delta is an interval.
 
 For a positive measure mu on privacy losses with transform M(z) = integral exp(z l) dmu,
 
@@ -55,7 +55,7 @@ _GRID_RATIO = 1.12
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
 # Logarithm at which the size of an error is capped: its exponential is still a double.
 _HUGE = 700.0
-# An integrand without a digit left may be NaN; its sum is then without bounds.
+# An integrand without a correct digit may be NaN; its sum then has no bounds.
 _silent = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -71,15 +71,15 @@ class Contour:
     epsilon
         Where the saddle is: step and cut-off are chosen for this epsilon.
     excess
-        By how much, in logarithm, the value may be less accurate, since it is added to a larger
-        one.
+        Log of the factor by which the relative error may be larger, since the value is added to a
+        larger one.
     spread
-        How far from the saddle's epsilon, in standard deviations of the tilted law, aliases are to
-        stay as small against the peak as they are there.
+        Distance from the saddle's epsilon, in standard deviations of the tilted law, up to which
+        the aliases stay as small, relative to the peak, as at the saddle.
     work
         Complex multiplications that may be spent on the nodes.
     smooth
-        Whether to smooth where that is not enough, rather than to raise :class:`OutOfReach`.
+        Whether to smooth a measure that takes more work, instead of raising :class:`OutOfReach`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Contour:
     smoothing
         Standard deviation of the Gaussian loss that was added; 0 for none.
     coarse
-        Whether more than rounding lies beyond the last node.
+        Whether the sum beyond the last node may be more than rounding.
     """
 
     method = "contour"
@@ -144,7 +144,7 @@ class Contour:
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
-        # The furthest tilts may be out of reach where the saddle is not.
+        # The furthest tilts may be out of reach although the saddle is in reach.
         for _ in range(len(spreads)):
             try:
                 self._trial_bounds = measure.log_chernoff(trials)
@@ -217,7 +217,8 @@ class Contour:
             rows = slice(start, start + CONTOUR.check)
             pieces[rows] = self._log_decay(grid[rows], _GRID_RATIO) - poles[rows] + counts[rows]
             last = min(start + CONTOUR.check, len(grid)) - 1
-            # The integrand further out is bounded by no less than its last piece is.
+            # The bound on the rest cannot be smaller than the last piece, so it is not computed
+            # yet.
             if pieces[last] >= target - 3 and last < len(grid) - 1:
                 continue
             # Further out the poles alone make the integrand fall at least like 1 / t^2.
@@ -248,7 +249,7 @@ class Contour:
         return self.mean + self.smoothing**2 * (self.c + 0.5)
 
     def _integrand(self, epsilon: float) -> Complexes:
-        """Return the integrand at the nodes over its value at the real one, which counts half."""
+        """Return the integrand at the nodes over its value at the real node, which counts half."""
         if self._last[0] != epsilon:
             t, values, _, _ = self._nodes
             integrand = np.exp(values + 1j * t * (self._mean - epsilon))
@@ -299,7 +300,7 @@ class Contour:
         errors += math.exp(min(_HUGE, self._remainder))
         errors += UNIT * (rounding + prefactors * np.abs(totals))
         with np.errstate(divide="ignore", invalid="ignore"):
-            # A sum that is NaN bounds nothing.
+            # A sum that is NaN gives no bounds.
             lower = np.where(totals > errors, scales + np.log(totals - errors), -math.inf)
             upper = scales + np.log(np.maximum(totals + errors, 0.0))
         return lower, np.where(totals + errors > 0, upper, math.inf)
@@ -365,7 +366,7 @@ class Contour:
         Parameters
         ----------
         epsilon
-            Where.
+            The epsilon of the derivative.
         rates
             For each part, the derivative of each of its parameters along the change.
         growths
@@ -402,8 +403,8 @@ def _first_below(remainders: Reals, target: float) -> int | None:
 def _block_sums(weights: Complexes, shifts: Complexes) -> tuple[Reals, int]:
     """Return Re sum_k weights_k exp(k shift) for many shifts, and the terms of a rounded sum.
 
-    A factor is a product of two, that of a place within a block of nodes and that of the block, so
-    that the sums take a matrix product and a few exponentials.
+    Each exponential is the product of a factor for the block of nodes and a factor for the place in
+    the block, so that the sums take a matrix product and a few exponentials.
     """
     inner = math.ceil(math.sqrt(len(weights)))
     outer = -(-len(weights) // inner)
@@ -415,14 +416,14 @@ def _block_sums(weights: Complexes, shifts: Complexes) -> tuple[Reals, int]:
 
 
 def log_complement(log_value: float) -> float:
-    """Return log(1 - exp(log_value)) to its last digits, -infinity where it is not positive."""
+    """Return log(1 - exp(log_value)) to its last digits; -infinity for log_value >= 0."""
     if log_value < -math.log(2):
         return math.log1p(-math.exp(log_value))
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 
 
 def log_complements(log_values: Reals) -> Reals:
-    """Return log(1 - exp(x)) at each x to its last digits, -infinity where not positive."""
+    """Return log(1 - exp(x)) at each x to its last digits; -infinity for x >= 0."""
     log_values = np.minimum(log_values, 0.0)
     with np.errstate(divide="ignore"):
         small, large = np.log1p(-np.exp(log_values)), np.log(-np.expm1(log_values))

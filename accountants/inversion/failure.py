@@ -45,7 +45,7 @@ def combine(log_finite: float, given: Bounds) -> Bounds:
     log_finite
         Log probability < 0 that all are.
     given
-        Bounds on log delta then.
+        Bounds on log delta, given that all losses are finite.
     """
     infinite = _log_infinite(log_finite)
     margin = 16 * UNIT * (1 + abs(infinite))
@@ -57,7 +57,7 @@ def combine(log_finite: float, given: Bounds) -> Bounds:
 def _epsilon_beyond(
     log_finite: float, log_delta: float, given: Callable[[float], Bounds], support: float
 ) -> Bounds:
-    """Return bounds on epsilon at a delta, from those given that all losses are finite.
+    """Return bounds on epsilon at a delta, from bounds given that all losses are finite.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ def _epsilon_beyond(
     log_delta
         Log of the target.
     given
-        Bounds on epsilon at a log delta, then.
+        Returns bounds on epsilon at a log delta, given that all losses are finite.
     support
         Supremum of the finite losses.
     """
     infinite = _log_infinite(log_finite)
     margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
-    # The share of the target that is left, rounded down for the upper end and up for the lower.
+    # Log of the target for finite losses, rounded down for the upper end and up for the lower.
     least = _left(log_delta - margin, infinite, log_finite)
     most = _left(log_delta + margin, infinite, log_finite)
     if most is None:
@@ -92,7 +92,7 @@ def _epsilon_beyond(
 
 
 def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
-    """Return log((delta - (1 - F)) / F), or None if that is negative."""
+    """Return log((delta - (1 - F)) / F), or None for delta < 1 - F."""
     if log_delta < infinite:
         return None
     if log_delta == infinite:

@@ -35,11 +35,11 @@ from dpcal.accountants.rounding import UNIT
 __all__ = ["narrowed", "without_far_means"]
 
 # Shares of delta that far means may have, in turn, until the bounds are close. The first leaves six
-# digits of epsilon, the second three. A smaller one first costs a search that seldom helps.
+# digits of epsilon, the second three. A smaller first share would cost a search that seldom helps.
 _SHARES = (1e-6, 1e-3)
 # Relative width of bounds on epsilon, and width of those on log delta, that are close.
 _CLOSE = 1e-4
-# By how much a weight is rounded, relative to it: a few sums and quotients of doubles.
+# Relative rounding of a weight: a few sums and quotients of doubles.
 _ROUNDING = 8 * UNIT
 
 
@@ -73,14 +73,14 @@ def without_far_means(direction: Direction, log_rest: float) -> tuple[Direction,
 
 
 def _either_side(loss: PrivacyLoss, most: float) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """Return losses below and above one; the loss itself where no means have so little weight."""
+    """Return losses below and above the given one; the loss itself if no mean is so rare."""
     if not isinstance(loss, GaussianMixtures):
         return loss, loss
     ordered = sorted(loss.numerator)
     kept = len(ordered)
     while kept > 1 and math.fsum(weight for _, weight in ordered[kept - 1 :]) <= most:
         kept -= 1
-    # With one mean alone, which is that of Q, the loss would be 0.
+    # Two means are kept at least: with the mean of Q alone, the loss would be 0.
     kept = max(kept, 2)
     if kept >= len(ordered):
         return loss, loss
@@ -114,9 +114,9 @@ def narrowed(
     direction
         Losses that are finite.
     bounds
-        On epsilon or on log delta, with all means.
+        Bounds on epsilon or on log delta, with all means.
     log_delta
-        About the logarithm of delta.
+        Approximate logarithm of delta.
     bounds_of
         The same bounds for another direction, whose losses may be infinite.
     width

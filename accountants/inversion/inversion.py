@@ -22,8 +22,8 @@ __all__ = ["NEGLIGIBLE", "TIGHT", "Inversion"]
 Reals = NDArray[np.float64]
 # Width of bounds on log delta at which an inversion is taken without a further try: six digits.
 TIGHT = 1e-6
-# A part whose logarithm is this far below the other is bounded instead of computed: exp(-45) is a
-# tenth of a thousandth of a unit.
+# A part whose logarithm is this far below that of the other is bounded instead of computed:
+# exp(-45) is less than a thousandth of a unit.
 NEGLIGIBLE = 45.0
 
 
@@ -33,13 +33,13 @@ class Inversion:
     Parameters
     ----------
     contours
-        Contours that invert the law but for the rest, at least one.
+        Contours that invert the law without the rest, at least one.
     rest
         A bound for each part of the law that is too small to be computed; empty where there is
         none.
     method
-        How several contours, or one that does not invert all of the law, came about; None where the
-        only contour inverts all of it.
+        Name of the way that led to several contours, or to one contour for a part of the law; None
+        if the only contour inverts the whole law.
     margin
         Rounding of the sum's logarithm.
 
@@ -82,7 +82,7 @@ class Inversion:
 
     @property
     def reach(self) -> float:
-        """Aliases grow at most by exp(reach times the distance) away from the saddles' epsilon."""
+        """Rate of the aliases' growth: at most exp(reach times the distance from the saddle)."""
         return FURTHEST * max(contour.width for contour in self.contours)
 
     def width(self, epsilon: float) -> float:
@@ -112,7 +112,7 @@ class Inversion:
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Return log delta(epsilon) (no error bound) and its derivative in epsilon."""
         pairs = [contour.slopes(epsilon) for contour in self.contours]
-        # A part too small for its own rounding has no logarithm and no weight.
+        # A part below its own rounding has no finite logarithm, and a negligible weight.
         known = [pair for pair in pairs if math.isfinite(pair[0])]
         if not known:
             return math.nan, math.nan

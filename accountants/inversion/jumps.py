@@ -43,7 +43,7 @@ Complexes = NDArray[np.complex128]
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 # Log of odds of a jump, of all steps together, below which a second jump is less than rounding: its
-# share, exp(-45), is a tenth of a thousandth of a unit. From -36 on it would be a unit.
+# share, exp(-45), is less than a thousandth of a unit.
 _RARE = -45.0
 # Log of odds below which log1p(odds) is odds to rounding.
 _TINY = -36.0
@@ -122,7 +122,7 @@ class Jumps(Measure):
             rho[:, 2] += times * share * (gap[:, 2] + expit(-log_odds) * gap[:, 1] ** 2)
         whole = rho[:, 0] * np.exp(scale)
         first = rho[:, 1] / rho[:, 0]
-        # 1 - exp(-rho) over rho, and exp(-rho) times its inverse.
+        # This is (1 - exp(-rho)) / rho, or its limit 1 for small rho.
         kept = np.where(whole > 1e-12, -np.expm1(-whole) / np.maximum(whole, 1e-300), 1.0)
         base[:, 0] += scale + np.log(rho[:, 0]) + whole + np.log(kept)
         base[:, 1] += first / kept
@@ -153,7 +153,7 @@ def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
     whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         exact = np.abs((whole - rest) / (1 - rest))
-        # Free of cancellation where both are near 1.
+        # This bound has no cancellation where both terms are near 1.
         bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
     small = np.abs(1 - rest) < 0.1
     return np.asarray(np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact))
@@ -174,7 +174,8 @@ class JumpLine(Line):
             for row, (_, times) in zip(rows, pieces, strict=True)
             if isinstance(row, tuple)
         ]
-        # Where a second jump is below rounding, odds need not be in the range of doubles.
+        # If a second jump is below rounding, the odds are scaled and may lie below the range of a
+        # double.
         rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
         self._scale = max(value for value, _ in log_odds) if rare else 0.0
         if max(value for value, _ in log_odds) - self._scale > _CERTAIN:
@@ -182,7 +183,7 @@ class JumpLine(Line):
         odds = iter(log_odds)
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
-        # The tilts that stand for the pieces where they do not jump, in the order of the pieces.
+        # Tilts of the pieces without their jumps, in the order of the pieces.
         bases: list[tuple[Tilt, int]] = []
         for piece, times in pieces:
             if isinstance(piece, TwoParts):
@@ -199,7 +200,7 @@ class JumpLine(Line):
         self._offset = sum(times * tilt.mean for tilt, times in bases) - self.mean
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in bases)
         for _, jumps, share, times in self._split:
-            # Errors of rho, relative to it, count by this factor.
+            # The factor turns a relative error of rho into one of the value.
             self.mean_rounding += times * share / self._rho * self._factor * jumps.mean_rounding
         self.log_mass_rounding = extra_rounding(pieces, c)
         self.log_mass_rounding += mass_rounding(bases, [float(row[0, 0]) for row in bulks])
@@ -207,13 +208,13 @@ class JumpLine(Line):
         self.log_mass_rounding += 4 * amplification * self._factor
 
     def _log1p(self, odds: Any) -> Any:
-        """Return log1p of odds; of scaled odds, the odds themselves."""
+        """Return log1p of odds; scaled odds are returned as they are."""
         if self._scale:
             return odds
         return complex_log1p(odds) if np.iscomplexobj(odds) else np.log1p(odds)
 
     def _log_expm1(self, rho: Any) -> Any:
-        """Return log(expm1(rho)); of a scaled rho, its logarithm."""
+        """Return log(expm1(rho)), or log(rho) if rho is scaled."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
             return np.log(rho) if self._scale else rho + np.log(-np.expm1(-rho))
@@ -237,7 +238,7 @@ class JumpLine(Line):
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
             total += times * log_bulk
-            # Once the bulk has died out, overflow leaves no number, and the contour no bound.
+            # Where the bulk is tiny its inverse overflows, and the contour gives no bound.
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
                 log_whole = self._log1p(ratio)
@@ -252,14 +253,14 @@ class JumpLine(Line):
         return np.asarray(total + log_excess - self._log_expm1(self._rho))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return a bound with every A at its value on the real axis, and B by its absolute sum."""
+        """Return a bound with each A at its value on the real axis and each B summed absolutely."""
         rho = np.zeros_like(t)
         for _, jumps, odds, times in self._split:
             rho += times * self._log1p(odds * jumps.absolute(t))
         return np.asarray(self._log_expm1(rho) - self._log_expm1(self._rho))
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
-        """Return the rounding of a product, and that of rho, which is absolute in size."""
+        """Return the relative rounding of the product, and the absolute rounding of rho."""
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return self._rounding, 8 * amplification * self._factor
 

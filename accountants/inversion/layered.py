@@ -1,4 +1,4 @@
-"""One contour for each layer of a law's large losses, and one for all that is left.
+"""One contour for each layer of a law's large losses, and one for the rest of the law.
 
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 >>> total = Total(((SampledGaussian(1e-6, 1.0, "remove"), 100),))
@@ -27,18 +27,18 @@ __all__ = ["NEGLIGIBLE_REST", "invert_in_layers", "invert_layered", "single_step
 
 # Log of the probability beyond all layers, less log delta: less than a unit of delta.
 NEGLIGIBLE_REST = -37.0
-# Log of a relative error of a closed form above which it is not a guess.
+# Log of the relative error above which a closed form is not used as a guess.
 _GUESS_ERROR = 1.0
-# The largest loss that a contour for all that is left may see, in standard deviations of the rest:
-# larger ones are rare jumps, and a law with rare jumps has no short contour.
+# Largest loss of the rest of the law, in its standard deviations, for which a contour is tried:
+# larger losses are rare jumps, and a law with rare jumps has no short contour.
 _RARE_JUMPS = 20.0
-# A layer without a contour is bounded where it is this much smaller than the rest, in logarithms:
+# A layer without a contour is bounded if its logarithm is this much smaller than that of the rest:
 # the bounds are then up to exp(-5) apart.
 _BOUNDED = 5.0
 
 
 def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
-    """Invert a law layer by layer, with layers for the right size of delta."""
+    """Invert a law layer by layer, with layers that are chosen for the size of delta."""
     size = min(single_step_log_delta(total, epsilon), total.log_delta_bound)
     subset = total.subset
     if subset is not None:
@@ -58,7 +58,7 @@ def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversi
 
 
 def single_step_log_delta(total: Total, epsilon: float) -> float:
-    """Return the log of the sum of the steps' own deltas, a guess if losses are rare."""
+    """Return the log of the sum of the steps' own deltas: a guess of log delta for rare losses."""
     found = [-math.inf]
     for loss, times in total.parts:
         closed = loss.log_delta(epsilon)
@@ -71,13 +71,13 @@ def single_step_log_delta(total: Total, epsilon: float) -> float:
 def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
     """Invert a law layer by layer, each on a contour of its own.
 
-    Layers are taken from the largest losses downward until all that is left fits one contour, or
+    Layers are taken from the largest losses downward until the rest fits one contour, or
     contributes nothing. Layers too small against ``size``, a guess of log delta, are bounded.
 
     Raises
     ------
     OutOfReach
-        If no layer has a contour, or one that has none is too large to be bounded.
+        If no layer has a contour, or a part without a contour is too large to be bounded.
     """
     search = _LayerSearch(layers, epsilon, size, spread)
     bounded: Product | None = None
@@ -103,7 +103,7 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
             bounded = None
             break
     if bounded is not None:
-        # All that is left has neither a contour nor a layer of its own that has one.
+        # No contour was found for the rest, so it is bounded.
         search.bound(bounded, -math.inf)
     if not search.contours:
         raise OutOfReach
@@ -124,12 +124,12 @@ class _LayerSearch:
         self._points = LAYERS.points
 
     def bound(self, measure: Measure, least: float) -> None:
-        """Bound a measure that is smaller than the rest by this much, in logarithms.
+        """Bound a measure whose logarithm is below that of the rest by at least ``least``.
 
         Raises
         ------
         OutOfReach
-            If it is not.
+            If it is larger.
         """
         bounds = ChernoffBounds.within_reach(measure, self._epsilon)
         if self.size - bounds.log_bound(self._epsilon) < least:
@@ -183,7 +183,7 @@ class _LayerSearch:
         if self._points < 0:
             raise OutOfReach
         bounds = contour.log_bounds(self._epsilon)
-        # The uncertainty of the value, which may be far smaller than the integrand.
+        # Log of the width of the bounds, relative to the upper one.
         gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0
         if narrow and bounds.upper + gap > max(self.size, bounds.lower) + math.log(TIGHT):
             raise OutOfReach

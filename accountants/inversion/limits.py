@@ -101,11 +101,11 @@ class GuessLimits:
     Attributes
     ----------
     first
-        The guess where nothing is known.
+        The first guess, if no better one is known.
     below
         How far an estimate may lie below the guess that the cuts were chosen for.
     count
-        How often it is guessed again.
+        Most guesses.
     """
 
     first: float = -30.0
@@ -120,10 +120,10 @@ class SaddleLimits:
     Attributes
     ----------
     tilt
-        The largest tilt: a loss of 1e-12 cannot be told from 0.
+        The largest tilt: a loss of 1e-12 cannot be distinguished from 0.
     evaluations, of_many
-        Evaluations of a law, and of one of many losses, which takes more only where it changes from
-        one peak to another and no tilt is of use.
+        Most evaluations of a law, and of a law of many losses. The latter takes more only where it
+        changes from one peak to another, and no tilt is then useful.
     trials
         Tilts that are tried where the saddle is out of reach.
     """
@@ -145,7 +145,7 @@ class EpsilonLimits:
     newton, unsafe
         Steps of Newton's method on one inversion; after ``unsafe`` steps a bracket is halved.
     outward
-        Multiple of the expected distance of an end from the root up to which one is looked for.
+        Largest distance from the root at which an end is tried, over its expected distance.
     layered
         Steps of a search with new layers at each.
     least, most
@@ -168,11 +168,11 @@ class BracketLimits:
     Attributes
     ----------
     cheap
-        Where none takes a contour.
+        Most evaluations, if none takes a contour.
     costly
-        Where some take contours.
+        Most evaluations, if some take contours.
     few, losses
-        Where they take contours of more than ``losses`` distinct losses.
+        Most evaluations, if they take contours of more than ``losses`` distinct losses.
     """
 
     cheap: int = 120

@@ -1,4 +1,4 @@
-r"""One contour for losses on a lattice: its transform is periodic, so one period is all there is.
+r"""One contour for losses on a lattice: the transform is periodic, so one period is enough.
 
 Let the composed loss have its values at l_j = O + j d. With g > 0 the distance from epsilon to the
 next value,
@@ -38,8 +38,8 @@ Complexes = NDArray[np.complex128]
 
 # Log of the ratio of neighboring times between which the decay is bounded.
 _LOG_RATIO = math.log(1.12)
-# Below this log of a bound, relative to the real node, the rest of the nodes is left out: it is a
-# millionth of a unit.
+# Nodes are left out if the log of a bound on their sum, relative to the real node, is below this:
+# they add about a millionth of a unit.
 _NOTHING = -50.0
 
 
@@ -55,11 +55,11 @@ class LatticeContour(Contour):
     epsilon
         Where the saddle is: step and cut-off are chosen for this epsilon.
     excess
-        By how much, in logarithm, the value may be less accurate, since it is added to a larger
-        one.
+        Log of the factor by which the relative error may be larger, since the value is added to a
+        larger one.
     spread
-        How far from the saddle's epsilon, in standard deviations of the tilted law, aliases are to
-        stay as small against the peak as they are there.
+        Distance from the saddle's epsilon, in standard deviations of the tilted law, up to which
+        the aliases stay as small, relative to the peak, as at the saddle.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class LatticeContour(Contour):
         super().__init__(measure, c, epsilon, excess=excess, spread=spread)
 
     def _choose_nodes(self, work: float, smooth: bool) -> None:
-        """Choose an odd number of nodes to the period, without negligible ones."""
+        """Choose an odd number of nodes for the period, and leave out negligible ones."""
         d = self._lattice.spacing
         half = math.ceil(math.pi / (self.step * d))
         self.step = 2 * math.pi / ((2 * half + 1) * d)
@@ -105,7 +105,7 @@ class LatticeContour(Contour):
             raise OutOfReach
 
     def _gap(self, epsilon: float) -> float:
-        """Return distance in (0, d] from epsilon to the next value of the lattice."""
+        """Return the distance in (0, d] from epsilon to the next value of the lattice."""
         d = self._lattice.spacing
         return d - math.fmod(math.fmod(epsilon - self._lattice.offset, d) + d, d)
 
@@ -162,7 +162,7 @@ class LatticeContour(Contour):
             totals.append(float(self._integrand(epsilon).real.sum()))
             first, second = self._kernel(z, epsilon)
             kernel = (np.abs(first) + np.abs(second)) / self._kernel_at_c(epsilon)
-            # Rounded values of the lattice turn the phases and move the gap.
+            # The rounding of the lattice's values changes the phases and the gap.
             reach = abs(self._mean) + abs(self._lattice.offset) + self._lattice.spacing
             reach += abs(epsilon)
             phase = 64 + (np.abs(z) + 1) * (4 * reach + self.line.mean_rounding)
@@ -176,7 +176,7 @@ class LatticeContour(Contour):
         if total <= 0:
             return math.nan, math.nan
         value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
-        # Raising epsilon takes exp(epsilon - l) from each value above it, and moves none.
+        # The derivative of 1 - exp(epsilon - l) in epsilon is -exp(epsilon - l), at each value l.
         ratio = -float(part.real.sum()) / total
         if self.c > 0:
             return value, ratio

@@ -51,12 +51,13 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
     log_rest
         Log of the probability that may be cut off in all.
     sharpness
-        How much sharper than usual the cuts are: they need as many times more points.
+        Factor by which the cuts are sharper than usual. The number of points grows by this factor.
 
     Returns
     -------
     Product or None
-        With a bound on the probability that was cut off; None if no loss has rare large values.
+        The part, with a bound on the probability that was cut off; None if no loss has rare large
+        values.
     """
     if not any(_has_rare_losses(loss) for loss, _ in parts):
         return None
@@ -74,7 +75,7 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
 
 
 class Layers:
-    """Cuts at losses of geometrically falling size, the first where next to nothing is beyond.
+    """Cuts at losses of geometrically falling size; almost nothing lies beyond the first cuts.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class Layers:
     parts
         As given.
     log_rest
-        Log of a bound on the probability that does.
+        Log of a bound on the probability beyond the first cuts.
 
     Raises
     ------
@@ -143,7 +144,7 @@ class Layers:
         )
 
     def between(self, index: int) -> Jumps | None:
-        """Return the part below the cuts before this index but not below these; None if empty."""
+        """Return the part between these cuts and those of the previous index; None if empty."""
         if index not in self._between:
             pieces: list[tuple[Piece, int]] = []
             for (loss, times), known in zip(self.parts, self._below, strict=True):

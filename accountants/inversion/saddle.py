@@ -23,21 +23,21 @@ __all__ = ["COARSE", "increasing_root", "log_chernoff", "root_of"]
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
-# How close to a root is close enough for a contour: every bound holds on any contour, and this one
-# has a peak within a factor of exp(5e-5) of the smallest.
+# Tolerance of a root for a contour: every bound holds on any contour, and the peak of this one is
+# within a factor of exp(5e-5) of the smallest.
 COARSE = 0.01
-# Evaluations of a subset of many losses in search of a root, at most.
+# Most evaluations of a subset of many losses in the search for a root.
 _SUBSET_EVALUATIONS = 36
-# Evaluations of all of many losses at most, from where the search on the subset ended.
+# Most evaluations of all of many losses, which begin at the root of the subset.
 _EVALUATIONS = 14
 _FAR = 1e7
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
-    """Log sup_l (1 - exp(-l)) exp(-c l) = log(c^c / (1 + c)^(1 + c)) for c > 0; 0 for -1 <= c <= 0.
+    """Return log sup_l (1 - exp(-l)) exp(-c l), l > 0, for c > 0; 0 for -1 <= c <= 0.
 
-    So log delta(epsilon) <= log M(c) - c epsilon + this, and for -1 <= c <= 0 the same bounds
-    log(1 - delta(epsilon)).
+    It is C = c log c - (1 + c) log(1 + c) for c > 0. So log delta(epsilon) <= log M(c) - c epsilon
+    + C, and for -1 <= c <= 0 log M(c) - c epsilon bounds log(1 - delta(epsilon)).
     """
     c = np.maximum(np.asarray(c, dtype=float), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -69,7 +69,7 @@ def root_of(
         subset does not reach its root, or the measure takes many evaluations from there, the search
         ends: the law then changes from one peak to another, and no contour is short.
     low, high
-        The root lies between; ``high`` may be infinite.
+        Ends of the interval that holds the root; ``high`` may be infinite.
     guess
         Where to begin.
     tolerance
@@ -96,12 +96,12 @@ def increasing_root(
 ) -> float:
     """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
 
-    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. So
-    does this function after ``evaluations`` of the equation.
+    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. This
+    function raises it as well, after ``evaluations`` evaluations.
 
-    As the derivative of a convex function, ``value`` is compared with the square root of its slope:
-    at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
-    contour: every bound holds on any, the saddle only makes it cheap.
+    ``value`` is the derivative of a convex function, and is compared with the square root of its
+    slope: at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough
+    for a contour: every bound holds on any contour, and the saddle only makes it cheap.
     """
     c, far, before = guess, SADDLE.tilt, math.inf
     for _ in range(evaluations):

@@ -45,16 +45,16 @@ _ACCEPTED_WIDTH = 5e-10
 _CONVERGED = 1e-7
 # Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
-# Largest step of such a search, in log epsilon.
+# Largest step of Newton's method with a new inversion at each step, in log epsilon.
 _FARTHEST = 2.5
-# How often the guess of a subset is corrected by how far off it was.
+# Number of times that the target of a subset is corrected by the error of its guess.
 _CORRECTIONS = 3
 # Width of the bounds on log delta from which an inversion of many losses is given up: another one
 # nearby would lack the same contours.
 _LEAST_SAID = 1.0
 # Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
-# Share of a bracket at its ends in which no point is tried.
+# Share of a bracket at each end in which no point is tried.
 _AWAY_FROM_ENDS = 0.02
 # Width of a bracket, relative to epsilon, at which a search ends.
 _NARROW = 1e-12
@@ -137,7 +137,7 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
-    """Solve at the epsilon of a subset of the losses, with a target that corrects its error."""
+    """Return bounds from the epsilon of a subset of the losses, whose error corrects the target."""
     target = log_delta
     for _ in range(_CORRECTIONS):
         near = _epsilon_on_layers(subset, target)
@@ -154,7 +154,7 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
 
 
 def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
-    """Solve by Newton's method on logarithms, with a new inversion at each step until close."""
+    """Return bounds by Newton's method on logarithms, with a new inversion at each step."""
     low, high = 0.0, math.inf
     for _ in range(EPSILON.layered):
         inversion = at(epsilon)
@@ -194,7 +194,7 @@ def _solved(
     log_delta: float,
     accepted: float = _ACCEPTED_WIDTH,
 ) -> Bounds | None:
-    """Solve on the nodes around epsilon, and anew around the root; None if it runs away."""
+    """Return bounds by Newton's method on nodes near epsilon; None if it fails."""
     for _ in range(EPSILON.inversions):
         inversion = inversion or at(epsilon)
         found = _newton(inversion, epsilon, log_delta)
@@ -230,7 +230,7 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
 
 
 def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
-    """Move away from the root on either side until the bounds on delta prove both ends."""
+    """Return ends on both sides of the root, moved outward until the bounds on delta prove them."""
     bounds = inversion.log_bounds(epsilon)
     _, slope = inversion.slopes(epsilon)
     margin = 2 * UNIT * max(epsilon, 1e-300)
@@ -264,8 +264,8 @@ def bracketed(
 ) -> Bounds:
     """Return bounds on epsilon from a safeguarded secant on the upper bound of log delta.
 
-    The ends are the smallest epsilon found to meet the target and the largest one found to miss it.
-    Few points are tried where they take contours.
+    The ends are the smallest epsilon found to meet the target and the largest epsilon proved to
+    miss it. Few points are tried if each takes contours.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def bracketed(
     at_meet = min(excess(meet), 0.0)
     costly = BRACKET.few if len(total.parts) > BRACKET.losses else BRACKET.costly
     while len(known) < (BRACKET.cheap if _cheap(known) else costly):
-        # This point is the secant's, kept inside the bracket and away from a stuck end.
+        # The secant's point is kept inside the bracket and away from its ends.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
         middle = miss + (meet - miss) * share
@@ -315,5 +315,5 @@ def bracketed(
 
 
 def _cheap(known: dict[float, Bounds]) -> bool:
-    """Return whether no answer so far took a contour."""
+    """Return whether none of the bounds took a contour."""
     return all(item.method in ("closed form", "convolution") for item in known.values())

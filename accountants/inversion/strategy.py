@@ -35,7 +35,7 @@ __all__ = [
     "trims_of",
 ]
 
-# Width of bounds on log delta at which a way of inverting many losses is taken: one try more costs
+# Width of bounds on log delta at which a way of inverting many losses is taken: a further try costs
 # as much as a whole answer.
 _TIGHT_OF_MANY = 1.0
 # Width of bounds on log delta at which one contour of many losses is taken.
@@ -65,12 +65,12 @@ def _contour(
 
 
 def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
-    """Choose contours with their saddles at epsilon.
+    """Return contours with their saddles at epsilon.
 
-    One contour for the whole law is taken where it is cheap. Otherwise the cheapest way that also
-    proves a lower bound is taken, of: that contour; one without the rarest large losses; one for
-    each layer of losses; one for the bulk and one for the jumps. Failing that, the way with the
-    smallest upper bound is taken.
+    One contour for the whole law is taken if it is cheap. Otherwise the choice is between that
+    contour; one without the rarest large losses; one for each layer of losses; and one for the bulk
+    with one for the jumps. The cheapest of them that also proves a lower bound is taken, or,
+    failing that, the one with the smallest upper bound.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
     epsilon
         Any finite number >= 0.
     spread
-        How far from epsilon, in standard deviations of the tilted law, the contours are to serve.
+        Distance from epsilon, in standard deviations of the tilted law, up to which contours serve.
 
     Raises
     ------
@@ -91,11 +91,12 @@ def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
     with contextlib.suppress(OutOfReach):
         c = saddle_tilt(total, epsilon)
         choices.append(Inversion([_contour(total, c, epsilon, spread=spread)]))
-        # The width takes all the work of the contour, so it is computed only where it may decide.
+        # The width takes all the work of the contour, so it is computed only if it may end the
+        # search.
         cheap = is_cheap(choices[0], total)
         if (cheap or many) and choices[0].width(epsilon) < (_CLOSE if many else TIGHT):
             return choices[0]
-    # With many losses the more general way is tried first, elsewhere last.
+    # With many losses the more general way is tried first, otherwise last.
     for way in (invert_layered, _trimmed) if many else (_trimmed, invert_layered):
         with contextlib.suppress(OutOfReach):
             found = way(total, epsilon, spread)
@@ -139,7 +140,7 @@ def trims_of(total: Total, epsilon: float, log_delta: float) -> list[tuple[float
     total
         The law.
     epsilon, log_delta
-        About the epsilon, and about log delta there.
+        Approximate epsilon, and approximate log delta there.
     """
     trims = _TRIMS[::3] if total.is_many else _TRIMS
     subset = total.subset
@@ -166,7 +167,7 @@ def invert_trimmed(
 
 
 def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
-    """Return a contour without rare large losses, which are cut where they are negligible."""
+    """Return a contour without negligible large losses; None if no loss has rare values."""
     log_delta = GUESS.first
     for gap, sharpness in trims_of(total, epsilon, log_delta):
         with contextlib.suppress(OutOfReach):

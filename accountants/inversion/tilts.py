@@ -27,8 +27,8 @@ Reals = NDArray[np.float64]
 
 # Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
 _FIRST_TILTS = 1e-9, 8.0
-# How close to the saddle of many losses is close enough: one more evaluation would cost more than a
-# peak that is up to exp(0.05) higher.
+# Tolerance of the saddle of many losses: one more evaluation would cost more than a peak that is up
+# to exp(0.05) higher.
 _COARSE_OF_MANY = 0.3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
@@ -91,7 +91,7 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
 
 
 def epsilon_estimate(measure: Measure, log_delta: float) -> float:
-    """Return the epsilon whose saddle-point estimate of log delta is the given one.
+    """Return the epsilon at which the saddle-point estimate of log delta equals ``log_delta``.
 
     Raises
     ------

@@ -48,11 +48,11 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-# Largest number of parts into which a unit is cut, to make it that of several lattices. With more,
-# a period takes more nodes than a contour that is cut off.
+# Largest number of parts into which the unit of a lattice is cut to find a unit that several
+# lattices share. With more parts, a period takes more nodes than a contour that is cut off.
 _FINEST = 1000
-# More distinct losses than this are many. One evaluation of their law takes as many quadratures, so
-# that fewer ways of inverting it are tried.
+# Above this number of distinct losses, fewer ways of inverting a law are tried: one evaluation of
+# the law takes a quadrature for each of them.
 MANY_LOSSES = 24
 # Above this number of distinct losses the saddle is searched on a subset, in which each loss stands
 # for several.
@@ -86,11 +86,11 @@ class Line(ABC):
 
     @abstractmethod
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return a proved upper bound on the real part of that over [t, ratio t]."""
+        """Return upper bounds on log abs(transform(c + i s) / transform(c)) over [t, ratio t]."""
 
     @abstractmethod
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
-        """Return rounding errors in units: relative to each value, and in absolute terms."""
+        """Return two rounding errors in units: one relative to each value, one absolute."""
 
 
 class Measure(ABC):
@@ -111,13 +111,13 @@ class Measure(ABC):
 
     @property
     def subset(self) -> Measure | None:
-        """A measure of a subset of many losses, whose saddle is a guess; None for few losses."""
+        """Measure of a subset of many losses, to guess the saddle; None if the losses are few."""
         return None
 
     def log_chernoff(self, c: Reals) -> Reals:
-        """Return, rounded up, what less c times epsilon bounds log delta(epsilon), at each c.
+        """Return B(c), rounded up, at each c, with log delta(epsilon) <= B(c) - c epsilon.
 
-        For -1 <= c <= 0 and a law it bounds log(1 - delta(epsilon)).
+        For a law and -1 <= c <= 0, B(c) - c epsilon bounds log(1 - delta(epsilon)).
         """
         log_mass = self.cumulants(c)[:, 0]
         rounding = 32 * (np.abs(log_mass) + 4) + self.mass_rounding(c)
@@ -135,7 +135,7 @@ class Measure(ABC):
 
 
 class SomeNodes:
-    """Some nodes of a contour, for errors that rise with the time but fall over its square.
+    """Nodes of a contour at which errors are computed: errors that rise in t, but fall over t^2.
 
     Parameters
     ----------
@@ -151,11 +151,11 @@ class SomeNodes:
         self._growth = (np.arange(nodes) / known[self._before]) ** 2
 
     def above(self, values: Reals) -> Reals:
-        """Bound a rising quantity at all nodes, from its values at these."""
+        """Return bounds at all nodes on a rising quantity, from its values at the chosen nodes."""
         return np.asarray(values[self._after])
 
     def between(self, values: Reals) -> Reals:
-        """Bound a rising quantity that also falls over the square of the time."""
+        """Return bounds at all nodes on a quantity that rises in t, but falls over t^2."""
         return np.asarray(np.minimum(values[self._after], values[self._before] * self._growth))
 
 
@@ -171,7 +171,7 @@ def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
 
 
 def mass_rounding(tilts: Sequence[tuple[Tilt, int]], log_masses: Sequence[float]) -> float:
-    """Return the rounding of log masses, in units: that of a sum of weights, less near 1."""
+    """Return the rounding of log masses in units: that of a sum of weights, or less near mass 1."""
     pairs = zip(tilts, log_masses, strict=True)
     return sum(
         4 * times * tilt.amplification * min(abs(size), 1.0) for (tilt, times), size in pairs
@@ -187,7 +187,8 @@ class ProductLine(Line):
         self.tilts, self.log_masses = tilts, log_masses
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self.points = sum(tilt.points for tilt, _ in tilts)
-        # Rounded sums of the parts' means are the phase; the parts are centered on their own.
+        # Each part is centered on its own mean; the phase makes up for the rounding of the total
+        # mean.
         self._offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
@@ -220,7 +221,7 @@ class ProductLine(Line):
 def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
     """Return the lattice of a sum of terms on lattices, if ratios of units are simple fractions.
 
-    Ratios are taken to rounding, as the values themselves are.
+    Ratios of units are compared up to rounding, since the units are rounded too.
     """
     known = [(item, times) for item, times in lattices if item is not None]
     if len(known) < len(lattices) or not known:
@@ -239,7 +240,7 @@ def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | 
 
 
 def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
-    """Return a subset of many pieces, each as often as several; empty where there are few."""
+    """Return a subset of many pieces, each counted several times; an empty list for few pieces."""
     if len(pieces) <= _SUBSET_FROM:
         return []
     stride = -(-len(pieces) // _SUBSET_SIZE)
@@ -263,10 +264,10 @@ class Product(Measure):
     Parameters
     ----------
     pieces
-        Losses, truncated losses and losses in two parts, and how often each adds up. A loss in two
-        parts takes part with its bulk.
+        Losses, truncated losses and losses in two parts, with the number of times that each adds
+        up. Of a loss in two parts, only the bulk is used.
     log_rest
-        Log of a bound on the probability of what was cut off from the law.
+        Log of a bound on the probability that was cut off from the law.
     """
 
     def __init__(self, pieces: Pieces, log_rest: float = -math.inf) -> None:
@@ -312,7 +313,7 @@ class Product(Measure):
 
     @property
     def is_zero(self) -> bool:
-        """Whether all of it is an atom at 0, which contributes to no delta."""
+        """Whether the whole measure is an atom at 0, which contributes nothing to delta."""
         return all(isinstance(piece, TwoParts) and piece.bulk_is_zero for piece, _ in self.pieces)
 
 
@@ -331,7 +332,7 @@ class Total(Product):
 
     @property
     def subset(self) -> Total | None:
-        """The law of a subset of many losses, each as often as several."""
+        """The law of a subset of many losses, each counted several times; None for few losses."""
         some = subset_of(self.parts)
         return Total(tuple(some)) if some else None  # type: ignore[arg-type]
 
@@ -366,7 +367,7 @@ class Total(Product):
         return rounded_up(nearest, exact)
 
     def log_support_bound(self, epsilon: float) -> float:
-        """Return log delta(epsilon) of a law with all mass at the supremum, an upper bound."""
+        """Return an upper bound on log delta(epsilon): its value with all mass at the supremum."""
         gap = self.upper - epsilon
         return math.log(-math.expm1(-gap)) + 8 * UNIT if gap > 0 else -math.inf
 

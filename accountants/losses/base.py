@@ -43,9 +43,9 @@ class Tilt(ABC):
     points: int
     """Cost of one contour node, in complex multiplications."""
     amplification: float
-    """By how much sums exceed the unit mass they represent: the growth of rounding error.
+    """Ratio of the sum of absolute values to the mass 1 that it represents: it multiplies rounding.
 
-    A weight that is the exponential of large terms that cancel counts as often as its error is
+    A weight that is the exponential of large terms that cancel counts as many times as its error is
     larger than a unit.
     """
     mean_rounding: float = 0.0
@@ -81,14 +81,14 @@ class Tilt(ABC):
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Return the derivative of log M(c + i k step) in a parameter of the mechanism.
 
-        Where it is not known it is nan, and callers take differences.
+        The result is nan if the derivative is not known; callers then take differences.
         """
         return np.full(nodes, np.nan, dtype=complex)
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Where a discrete loss has its values: at ``offset`` plus whole multiples of a spacing.
+    """The values of a discrete loss: ``offset`` plus whole multiples of a spacing.
 
     The spacing is ``stride`` times ``unit``, both > 0, ``stride`` a whole number.
     """
@@ -149,7 +149,7 @@ class PrivacyLoss(ABC):
         return result.reshape(z.shape)[()]
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
-        """Return log delta(epsilon) of a single use and its relative error, if in closed form."""
+        """Return log delta(epsilon) of one use and its relative error; None if not closed."""
         return None
 
     @property
@@ -159,7 +159,7 @@ class PrivacyLoss(ABC):
 
     @property
     def has_law(self) -> bool:
-        """Whether the law of the loss is known; of some mechanisms only Renyi divergences are."""
+        """Whether the law of the loss is known; for some mechanisms only Renyi bounds are known."""
         return True
 
     @property
@@ -179,13 +179,13 @@ class PrivacyLoss(ABC):
 
     @property
     def below(self) -> PrivacyLoss | None:
-        """A loss that the mechanism's own dominates, where this one is rounded up."""
+        """A lower bound: a loss that the true loss dominates; None if this loss is not rounded."""
         return None
 
     def moments(self, c: ArrayLike) -> Reals:
         """Return an upper bound on log M at each real c > 0, and two derivatives of it.
 
-        For most losses these are the cumulants. They are smaller where a theorem bounds the Renyi
+        For most losses these are the cumulants. They are smaller if a theorem bounds the Renyi
         divergences more closely than the dominating pair does.
         """
         return self.cumulants(c)[:, :3]
@@ -207,7 +207,7 @@ class PrivacyLoss(ABC):
 
 
 class _NoLoss(PrivacyLoss):
-    """A loss that is always 0: the output does not depend on the data. No composition holds it."""
+    """The loss 0: the output does not depend on the data. No composition holds this loss."""
 
     upper = 0.0
 
@@ -220,7 +220,7 @@ class _NoLoss(PrivacyLoss):
         return 0.0
 
     def tilt(self, c: float) -> Tilt:
-        """Refuse: nothing spreads here."""
+        """Refuse: a loss that is always 0 has no density."""
         raise OutOfReach
 
 

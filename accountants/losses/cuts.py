@@ -25,17 +25,18 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Widths:
-    """Widths of a cut at most, of which the smallest counts.
+    """Upper limits on the width of a cut; the smallest of them counts.
 
     Attributes
     ----------
     sigmas
-        In standard deviations of the noise. A wider cut leaves more of what it cuts off, and a
-        narrower one takes more points.
+        In standard deviations of the noise. With a wider cut more of the law beyond it remains, and
+        a narrower one takes more points.
     losses
-        In sigma^2, over which the exponent of w moves by one; for a sharp cut times the loss there.
+        In sigma^2, the distance over which the exponent of w changes by 1; for a sharp cut times
+        the loss there.
     densities
-        In the distance over which the normal density falls.
+        In units of the distance over which the normal density falls.
     """
 
     sigmas: float
@@ -72,7 +73,7 @@ class Cut:
     Attributes
     ----------
     position
-        Where the cut lies, on the axis of the noise.
+        Position of the cut on the axis of the noise.
     width
         Distance > 0 over which the share falls.
     """
@@ -82,7 +83,7 @@ class Cut:
 
     @classmethod
     def wide(cls, loss: SampledGaussian, position: float, sharpness: float = 1.0) -> Cut:
-        """Return a cut that takes few points: so many, times its sharpness >= 1."""
+        """Return a cut that takes few points, in proportion to its sharpness >= 1."""
         return cls(position, width_of_wide(loss.noise_multiplier) / sharpness)
 
     @classmethod
@@ -91,7 +92,7 @@ class Cut:
         sigma, level = loss.noise_multiplier, loss_at(loss, position)
         width = min(_SHARP.sigmas * sigma, _SHARP.losses * sigma**2 * max(1.0, level))
         if level < 1.0:
-            # From there on the loss grows linearly, and the density no longer matters.
+            # For larger losses the loss grows linearly, and the density does not matter.
             width = min(width, _SHARP.densities * sigma**2 / max(position, sigma))
         return cls(position, width)
 

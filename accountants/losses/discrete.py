@@ -38,9 +38,9 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
-# Log of a mass that is summed as it is, and not as 1 and a change.
+# Log of the mass below which it is summed directly, and not as 1 plus a change.
 _PLAIN = -0.7
-# Terms of the exact convolution of a lattice law with itself, at most.
+# Most terms of the exact convolution of a lattice law with itself.
 _MAX_TERMS = 4096
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
@@ -68,7 +68,7 @@ class DiscreteLoss(PrivacyLoss):
         c = np.atleast_1d(np.asarray(c, dtype=float))
         base = np.array(self.log_reference)
         found: Reals = np.asarray(tilted_moments(self.values, base, 1.0 + c, None, c))
-        # No tilted law is a point, although its spread may be below the range of a double.
+        # A tilted law is never a single point, but its variance may be below the range of a double.
         found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
         return found
 
@@ -100,15 +100,15 @@ class DiscreteLoss(PrivacyLoss):
 
     @property
     def _value_sizes(self) -> Reals:
-        """Size of the terms of each value, of which it has the rounding."""
+        """Size of the terms of each value, to which its rounding is relative."""
         return np.abs(self.values)
 
     def _mass_rounding(self, c: float, log_mgf: float) -> float:
-        """Return the relative change of log M(c) by rounded masses of P and Q, in units.
+        """Return the relative change of log M(c) due to rounded masses of P and Q, in units.
 
         Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
-        over masses B of Q. Each term is off as far as the exponents of B and P are. Far from 1, M
-        is a sum of tilted masses alone.
+        over masses B of Q. The error of each term is that of the exponents of B and P. Far from 1,
+        M is a sum of tilted masses alone.
         """
         reference, values = np.array(self.log_reference), self.values
         logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
@@ -195,7 +195,7 @@ class ScatteredLoss(DiscreteLoss):
     sampling_probability
         Probability that the output depends on the record at all.
     rounded_down
-        A loss that the mechanism's dominates, where this one is rounded up.
+        A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     value_rounding
         Relative error of the largest value.
     """
@@ -237,7 +237,7 @@ def _hockey_stick(
     gaps = values[above] - epsilon
     logs = log_masses[above] + np.log(-np.expm1(-gaps))
     total = float(np.logaddexp.reduce(logs))
-    # The rounding of a value matters most where the gap is small.
+    # The rounding of a value has most effect where the gap is small.
     sizes = np.abs(values[above]) + abs(epsilon) + np.abs(log_masses[above])
     spread = float((np.exp(logs - total) * (sizes * (1 + 1 / np.minimum(gaps, 1.0)))).sum())
     return total, error + UNIT * (32 + 8 * spread)
@@ -251,14 +251,14 @@ def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, floa
     loss
         The loss that is composed.
     times
-        How often, >= 1.
+        Number of times, >= 1.
     epsilon
         Any finite number >= 0.
 
     Returns
     -------
     (float, float) or None
-        None where the law of the sum has too many values, or some below the range of a double.
+        None if the law of the sum has too many values, or some below the range of a double.
     """
     multiples = np.array(loss.multiples)
     spacing = int(np.gcd.reduce(np.diff(multiples)))
@@ -297,9 +297,9 @@ def _log_own(p: float, k: int) -> float:
 
 
 def _own_over_other(p: float, k: int) -> float:
-    """Return the log of how much likelier a record's own answer is than each other.
+    """Return the log of the ratio of probabilities of a record's own answer and of another answer.
 
-    It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
+    The ratio is 1 + (1 - p) k / p; the form below keeps its digits for p near 1.
     """
     odds = (1 - p) * k / p
     return math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
@@ -340,8 +340,8 @@ def blanked_response(
     """
     p, k, name = _response(noise_parameter, num_buckets)
     uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
-    # The record's own answer is k own times as likely as under the uniform law, the others p times.
-    # The largest value of either law is its offset.
+    # The record's own answer is k own times as likely as under the uniform law; each other answer
+    # is p times as likely.
     most = math.log1p((1 - p) * (k - 1))
     reference = (uniform, -math.log(k))
     law = LatticeLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
@@ -353,7 +353,7 @@ def blanked_response(
 def pure(epsilon: float) -> LatticeLoss:
     """Return the loss that dominates every epsilon-private mechanism, the same both ways.
 
-    It is that of binary randomized response (Kairouz, Oh and Viswanath 2015).
+    This is the loss of binary randomized response (Kairouz, Oh and Viswanath 2015).
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ the loss of x is s (2 x - s) / (2 sigma^2), and completing the square
     M(z) = exp(s^2 (z^2 + z) / (2 sigma^2)) theta((1 + z) s) / theta(0),
     theta(u) = sum_x exp(-(x - u)^2 / (2 sigma^2))
 
-(Canonne, Kamath and Steinke 2020). The Gaussian's value times a factor that Poisson summation
-shows to be 1 up to exp(-2 pi^2 sigma^2).
+(Canonne, Kamath and Steinke 2020). This is the Gaussian's value times a factor that Poisson
+summation shows to be 1 up to exp(-2 pi^2 sigma^2).
 
 >>> loss = DiscreteGaussian(sigma=2.0, sensitivity=1)
 >>> print(f"{loss.cumulants([1.0])[0, 0]:.12f}")
@@ -36,13 +36,13 @@ __all__ = ["DiscreteGaussian"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Noise over which a theta function is summed about its center, in steps of 1. For sigma < 0.9 it
-# leaves out less than 1e-25.
+# Values of the noise over which a theta function is summed, around its center. For sigma < 0.9 the
+# other values add less than 1e-25.
 _NOISE = np.arange(-12.0, 13.0)
-# Sigma from which on the dual series is used: three terms of it leave out less than 1e-100 there.
+# Sigma from which on the dual series is used: its omitted terms are below 1e-100 there.
 _DUAL = 0.9
-# Multiple of sigma about the tilted center within which values of the noise are summed: exp(-60)
-# lies beyond, far below a rounding.
+# Distance from the tilted center, in sigma, within which values of the noise are summed: the mass
+# beyond is about exp(-60), far below a rounding.
 _RANGE = 11.0
 # Whole numbers up to this, and their halves, are exact.
 _MOST_NOISE = 2.0**51
@@ -96,9 +96,9 @@ class DiscreteGaussian(PrivacyLoss):
         return np.column_stack([log_mgf, mean, scale**2 * moments[1], scale**4 * moments[2]])
 
     def _place(self, c: float) -> tuple[float, float, float]:
-        """Return the whole number nearest to c s, and what c s exceeds it by, in two parts.
+        """Return the whole number nearest to c s, and the excess of c s over it, in two parts.
 
-        Small sigma magnify the second part, which is below the rounding of the first.
+        A small sigma magnifies the second part, which is below the rounding of the first.
         """
         if not math.isfinite(c):
             raise OutOfReach
@@ -108,10 +108,10 @@ class DiscreteGaussian(PrivacyLoss):
         return float(whole), fraction, float(product - whole - Fraction(fraction))
 
     def _theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Log theta(u) / theta(0) where u exceeds a whole number by a fraction in [-1/2, 1/2].
+        """Return log theta(u) / theta(0) for u a whole number plus a fraction in [-1/2, 1/2].
 
-        Then the mean of the noise about u less that number, its variance and its fourth central
-        moment.
+        The other results are the mean of the noise about u less that number, its variance and its
+        fourth central moment.
         """
         if self.sigma >= _DUAL:
             return self._dual_theta(fraction)
@@ -134,7 +134,7 @@ class DiscreteGaussian(PrivacyLoss):
         m3 = -(np.sin(angle) @ (a * (3 * sigma**2 * w - w**3))) / whole
         fourth = 3 * sigma**4 - 6 * sigma**2 * w**2 + w**4
         m4 = (3 * sigma**4 + np.cos(angle) @ (a * fourth)) / whole
-        # Here m1 is below 1e-5: nothing cancels.
+        # Here m1 is below 1e-5, so that no digits cancel.
         central = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
         return log_ratio, fraction + m1, m2 - m1**2, central
 
@@ -156,13 +156,13 @@ class DiscreteGaussian(PrivacyLoss):
         mean = shares @ _NOISE
         squares = (_NOISE - mean[:, None]) ** 2
         variance, fourth = (shares * squares).sum(axis=1), (shares * squares**2).sum(axis=1)
-        # No law is a point, although a variance may be below the range of a double.
+        # A law is never a single point, but its variance may be below the range of a double.
         return log_ratio, mean, np.maximum(variance, _LEAST), np.maximum(fourth, _LEAST)
 
     def _exponents(self, fraction: Reals, rest: Reals) -> Reals:
         """Return the largest exponent of the noise minus each of them; shape (len(fraction), m).
 
-        As abs(fraction) <= 1/2, the largest is that of 0.
+        As abs(fraction) <= 1/2, the largest exponent is that of noise 0.
         """
         distance = (_NOISE - 2 * fraction[:, None]) - 2 * rest[:, None]
         return np.asarray(_NOISE * distance / (2 * self.sigma**2))
@@ -185,7 +185,7 @@ class DiscreteGaussian(PrivacyLoss):
         return _DiscreteTilt(self, c)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
-        """Return the sum over the noise above epsilon; None where it takes too many terms."""
+        """Return the sum over the noise above epsilon; None if it takes too many terms."""
         s, sigma = self.sensitivity, self.sigma
         middle = (epsilon * 2 * sigma**2 / s + s) / 2
         # Beyond that, neighboring values are equal in double precision.
@@ -216,7 +216,7 @@ class _DiscreteTilt(Tilt):
         self.mean = float(loss.cumulants([c])[0, 1])
         _, self._fraction, rest = loss._place(c)
         place = np.array([self._fraction]), np.array([rest])
-        # Mean of the noise less the whole number next to (1 + c) s.
+        # This is the mean of the noise less the whole number next to (1 + c) s.
         self._mean_noise = float(loss._theta(*place)[1][0])
         self.amplification, error = 4.0, 4.0
         if loss.sigma < _DUAL:
@@ -224,7 +224,8 @@ class _DiscreteTilt(Tilt):
             weights = np.exp(-exponents)
             keep = weights > 0
             self._noise, self._weights = _NOISE[keep], weights[keep] / weights.sum()
-            # A weight is off as its exponent is; psi - 1 is a sum over all but the nearest.
+            # The relative error of a weight is that of its exponent; psi - 1 is a sum over all
+            # values but the nearest.
             errors = self._weights * exponents[keep]
             error += 4 * float(errors @ np.abs(self._noise - self._mean_noise))
             self.amplification += float(errors.sum()) / max(
@@ -234,7 +235,7 @@ class _DiscreteTilt(Tilt):
 
     @property
     def decays(self) -> bool:
-        """Whether it falls to 0: never, as it is periodic."""
+        """False: the characteristic function is periodic."""
         return False
 
     def at(self, t: Any) -> Complexes:
@@ -252,7 +253,7 @@ class _DiscreteTilt(Tilt):
             values = complex_log1p(second @ self._weights)
         else:
             values = self._dual(rest, scale)
-        # The whole number next to (1 + c) s is a value of the noise: all have the phase of one.
+        # The whole number next to (1 + c) s is a value of the noise, and all values have its phase.
         shift = -scale * self._mean_noise
         return np.asarray(values + 1j * turns * period * shift)
 

@@ -9,10 +9,10 @@ every ordered pair of neighbors satisfies, for alpha >= 1,
 (Balle, Barthe and Gaboardi 2018, Theorem 9), and so, exchanging the two, ``H_alpha <= 1 - alpha +
 alpha h(1 / alpha)`` for alpha < 1. The two bounds together are convex in alpha, hence the profile
 of one pair (Zhu, Dong and Wang 2022): the sampled pair above alpha = 1, its mirror image below, and
-a point mass at loss 0, where they meet at an angle. In trade-off functions this is the subsampling
-theorem of Dong, Roth and Su (2022). Which of the sampled pair's two directions is worse changes
-with alpha, hence from output to output: composing each direction by itself and taking the larger
-total understates the loss.
+a point mass at loss 0, where the two meet at an angle. In trade-off functions this is the
+subsampling theorem of Dong, Roth and Su (2022). Which of the sampled pair's two directions is worse
+depends on alpha, and so on the output: composing each direction by itself and taking the larger
+total gives too small a loss.
 
 >>> loss = FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
 >>> print(f"{loss.mass_at_zero:.6f} {loss.mean:.6e}")
@@ -69,7 +69,7 @@ class HalfLine:
     strip
         Half-width of the strip, below 1.
     first
-        Where v starts.
+        Start of v.
     """
 
     slope: float
@@ -103,9 +103,9 @@ class HalfLine:
         return y, weights, left_out
 
 
-# Real tilts; and lines on which every factor exp(i t L) shrinks. The image of either strip lies
-# where abs(w) >= 1, for every scale below the bounds in _scale, so that negative powers of w are
-# bounded by 1 however large they are.
+# The first rule is for real tilts, the second for lines on which every factor exp(i t L) shrinks.
+# The image of either strip lies where abs(w) >= 1, for every scale below the bounds in _scale, so
+# that negative powers of w are bounded by 1, however large they are.
 _REAL = HalfLine(slope=0.0, strip=0.7, first=-14.5)
 _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
 
@@ -131,8 +131,8 @@ class FixedBatchGaussian(PrivacyLoss):
 
     With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P
     is that of log w(x), x > mu / 2, of density phi w; of -log w(x), x > mu / 2, of density phi; and
-    a point mass (1 - q)(1 - 2 Phi(-mu / 2)) at 0. It is its own mirror image, so that one direction
-    serves both.
+    a point mass (1 - q)(1 - 2 Phi(-mu / 2)) at 0. The law is its own mirror image, so that one
+    direction serves both.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class FixedBatchGaussian(PrivacyLoss):
         return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
 
     def _end(self, rule: HalfLine, highest: float) -> tuple[Complexes, Complexes, Complexes, float]:
-        """Distances y from the middle, log w, log weights, and the mass left out next to y = 0."""
+        """Return distances from the middle, log w, log weights, and the mass left out near 0."""
         mu = self._mu
         scale = _scale(rule, mu)
         high = RANGE + highest * mu
@@ -223,7 +223,7 @@ class FixedBatchGaussian(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by quadrature."""
         powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
-        # M(c) = M(-1 - c): powers p and 1 - p are alike.
+        # By M(c) = M(-1 - c), powers p and 1 - p are equivalent.
         values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
         return tilted_moments(values, logs, powers)
 
@@ -249,20 +249,20 @@ class _FixedBatchTilt(QuadratureTilt):
         losses, loss_weights = -ell[lost], np.exp(logs[1][lost])
         self._y = y[kept], y[lost].conj()
         self.log_mgf = float(log_mgf)
-        # The loss 0 stands first: it has no imaginary part.
+        # The loss 0 comes first, since it has no imaginary part.
         values: Complexes = np.concatenate([[0j], gains, losses.conj()])
         scale = math.exp(-log_mgf)
         weights = np.concatenate(
             [[(loss.mass_at_zero + rest) * scale], gain_weights, loss_weights.conj()]
         )
-        # The mean on this line is that on the real one: take out what rounding left between them.
+        # The mean on this line equals that on the real line: this removes their rounding.
         values = values - float((weights @ (values - mean)).real)
         real = loss._lattice(max(power, 1 - power))
         restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
         moments = (float(mean), float(variance), float(fourth))
         merged = (rest * scale, float(np.abs(ell[0])))
         exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
-        # The density's logarithm has terms that cancel, and so has the argument of log w.
+        # The logarithm of the density and the argument of log w have terms that cancel.
         q, mu = loss.sampling_probability, loss._mu
         y, ell = np.concatenate([y[kept], y[lost]]), np.concatenate([ell[kept], ell[lost]])
         exponents[1:] += np.abs(y + mu / 2) ** 2

@@ -1,4 +1,4 @@
-r"""The Gaussian mechanism: everything about its privacy loss is known in closed form.
+r"""The Gaussian mechanism: all properties of its privacy loss are known in closed form.
 
 >>> Gaussian(noise_multiplier=2.0).log_mgf(1.0)          # (z^2 + z) / (2 sigma^2)
 np.complex128(0.25+0j)
@@ -116,8 +116,8 @@ def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:
     ratios = math.sqrt(math.pi / 2) * erfcx(np.array([a, b]) / math.sqrt(2))
     gap = float(ratios[0] - ratios[1])
     if gap <= 0.0:
-        # The two ratios agree to rounding: bound the gap by mu times the slope at a, R'(a) = a
-        # R(a) - 1.
+        # The two ratios agree up to rounding: the gap is bounded by mu times the slope at a, R'(a)
+        # = a R(a) - 1.
         return -math.inf, math.inf
     log_density = -0.5 * a * a - 0.5 * math.log(2 * math.pi)
     error = UNIT * (16 * float(ratios[0]) / gap + 8 * a * a + 8)

@@ -50,8 +50,8 @@ Mixture = tuple[tuple[float, float], ...]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
-# Standard deviations from the origin beyond which no closed form is sought: log delta is then below
-# -500,000, and its rounding is not better than a bound by moments.
+# Standard deviations from the origin beyond which no closed form is computed: log delta is then
+# below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
 
 
@@ -99,7 +99,7 @@ class GaussianMixtures(PrivacyLoss):
 
     @cached_property
     def _coupling(self) -> list[tuple[float, float]]:
-        """Probabilities and gaps of pairs of means, the closest means of either side together."""
+        """Probabilities and gaps of pairs of means; the closest means of P and Q are paired."""
         above, below = sorted(self.numerator), sorted(self.denominator, reverse=True)
         pairs, i, j = [], 0, 0
         p, q = above[0][1], below[0][1]
@@ -118,7 +118,7 @@ class GaussianMixtures(PrivacyLoss):
                 if j == len(below):
                     break
                 q += below[j][1]
-        # Weights sum to 1 up to rounding; the rest counts with the largest gap.
+        # Weights sum to 1 up to rounding; the remainder gets the largest gap.
         rest = max(0.0, 1 - sum(mass for mass, _ in pairs)) + 8 * UNIT
         return [*pairs, (rest, max(self.numerator)[0] - min(self.denominator)[0])]
 
@@ -163,8 +163,8 @@ class GaussianMixtures(PrivacyLoss):
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
 
-        The difference is stationary in that point, so its rounding does not matter. None where
-        the two tails agree to rounding.
+        The difference is stationary in that point, so its rounding does not matter. The result is
+        None if the two tails agree up to rounding.
         """
         if epsilon >= self.upper:
             return -math.inf, 0.0
@@ -206,7 +206,7 @@ def _difference_of_ratios(
 
     Where the loss is epsilon, the density of P is exp(epsilon) times that of Q, and both tails are
     that density times a mean of Mills ratios over the components. Far out the ratios keep digits
-    that the tails lose. ``missed`` is by how much the loss at x differs from epsilon.
+    that the tails lose. ``missed`` is the difference of the loss at x from epsilon.
     """
     log_density = float(above.log_weight(np.array([x + 0j])).real[0])
     log_density -= 0.5 * x * x + 0.5 * math.log(2 * math.pi)
@@ -229,25 +229,25 @@ class _Side:
         self.spread = float(self.means[-1] - self.means[0])
 
     def log_exceeds(self, x: float) -> float:
-        """Return the log of the probability above x, also where that is below the doubles."""
+        """Return the log of the probability above x, even if it is below the range of a double."""
         with np.errstate(divide="ignore"):
             terms = np.log(self.weights) + log_ndtr(self.means - x)
         return float(np.logaddexp.reduce(terms))
 
     def _posterior(self, x: float) -> Reals:
-        """Return probabilities of the components that x may come from."""
+        """Return the probability of each component, given x."""
         sizes = self.means * x - self.means**2 / 2
         shares = self.weights * np.exp(sizes - sizes.max())
         return np.asarray(shares / shares.sum())
 
     def posterior_mean(self, x: float) -> float:
-        """Return the mean of the component that x came from; it rises with x."""
+        """Return the posterior mean of the component's mean, given x; it rises with x."""
         return float(self._posterior(x) @ self.means)
 
     def mean_mills_ratio(self, x: float) -> float:
-        """Return the mean Mills ratio at x of the component of x; infinite far on the left."""
+        """Return the posterior mean of the Mills ratio at x; infinite far on the left."""
         shares = self._posterior(x)
-        # Far below a mean that x cannot come from, the ratio overflows.
+        # Far below the mean of a component of probability 0, the ratio overflows.
         kept = shares > 0
         ratios = math.sqrt(math.pi / 2) * erfcx((x - self.means[kept]) / math.sqrt(2))
         return float(shares[kept] @ ratios)
@@ -337,14 +337,14 @@ class _MixtureTilt(QuadratureTilt):
 
         ell, weights, x = points(lattice.angle)
         near = points(min(lattice.angle, 0.6))[:2]
-        # The mean on this line is that on the real one: take out what rounding left between them.
+        # The mean on this line equals that on the real line: this removes their rounding.
         ell = ell - float((weights @ (ell - mean)).real)
         moments = (float(mean), float(variance), float(fourth))
         restricted = restricted_moments(
             lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
         )
         exponents = exponents_of(ell, weights, power, float(log_mgf))
-        # The density's logarithm has terms that cancel, and so have those of both mixtures.
+        # The logarithms of the density and of both mixtures have terms that cancel.
         exponents += np.abs(x) ** 2
         for side, times in zip(loss._sides, (abs(power), abs(1 - power)), strict=True):
             reach = float(np.abs(side.means).max())
@@ -391,11 +391,11 @@ def mixture_of_gaussians(
     Parameters
     ----------
     sensitivities
-        By how much the record moves the output, finite numbers >= 0.
+        Distances by which the record moves the output, finite numbers >= 0.
     sampling_probs
-        With which probability each; they sum to 1.
+        Probability of each sensitivity; they sum to 1.
     standard_deviation
-        Of the noise, > 0.
+        Standard deviation > 0 of the noise.
 
     Raises
     ------
@@ -416,7 +416,7 @@ def mixture_of_gaussians(
     for shift, weight in zip(shifts, weights, strict=True):
         if weight > 0:
             shares.setdefault(shift, []).append(weight)
-    # Three roundings for each, however many weights there are.
+    # Each weight has three roundings, whatever the number of weights.
     total = math.fsum(weights)
     merged = {shift: math.fsum(items) / total for shift, items in shares.items()}
     if not any(shift > 0 for shift in merged):

@@ -43,8 +43,8 @@ _SMOOTH = 25.0
 # Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
 # to rounding; beyond it the closed form loses no digits.
 _PHASE = 30.0
-# Multiple of 1 / tilt from its end beyond which an exponential density is left out: exp(-45) is
-# 3e-20, below a rounding.
+# Distance from its end, in units of 1 / tilt, beyond which an exponential density is left out:
+# exp(-45) is 3e-20, below a rounding.
 _REACH = 45.0
 
 
@@ -55,7 +55,7 @@ def _log_integral(a: float, rate: Reals) -> Reals:
 
 
 def _interval_moments(a: float, rate: Reals) -> Reals:
-    """Moments 1 to 4 of a - l, l with density exp(rate l) on [-a, a], rate > 0; shape (n, 4)."""
+    """Return moments 1 to 4 of a - l, for density exp(rate l) on [-a, a]; shape (n, 4)."""
     x = 2 * a * rate
     mass = -np.expm1(-x)
     columns = [math.factorial(k) * gammainc(k + 1, x) / mass / rate**k for k in (1, 2, 3, 4)]
@@ -110,14 +110,14 @@ class IntervalLoss(PrivacyLoss):
         return result
 
     def shares(self, c: Reals) -> tuple[Reals, Reals]:
-        """Return log masses of the tilts, in rows: lower end, upper end, density; and their sum."""
+        """Return log masses of the tilts in rows (lower end, upper end, density), and their sum."""
         a, rate = self.half_width, c + 0.5
         ends = self.log_end + a * np.multiply.outer([-1.0, 1.0], rate)
         logs = np.vstack([ends, self.log_density + _log_integral(a, rate)])
         return logs, np.logaddexp.reduce(logs)
 
     def _far(self, c: Reals) -> Reals:
-        """Return cumulants in closed form, for tilts that move the law to one end."""
+        """Return cumulants in closed form, for tilts that concentrate the law at one end."""
         a, rate = self.half_width, c + 0.5
         sign = np.where(rate < 0, -1.0, 1.0)
         logs, whole = self.shares(c)
@@ -173,12 +173,12 @@ class Laplace(IntervalLoss):
 
     @property
     def log_end(self) -> float:
-        """Half of the mass is at the upper end."""
+        """Log of 1/2, the mass at the upper end, times exp(-a / 2)."""
         return -math.log(2.0) - self.half_width / 2
 
     @property
     def log_density(self) -> float:
-        """A quarter of exp((l - a) / 2)."""
+        """Log of 1/4 times exp(-a / 2)."""
         return -math.log(4.0) - self.half_width / 2
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
@@ -256,7 +256,7 @@ class BoundedRange(IntervalLoss):
 
     def _worst(self, c: Reals) -> Reals:
         epsilon = self.epsilon
-        # The formula has a removable singularity at 0, which this keeps away from.
+        # The formula has a removable singularity at 0; c is kept away from it.
         c = np.where(np.abs(c) < 1e-12, 1e-12, c)
         log_a = epsilon + np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
         log_t = log_a - np.log(-np.expm1(-c * epsilon) / c)
@@ -282,7 +282,7 @@ class IntervalTilt(QuadratureTilt):
 
     def __init__(self, a: float, rate: float, shares: Reals, moments: Any) -> None:
         self._a, self._rate = a, max(abs(rate), 1e-12 / a)
-        # Mirrored where the law leans to the lower end.
+        # The law is mirrored if most of it is near the lower end.
         self._sign = -1.0 if rate < 0 else 1.0
         self._near, self._far = (shares[1], shares[0]) if rate >= 0 else (shares[0], shares[1])
         self._inner = float(shares[2])
@@ -310,7 +310,7 @@ class IntervalTilt(QuadratureTilt):
 
     @property
     def decays(self) -> bool:
-        """Whether the transform decays: it does where some mass lies between the ends."""
+        """Whether the transform decays: it does if some mass lies between the ends."""
         return bool(self._near + self._far < 1.0)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
@@ -357,7 +357,7 @@ class IntervalTilt(QuadratureTilt):
 
     @property
     def _to_end(self) -> float:
-        """Signed distance from the mean to the end where the law is."""
+        """Signed distance from the mean to the end at which the law is concentrated."""
         inner = float(_interval_moments(self._a, np.array([self._rate]))[0, 0])
         return float(self._sign * (self._far * 2 * self._a + self._inner * inner))
 

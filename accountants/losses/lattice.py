@@ -1,10 +1,10 @@
 r"""Equally spaced points for integrals that are analytic in a strip: one lattice for every loss.
 
-The trapezoid rule with step h misses about exp(-2 pi w / h) of an integral whose integrand is
-analytic, and not much larger than on the points, within a distance w of them. Losses differ in
-their integrands, in the line or curve that their points lie on, and in how far these reach; the
-step, the limits of the lattice, the strip that is narrow enough, and the points that count are the
-same for all of them, and are here.
+The trapezoid rule with step h has an error of about exp(-2 pi w / h) if the integrand is analytic,
+and not much larger than on the points, within a distance w of them. Losses differ in their
+integrands, in the line or curve of their points, and in its length. The step, the limits of the
+lattice, the width of the strip, and the choice of the points that count are the same for all
+losses, and are here.
 
 >>> step = step_within(1.0, growth=0.0)
 >>> x = spaced(-RANGE, RANGE, step, most=1000)
@@ -37,7 +37,7 @@ __all__ = [
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Log of what the rule may miss, relative to terms of second order in the loss. At 1e-19 the error
+# Log of the rule's largest error, relative to terms of second order in the loss. At 1e-19 the error
 # is a thousandth of a unit in the last place.
 LOG_TOLERANCE = math.log(1e-19)
 # Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21.
@@ -45,15 +45,16 @@ RANGE = 9.5
 # Largest angle of a shifted line, in radians of the argument of the density ratio. The strip ends
 # at pi, and the rule's error is bounded at twice the angle.
 LARGEST_ANGLE = 1.5
-# Growth of an integrand up to the far edge of the strip, at which the strip is narrow enough: the
-# bound on the rule's error has room for a factor of exp(4).
+# Largest growth of an integrand up to the far edge of the strip; with more growth the strip is
+# narrowed. The bound on the rule's error has room for a factor of exp(4).
 _MAX_GROWTH = 8.0
-# How often a strip is made narrower by a factor of sqrt(2), at most.
+# Most times that a strip is narrowed, each by a factor of sqrt(2).
 _MOST_NARROWED = 60
-# Log of a weight that a probability does not feel: exp(-200) is far below a unit in the last place.
+# Log of a weight that does not change a probability: exp(-200) is far below a unit in the last
+# place.
 _NO_WEIGHT = -200.0
-# Probabilities of the events to which a law is restricted when its decay is bounded: the more of
-# them, the sharper the bound, at a table look-up each.
+# Probabilities of the events to which a law is restricted when its decay is bounded: with more
+# events the bound is sharper, and each takes a table look-up.
 _SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
 
 
@@ -90,7 +91,7 @@ def growth_of(on_line: Reals, on_edge: Reals) -> float:
 
 
 def narrowed(angle: float, growth: Callable[[float], float]) -> float:
-    """Return the first of angle, angle / sqrt(2), angle / 2, ... with a growth that is small.
+    """Return the first of angle, angle / sqrt(2), angle / 2, ... whose growth is small.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def relevant(
     values, exponents
         The losses of the points, and the logs of their weights.
     mean, variance
-        Of the law that the points stand for.
+        Mean and variance of the law that the points represent.
     least
         Weights are compared with the largest one, or with this logarithm where that is smaller.
     """
@@ -129,10 +130,10 @@ def relevant(
 
 
 def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Reals:
-    """Probability, variance and fourth central moment of a tilted law on the events x <= x_j.
+    """Return probability, variance, fourth central moment of a tilted law on the events x <= x_j.
 
-    ``moments`` holds its log mass and mean. Leaving out rare large losses makes the fourth moment
-    commensurate with the variance.
+    ``moments`` holds the law's log mass and mean. Leaving out rare large losses makes the fourth
+    moment commensurate with the variance.
     """
     exponents = log_base + power * ell - moments[0]
     rows = np.flatnonzero(exponents > _NO_WEIGHT)
@@ -144,6 +145,6 @@ def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals
     m1, m2, m3, m4 = raw / mass
     variance = m2 - m1**2
     fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-    # This rounds outward; an event that is too small for its digits does not help.
+    # This rounds outward; an event whose moments are mostly rounding is left out.
     rows = np.column_stack([mass * (1 - 1e-9), variance * (1 - 1e-6), fourth * (1 + 1e-6)])
     return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])

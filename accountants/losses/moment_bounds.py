@@ -1,7 +1,7 @@
-"""Mechanisms of which only Renyi divergences are known by a theorem.
+"""Mechanisms for which a theorem bounds only the Renyi divergences.
 
-Such a loss takes part in the Renyi accountant only, beside the exact divergences of everything
-else.
+Only the Renyi accountant accepts such a loss, and adds it to the exact divergences of the other
+mechanisms.
 
 >>> from dpcal.accountants import epsilon, events
 >>> answer = epsilon(events.ZCDpEvent(rho=0.5), delta=1e-5)
@@ -29,7 +29,7 @@ Reals = NDArray[np.float64]
 
 
 class MomentBound(PrivacyLoss):
-    """A mechanism of which only Renyi divergences are known: bounds on log M, but no law."""
+    """A mechanism with known Renyi divergences only: bounds on log M, but no law."""
 
     @property
     def upper(self) -> float:

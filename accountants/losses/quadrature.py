@@ -1,7 +1,8 @@
 """Tilted privacy losses as quadrature points on a line shifted into the complex plane.
 
-The points L_j are complex with Im L_j >= 0, so each factor exp(i t L_j), t > 0, only shrinks, and
-the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls with t.
+The points L_j are complex with Im L_j >= 0, so each factor exp(i t L_j), t > 0, has an absolute
+value of at most 1, and the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and
+falls with t.
 
 >>> complex_log1p(np.array([1e-30 + 0j])).tolist()  # no digit is lost next to 0
 [(1e-30+0j)]
@@ -24,11 +25,11 @@ __all__ = ["QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exp
 
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
-# Most steps of Newton's method towards a time: many more than it takes, so that the loop ends.
+# Most steps of Newton's method for a time: many more than it needs, so that the loop ends.
 _MOST_STEPS = 100
 # Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
-# Number of points with small phases from which on a series for them is worth its overhead.
+# Number of points with small phases from which on a series takes less time than their sum.
 _FEW = 64
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
@@ -49,7 +50,7 @@ def complex_log1p(z: Any) -> Complexes:
 def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
     """Return the sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
 
-    The density's is at most the sum of the others'.
+    The size of the density's logarithm is at most the sum of the others.
     """
     with np.errstate(divide="ignore"):
         size = np.maximum(np.log(np.abs(weights)), -1e3)
@@ -64,7 +65,7 @@ def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
 def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
     """Return sums of weights (exp(i s) - 1 - i s), s = k phases / nodes, k < nodes, phases <= 1.
 
-    The terms left out are below s^2 / 2 times 2 / 20! < 1e-18.
+    The omitted terms of the series are below s^2 / 2 times 2 / 20! < 1e-18.
     """
     power, moments = weights.copy(), []
     for order in range(1, 20):
@@ -122,13 +123,14 @@ class QuadratureTilt(Tilt):
         self.points = len(weights)
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
-        # A rounded term is off by a unit of its size: four times this counts.
+        # A rounded term has an error of a unit of its size; callers multiply by four.
         self.amplification = float((self._sizes * (1 + 0.25 * self.exponents)).sum())
         self.mean_rounding = 2 * float(
             (self._sizes * (1 + 0.5 * self.exponents)) @ np.abs(self._centered)
         )
         self._half_time: float | None = None
-        # A point mass keeps abs(psi)^2 above its square, so half way means half way to that.
+        # With a point mass, abs(psi)^2 stays above its square: the half-way point is between that
+        # and 1.
         plateau = float(self._sizes[self._centered.imag == 0.0].sum())
         self._log_half = 0.5 * math.log((1 + min(plateau, 1.0) ** 2) / 2)
 
@@ -157,22 +159,23 @@ class QuadratureTilt(Tilt):
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return log psi(k step), keeping the digits of psi - 1.
 
-        Refuses times at which merged points would matter.
+        Times at which merged points would matter are refused.
         """
         weight, value = self.merged
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
         theta = step * self._centered
         near = np.abs(theta) * nodes <= 1.0
-        # Points whose phases stay small need no more than their moments.
+        # For points with small phases, a series in their moments is enough.
         if np.count_nonzero(near) < _FEW:
             near = np.zeros(len(theta), dtype=bool)
         far = np.flatnonzero(~near)
         sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
         if len(far) < len(theta):
             sums += _series(theta[near] * nodes, self._weights[near], nodes)
-        # The mean that the points are shifted by was summed over other points, on the real line.
-        # What these weights leave of it, i s in all, counts as far as it does not fall with psi.
+        # The points are shifted by a mean that was summed over other points, on the real line. The
+        # rest, i s in all, that these weights leave of it counts as far as it does not fall with
+        # psi.
         left = 1j * np.arange(nodes) * (self._weights @ theta)
         return complex_log1p(sums * (1 - left))
 
@@ -190,8 +193,8 @@ class QuadratureTilt(Tilt):
     def growth(self, t: Reals) -> Reals:
         """Return the sum of the terms of first order at points with large phases.
 
-        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, which the sum itself is the
-        size of, and 2 + s; the terms i s of points with s > 1 cancel only in the sum.
+        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, the size of the sum itself, and
+        at most 2 + s; the terms i s of points with s > 1 cancel only in the sum.
         """
         distances = np.abs(self._centered)
         far = distances * t[-1] > 1.0
@@ -213,7 +216,7 @@ class QuadratureTilt(Tilt):
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Smallest of three bounds: fourth moments, doubling, absolute sum.
+        """Return the smallest of three bounds: fourth moments, doubling, absolute sum.
 
         With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
         is at least E[t^2 D^2 / 2 - t^4 D^4 / 24; both copies in S] for every event S, and at
@@ -248,8 +251,8 @@ class QuadratureTilt(Tilt):
             half = math.exp(self._log_half) * (1 - 1e-12)
             low = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
             self._half_time = _NEVER if self._left(_NEVER).sum() <= half else math.inf
-            # The logarithm of the sum is convex: Newton's steps stop short of the root, and each
-            # goes a twentieth further.
+            # The logarithm of the sum is convex: Newton's steps end before the root, so each is
+            # made a twentieth longer.
             for _ in range(_MOST_STEPS if self._half_time == _NEVER else 0):
                 left = self._left(low)
                 total, slope = float(left.sum()), float(left @ decay)
@@ -261,7 +264,7 @@ class QuadratureTilt(Tilt):
         return self._half_time
 
     def _left(self, t: float) -> Reals:
-        """Return the rest at time t of each term of the absolute sum, which bounds abs(psi(t))."""
+        """Return each term of the absolute sum at time t; the sum bounds abs(psi(t))."""
         decay, sizes = self.nearer
         with np.errstate(under="ignore"):
             return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
@@ -276,7 +279,7 @@ class TwoParts(ABC):
     lattice: Lattice | None = None
     """The lattice on which the values of the bulk lie, if they do."""
     bulk_is_zero: bool = False
-    """Whether the bulk is an atom at 0, which contributes to no delta."""
+    """Whether the bulk is an atom at 0, which contributes nothing to delta."""
 
     @abstractmethod
     def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:

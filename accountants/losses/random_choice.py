@@ -77,7 +77,7 @@ class RandomChoice(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c), mean, variance, and a bound on the fourth central moment.
 
-        A choice's third moment is not known, and bounded by Cauchy and Schwarz.
+        The third moment of a choice is not known; it is bounded by the Cauchy-Schwarz inequality.
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
         rows = np.stack([loss.cumulants(c) for _, loss in self.choices])
@@ -114,13 +114,13 @@ class RandomChoice(PrivacyLoss):
         if len(known) < len(found):
             return None
         logs = self._log_weights + [value for value, _ in known]
-        # An error that is unknown because its delta is 0 to rounding needs a contour.
+        # If delta is 0 to rounding, its error is unknown and a contour is needed.
         error = max(error for _, error in known)
         return float(np.logaddexp.reduce(logs)), error + 8 * UNIT
 
 
 class _ChoiceTilt(QuadratureTilt):
-    """The tilted law of a choice: the points of all, weighted."""
+    """The tilted law of a choice: the weighted points of all tilted laws."""
 
     def __init__(self, loss: RandomChoice, c: float) -> None:
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]

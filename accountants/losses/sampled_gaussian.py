@@ -28,8 +28,8 @@ __all__ = ["SampledGaussian", "log_expm1_over"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Angle of the line on which decay is bounded, times sigma. On a line nearer to the real one,
-# weights are smaller, which helps at early times, and fall more slowly.
+# Angle of the line on which decay is bounded, times sigma. Weights are smaller on a line nearer to
+# the real one, which helps at early times, but they fall more slowly.
 _NEARER = 0.6
 
 
@@ -106,12 +106,12 @@ class SampledGaussian(PrivacyLoss):
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         single = float(c[0]) if len(c) == 1 else math.nan
-        # A contour uses its own tilt several times.
+        # The last result is kept, since a contour uses its own tilt several times.
         if single == self._last[0]:
             return np.array(self._last[1])
         powers = self._power(c)
         rule = self._rule(powers)
-        # 1 + c has lost digits of a small c, which large epsilons would miss.
+        # The sum 1 + c loses digits of a small c, which matter for large epsilons.
         excesses = c if self.direction == "remove" else powers - 1.0
         result = tilted_moments(rule.ell, rule.log_base, powers, rule.prepared, excesses)
         result[:, 1] *= self._sign
@@ -190,7 +190,7 @@ class _SampledTilt(QuadratureTilt):
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return the derivative of log M along the nodes, by other weights at the same points."""
+        """Return the derivative of log M along the nodes, from other weights at the same points."""
         loss = self._loss
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         sign = loss._sign

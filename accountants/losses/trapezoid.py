@@ -43,13 +43,13 @@ Complexes = NDArray[np.complex128]
 # Points of a rule without limits of its own: 2 MB for each array. With fewer, small noise has
 # no exact answer; with more, one evaluation takes longer than a whole answer may.
 _MAX_POINTS = 1 << 18
-# Smallest power up to which a rule serves: a search for a saddle begins below it.
+# Least power that every rule serves: a search for a saddle begins below it.
 _LEAST_POWER = 8.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a rule begins and ends, how far its line is shifted, and how many points it has.
+    """Limits of a rule: its ends, the shift of its line, and its number of points.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class Limits:
     floor, ceiling
         No point lies below the floor or above the ceiling.
     points
-        With more points than this the rule is refused.
+        Most points: a rule with more is refused.
     width
-        Width of the narrowest normal law by which the integrand is multiplied; infinite for none.
+        Width of the narrowest normal law that multiplies the integrand; infinite for none.
     """
 
     angle: float = LARGEST_ANGLE
@@ -73,9 +73,9 @@ class Limits:
 class TrapezoidRule:
     """Points for the integrals of phi_sigma(x) w(x)^p, lowest <= p <= highest.
 
-    The step makes the rule's error, bounded on the lines Im x = +-shift of the strip of
-    analyticity, smaller than :data:`LOG_TOLERANCE` says, both on the real line and on the shifted
-    line Im x = shift.
+    The error of the rule is bounded on the lines Im x = +-shift of the strip of analyticity. The
+    step makes it smaller than :data:`LOG_TOLERANCE`, both on the real line and on the shifted line
+    Im x = shift.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class TrapezoidRule:
     lowest, highest
         The powers.
     limits
-        Of the points.
+        Limits of the points.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class TrapezoidRule:
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
         self.low = max(self.low, limits.floor)
-        # Everything above a floor is included, however improbable it is.
+        # All points above a floor are included, however improbable.
         end = RANGE * sigma + self.highest if limits.floor == -math.inf else math.inf
         self.high = min(end, limits.ceiling)
         angle = min(limits.angle, LARGEST_ANGLE / sigma)
@@ -131,7 +131,7 @@ class TrapezoidRule:
 
     def _step(self, angle: float) -> float:
         shift = angle * self.sigma**2
-        # Far from the real line the density grows, and so does a cut's share.
+        # Far from the real line the density grows, and so does the share of a cut.
         growth = 2 * (shift / self.sigma) ** 2 + 2 * (shift / self._limits.width) ** 2
         return step_within(shift, growth)
 
@@ -185,7 +185,7 @@ class TrapezoidRule:
         if power < 0:
             return slice(None)
         sizes = self.log_base + power * self.ell - moments[0]
-        # Angles are below 2, and squares of imaginary parts of log w with them.
+        # Angles are below 2, so the squares of imaginary parts of log w are below 4.
         sizes += np.log1p(((self.ell - moments[1]) ** 2 + 4.0) / moments[2])
         return np.flatnonzero(sizes > LOG_TOLERANCE - 20.0)
 

@@ -1,8 +1,8 @@
 r"""Parts of a sampled Gaussian's law: below a smooth cut, beyond it, and between two cuts.
 
-Where a record is rarely sampled, the loss of a step when the record is removed has the tail of a
-log-normal law. No single tilt serves such a law: every tilt sees either the peak at zero or the
-largest losses. Each part of the law between two cuts is as plain as any other law.
+If a record is rarely sampled, the loss of a step when the record is removed has the tail of a
+log-normal law. No single tilt serves such a law: a tilted law holds either the peak at zero or the
+largest losses. Each part of the law between two cuts is as easy as any other law.
 
 A :class:`Cut` at position k of width w leaves the share Phi((k - x) / w) of a point x of the noise
 below it, and the rest beyond it. Shares are analytic in x, so that the trapezoid rule serves a part
@@ -50,40 +50,42 @@ Complexes = NDArray[np.complex128]
 _HEADROOM = 1.25
 # Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
-# Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
+# Log of the share that is negligible at the end of a part, relative to the largest value of its
+# tilted measure.
 _NOTHING = LOG_TOLERANCE - 8.0
 # The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
 # taken from a point beyond the end of a part, relative to the mass that stays.
 SURPLUS = 1e-18
-# Largest correction of a mass for what is cut off that is worth the digits it takes.
+# Largest correction of a mass for the part that is cut off: a larger one costs more digits than it
+# keeps.
 _MOST_CORRECTED = 0.2
 # Size of log M from which its difference from 0 has no more digits than log M has.
 _FAR = 0.3
-# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1.
+# Logarithm of a mass above which the digits of the mass less 1 are not needed.
 _HUGE = 100.0
-# Largest disagreement between the masses on the real and on the shifted line that a part may show:
-# with more, the rule misses some of the part.
+# Largest difference between the masses on the real and on the shifted line of a part: with more,
+# the rule misses some of the part.
 _DISAGREEMENT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Integration:
-    """How a part is integrated.
+    """Settings of the integration of a part.
 
     Attributes
     ----------
     shift
-        Distance of the shifted line from the real one, in widths of the narrowest cut. What is left
-        of a part far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
+        Distance of the shifted line from the real one, in widths of the narrowest cut. The part's
+        transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
         2), 90-fold at 3, which costs the same factor in rounding.
     points
-        Points of a rule, at most; None if the part takes the rule of the whole law.
+        Most points of a rule; None if the part takes the rule of the whole law.
     corrected
-        Whether the digits of the mass less 1 are kept: always, never, or, if None, where that is
-        better.
+        Whether the digits of the mass less 1 are kept: always, never, or, if None, where the sum
+        then has more digits.
     tail
-        Where the part may end beyond its upper cut, in widths of the cut. Of each point beyond the
-        first place of a sharp cut, 9 widths, a share below 1e-19 is left.
+        Distance beyond its upper cut at which the part may end, in widths of the cut. Of each point
+        beyond the end for a sharp cut, 9 widths, a share below 1e-19 is left.
     """
 
     shift: float = 1.0
@@ -98,7 +100,7 @@ class _Integration:
 
 
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
-# A trimmed law is meant to be cheap: one that takes more points is cut elsewhere.
+# A trimmed law should be cheap: one that takes more points is cut at another place.
 _TRIMMED = _Integration(points=12_000, corrected=True)
 _BELOW = _Integration(shift=3.0, points=40_000, corrected=None, tail=_SHARP_TAIL)
 _BETWEEN = _Integration(shift=3.0, points=40_000, tail=_SHARP_TAIL)
@@ -113,7 +115,7 @@ class Truncation:
     loss
         The loss, in the direction of removing.
     lower, upper
-        The part lies beyond the one and below the other; None for no cut.
+        The part lies beyond ``lower`` and below ``upper``; None for no cut.
     how
         How the part is integrated.
 
@@ -134,15 +136,16 @@ class Truncation:
     ) -> None:
         self.loss, self.lower, self.upper = loss, lower, upper
         self._how = how
-        # The other side of the only cut, if the two share their points.
+        # The part on the other side of the only cut, if both parts share their points.
         self._other: Truncation | None = None
         self._rule: TrapezoidRule | None = None
-        # Moments at the last single tilt: a contour uses its own several times.
+        # Moments at the last single tilt, since a contour uses its own tilt several times.
         self._last: tuple[float, Reals] = (math.nan, np.empty(0))
         self._log_base_rest = self.log_rest = -math.inf
         if upper is not None:
             q = loss.sampling_probability
-            # A normal law beyond a smooth cut has what a wider law has beyond a sharp one.
+            # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a
+            # sharp cut.
             wide = math.hypot(loss.noise_multiplier, upper.width)
             out = log_ndtr(-upper.position / wide)
             far = log_ndtr((1.0 - upper.position) / wide)
@@ -168,7 +171,7 @@ class Truncation:
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
         lowest, highest = float(powers.min()), float(powers.max())
         cuts = [cut for cut in (self.lower, self.upper) if cut is not None]
-        # A product of shares is no steeper than the share of this width. The rule's own bound has
+        # A product of shares is not steeper than the share of this width. The rule's own bound has
         # room for the growth of a share over one width.
         width = math.inf
         if self._how.sharp:
@@ -189,9 +192,9 @@ class Truncation:
     def _end(self, power: float, start: float) -> float:
         """Return the first point beyond the upper cut where the tilted part has become negligible.
 
-        Sharp cuts end the part there: of each point beyond, the cut leaves a share below 1e-19,
-        which no double holds against the rest of that point. Wide cuts end the part only where all
-        that follows is negligible.
+        A sharp cut ends the part there: of each point beyond, the cut leaves a share below 1e-19,
+        which is lost in rounding beside the rest of that point. A wide cut ends the part only where
+        the whole remainder is negligible.
         """
         cut = self.upper
         if cut is None:
@@ -211,7 +214,7 @@ class Truncation:
         return float(x[ends[0]])
 
     def _log_share(self, x: Reals, shift: float) -> Any:
-        """Return the log of the share of each point x + i shift that the part has."""
+        """Return the log of the part's share of each point x + i shift."""
         if self.lower is None and self.upper is not None:
             return self.upper.log_below(x, shift)
         assert self.lower is not None
@@ -221,7 +224,7 @@ class Truncation:
     # -- moments
 
     def _lost(self, c: Any) -> Any:
-        """Return the size of the terms that correct a mass for what is cut off."""
+        """Return the size of the terms that correct a mass for the parts cut off."""
         return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
 
     def _plain(self, c: Any) -> Any:
@@ -257,7 +260,7 @@ class Truncation:
     def _corrected(self, c: Reals, rule: TrapezoidRule) -> Reals:
         """Return moments whose log mass keeps the digits of the mass less 1."""
         result = tilted_moments(rule.ell, self._log_kept, 1.0 + c, self._prepared, c)
-        # The sums take P and Q to have mass 1: correct for what each has lost.
+        # The sums assume that P and Q have mass 1: each is corrected for its lost mass.
         base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
         small = result[:, 0] < _HUGE
         mass = np.expm1(np.where(small, result[:, 0], 0.0))
@@ -270,7 +273,7 @@ class Truncation:
         return result
 
     def _keep_digits_of_the_whole(self, c: Reals, rule: TrapezoidRule, result: Reals) -> None:
-        """Take the mass below the only cut from that of the whole law, where most is below."""
+        """Compute the mass below the only cut from that of the whole law, if most lies below."""
         assert self._other is not None
         beyond = self._other.cumulants(c)[:, 0]
         whole = tilted_moments(rule.ell, rule.log_base, 1.0 + c, rule.prepared, c)[:, 0]
@@ -300,7 +303,7 @@ class Truncation:
         ell, weights, x = rule.tilted(1.0 + c, moments, rule.angle, self._log_share)
         if not abs(weights.sum() - 1) <= _DISAGREEMENT:
             raise OutOfReach
-        # The part has mass 1 and its own mean by definition: take out what rounding left.
+        # The part has mass 1 and its own mean by definition: this removes their rounding.
         weights = weights / weights.sum()
         mean, variance, fourth = (float(value) for value in moments[1:])
         exponents = rule.exponents(ell, weights, x, 1.0 + c, float(moments[0]))
@@ -345,9 +348,9 @@ class TwoTruncations(TwoParts):
 def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Truncation:
     """Return the part of a law without its rarest large losses, which are only bounded.
 
-    The part is tilted without ever seeing what lies beyond the cut. Where a record is rarely
-    sampled, the tilt at which the bulk of the law is known best would otherwise be that of events
-    that never happen.
+    The tilted part does not depend on the law beyond the cut. If a record is rarely sampled, the
+    tilt at which the bulk of the law is known best would otherwise be that of extremely rare
+    events.
 
     Parameters
     ----------
@@ -356,7 +359,7 @@ def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Trun
     log_rest
         Log of the probability that may be cut off.
     sharpness
-        How much sharper than usual the cut is: it needs as many times more points.
+        Factor by which the cut is sharper than usual. The number of points grows by this factor.
     """
     q, sigma = loss.sampling_probability, loss.noise_multiplier
     wide = math.hypot(sigma, width_of_wide(sigma) / sharpness)
@@ -393,9 +396,10 @@ def between(low: Truncation, high: Truncation) -> TwoTruncations:
 def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     """Return a law in two parts, cut in the valley between the two peaks of its integrand at c.
 
-    The integrand phi_sigma(x) w(x)^p of M has two peaks where jumps are rare: one where the record
-    was hardly noticed and one where it stands out. Each side of the cut is easy on a contour of its
-    own. The result is None where the integrand has one peak, and in the direction of adding.
+    The integrand phi_sigma(x) w(x)^p of M has two peaks if jumps are rare: one where the output
+    hardly shows the record and one where it shows it clearly. Each side of the cut is easy on a
+    contour of its own. The result is None where the integrand has one peak, and in the direction of
+    adding.
     """
     if loss.direction != "remove":
         return None

@@ -28,8 +28,8 @@ __all__ = ["amplified", "sampled"]
 
 Reals = NDArray[np.float64]
 
-# Number of intervals into which the density of a Laplace loss is cut. Ten steps at q = 0.1 and
-# scale 1 cost 2e-7 of epsilon by rounding up.
+# Number of intervals into which the density of a Laplace loss is cut. For ten steps at q = 0.1 and
+# scale 1, rounding up adds 2e-7 to epsilon.
 _INTERVALS = 1024
 # Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0
@@ -70,7 +70,7 @@ def amplified(values: Reals, q: float) -> Reals:
     moderate = np.minimum(values, _LARGE)
     near = np.log1p(q * np.expm1(moderate))
     if q > 0.5:
-        # No difference from 1 loses the digits of 1 - q.
+        # This form takes no difference from 1, which would lose the digits of 1 - q.
         near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
     far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
     return np.asarray(np.where(values < _LARGE, near, far))
@@ -79,7 +79,7 @@ def amplified(values: Reals, q: float) -> Reals:
 def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
     """Return the sampled losses from values and log probabilities under Q."""
     if len(values) == 2:
-        # Any two values lie on a lattice, which starts at the likelier one.
+        # Any two values lie on a lattice, which starts at the more likely one.
         places = amplified(values, q)
         low, high = (float(value) for value in places)
         unit = high - low
@@ -97,7 +97,7 @@ def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair
 def _scattered(
     values: Reals, log_reference: Reals, q: float, name: str
 ) -> tuple[ScatteredLoss, ScatteredLoss]:
-    """Return the sampled losses, their values anywhere."""
+    """Return the sampled losses, whose values may lie anywhere."""
     places = amplified(values, q)
     added = (log_reference + places)[::-1]
     others = (-places[::-1]).tolist()

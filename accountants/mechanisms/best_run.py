@@ -7,7 +7,8 @@ with M and M' exchanged. Let f be the generating function of the number of runs 
 a run is not better than y; ties are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls
 from g(0) = 1.
 
-1. If a run is better than y with chance b under M', it is with chance at least ``T(b) = max_k (b -
+1. If a run is better than y with chance b under M', its chance under M is at least ``T(b) = max_k
+(b - h'(k)) / k``.
    h'(k)) / k`` under M.
 2. So the best run's densities at y are at most ``m M(y) g(T(b))`` and exactly ``m M'(y) g(b)``,
    for some b in [0, 1]. With L = M(y) / M'(y) and k = e^epsilon,
@@ -53,22 +54,22 @@ __all__ = ["best_run_laws", "log_inverse_gamma"]
 
 Reals = NDArray[np.float64]
 
-# Log of the delta down to which profiles are followed. The rest counts as an infinite loss, so that
+# Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
 _LOG_FLOOR = -75.0
 # Log of the delta below which Chernoff bounds are used instead of contours.
 _LOG_FAR = -45.0
 # Largest epsilon of a profile: its exponential and those of somewhat larger ones are doubles.
 _LARGEST = 300.0
-# Points of a profile. Between two of them it is taken to be linear in e^epsilon, which costs 1e-4
-# of epsilon at delta 1e-6 of a Gaussian mechanism.
+# Points of a profile. Between two points it is taken to be linear in e^epsilon, which adds 1e-4 to
+# epsilon at delta 1e-6 of a Gaussian mechanism.
 _POINTS = 384
-# Levels b of which the maximum is taken, evenly spaced in log b. A pair of neighbors may cost up to
-# their distance, 2e-3 here for fifty runs.
+# Levels b over which the maximum is taken, evenly spaced in log b. A pair of neighbors may add up
+# to their distance to epsilon, 2e-3 here for fifty runs.
 _LEVELS = 8000
-# Smallest level over the one at which g starts to fall. Below it g is 1 but for this.
+# Smallest level, over the level at which g starts to fall. Below it g is 1 up to this.
 _SMALLEST_LEVEL = 1e-3
-# Distance in log x within which terms of the sum are gathered at the smallest of them.
+# Distance in log x within which terms of the sum are merged into one at the smallest x.
 _GATHERED = 1e-3
 # Relative slack on every bound, far above the rounding of the sums here.
 _SLACK = 1e-11
@@ -103,7 +104,7 @@ def best_run_laws(
     top = max(each.end() for each in sums)
     losses = np.linspace(0.0, top, _POINTS)
     one, other = (each.at(losses) for each in sums)
-    # Both laws keep their mass if both directions fail as often.
+    # With equal probabilities of failure, both laws keep their mass.
     one[-1] = other[-1] = max(one[-1], other[-1])
     name = f"best of {mean:g} runs"
     if np.array_equal(one, other):
@@ -114,7 +115,7 @@ def best_run_laws(
 
 @lru_cache(maxsize=64)
 def _tabulated(directions: tuple[Direction, ...]) -> tuple[Reals, list[Reals]]:
-    """Return epsilons, and upper bounds on delta of each direction there."""
+    """Return epsilons, and upper bounds on each direction's delta at these epsilons."""
     profiles = [DirectionProfile(item) for item in directions]
     least = max(-math.expm1(item.finite[0]) for item in directions)
     floor = max(_LOG_FLOOR, math.log(least) + 1e-3 if least > 0 else -math.inf)
@@ -144,7 +145,7 @@ class _Curve:
     def __init__(self, grid: Reals, deltas: Reals, reverse: Reals) -> None:
         above = np.exp(grid)
         below = 1 / above[:0:-1]
-        # H_k one way is 1 - k + k H_(1/k) the other way.
+        # H_k in one direction is 1 - k + k H_(1/k) in the other.
         k = np.concatenate([[0.0], below, above])
         h = np.concatenate([[1.0], 1 - below + below * reverse[:0:-1], deltas])
         kept: list[int] = []
@@ -162,7 +163,7 @@ class _Curve:
         return np.asarray(np.interp(k, self.k, self.h))
 
     def least(self, chances: Reals) -> Reals:
-        """Return T(b), the least chance of an event one way whose chance the other way is b."""
+        """Return T(b): the least chance of an event whose chance in the other direction is b."""
         slopes = np.diff(self.h) / np.diff(self.k)
         # At chances between the intercepts of its two segments, a corner gives the maximum.
         corner = np.searchsorted(-(self.h[:-1] - slopes * self.k[:-1]), -chances)
@@ -178,7 +179,8 @@ class _Runs:
         self._shape = shape
         exponent = 0.0 if math.isinf(shape) else log_inverse_gamma(mean, shape)
         self._inverse = math.expm1(exponent)
-        # The log of the mean grows no faster in log(1 / gamma) than that of 1 / gamma - 1 does.
+        # As a function of log(1 / gamma), the log of the mean grows at most as fast as the log of 1
+        # / gamma - 1: the relative error of the mean is at most that of 1 / gamma - 1.
         self._error = 0.0 if math.isinf(shape) else _GAMMA * max(1.0, exponent)
         self.mean = mean * (1 + self._error)
 
@@ -193,7 +195,8 @@ class _Runs:
         falls = self.mean if math.isinf(self._shape) else max(self._inverse, 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
         levels = np.concatenate([[0.0], levels])
-        # Between two levels, T is at least that of the lower one, and g at least of the upper one.
+        # Between two levels, T is at least its value at the lower level, and g at least its value
+        # at the upper level.
         slopes = self._g(reverse.least(levels[:-1]), -self._error)
         heights = self._g(levels[1:], self._error)
         lines: list[tuple[float, float]] = [(0.0, 0.0)]
@@ -217,7 +220,7 @@ class _Runs:
 
 
 def _gathered(weights: Reals, places: Reals) -> tuple[Reals, Reals]:
-    """Return the terms that are close in log x, as one at the smallest x, which is no less."""
+    """Return the terms with terms of close log x merged at the smallest x: a larger sum."""
     with np.errstate(divide="ignore"):
         bins = np.floor((np.log(places) - math.log(places[-1])) / _GATHERED)
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
@@ -258,7 +261,7 @@ def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss
     """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic."""
     above = [Fraction(math.exp(x)) for x in losses.tolist()]
     here, back = ([Fraction(x) for x in bounds.tolist()] for bounds in (deltas, reverse))
-    # At k = 1 both bound the same: the total variation.
+    # At k = 1 both bounds are on the total variation.
     here[0] = back[0] = min(here[0], back[0])
     points = [(Fraction(0), Fraction(1), 0.0)]
     for k, delta, loss in reversed(list(zip(above, back, losses.tolist(), strict=True))[1:]):
@@ -275,7 +278,7 @@ def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss
             hull.pop()
             slopes.pop()
         hull.append(point)
-    # No bound falls further beyond the last point.
+    # Beyond the last point every bound is constant.
     slopes.append(Fraction(0))
     failure = hull[-1][1]
     finite = _log(1 - failure) if failure < 1 else -math.inf
@@ -307,7 +310,7 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     Parameters
     ----------
     mean
-        At least 1.
+        Mean number of runs, at least 1.
     shape
         Finite eta >= 0.
     """
@@ -318,7 +321,7 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
         below = y if shape == 0 else -math.expm1(-shape * y) / shape
         return math.log(math.expm1(y)) - math.log(below) - math.log(mean)
 
-    # A mean that is closer to 1 than this has no digits of its difference left.
+    # Below this, the mean has no correct digits of its difference from 1.
     if excess(1e-12) >= 0:
         return 2e-12
     high = bracket(lambda y: excess(y) >= 0, miss=0.0, start=1.0).meet

@@ -55,7 +55,7 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
 
 
 def _runs_once(item: Any) -> bool:
-    """Return whether an event is the best of one run, which is that run."""
+    """Return whether an event is the best of exactly one run, which is the run itself."""
     once = isinstance(item, events.RepeatAndSelectDpEvent) and item.mean == 1
     return bool(once and 0 <= item.shape < math.inf)
 
@@ -87,7 +87,7 @@ def composed(
     neighboring_relation
         One of :data:`dpcal.accountants.directions.RELATIONS`.
     pairs_of
-        Gives the dominating pairs of an elementary event under the relation.
+        Returns the dominating pairs of an elementary event under the relation.
     """
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}

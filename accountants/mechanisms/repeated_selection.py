@@ -45,14 +45,14 @@ class RepeatedSelection(MomentBound):
     Parameters
     ----------
     directions
-        The losses of a single run, in each direction; the worse counts at each order.
+        The losses of a single run, in each direction; the worse direction counts at each order.
     mean_runs
         Mean >= 1 of the number of runs.
     shape
         Its law: infinite for Poisson (their Theorem 6), otherwise the shape eta >= 0 of a truncated
         negative binomial law (their Theorem 2), 1 for geometric, 0 for logarithmic.
     forward
-        Which direction its :attr:`law` is for: that of removing a record, or that of adding one.
+        Direction of its :attr:`law`: removing a record (True), or adding one.
     """
 
     directions: tuple[Direction, ...]
@@ -88,7 +88,7 @@ class RepeatedSelection(MomentBound):
         if math.isinf(self.shape):
             log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
             # Renyi divergences bound delta(0) loosely: the loss bounds it as well, by tanh(e / 2).
-            # A logarithm would cost digits of a small one.
+            # A logarithm would lose digits of a small share.
             share = min(math.exp(log_delta), math.tanh(single / 2))
             return (single + self.mean_runs * share) * (1 + 16 * UNIT)
         return (2 + self.shape) * single * (1 + 16 * UNIT)
@@ -133,7 +133,7 @@ class RepeatedSelection(MomentBound):
         return (1 + self.shape) * cost(float(found.x)) * (1 + 16 * UNIT)
 
     def moments(self, c: ArrayLike) -> Reals:
-        """Return the bound on log M, and differences in place of its derivatives."""
+        """Return the bound on log M, with differences instead of its derivatives."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         rows: list[list[Any]] = []
         for x in np.maximum(c, 1e-6):

@@ -1,8 +1,9 @@
 r"""Which pairs dominate a Gaussian mechanism on a random batch? One function for each sampler.
 
-Each returns the losses for removing and for adding a record; where the relation is symmetric the
-two are one pair, which dominates both orders of every two neighbors. Noise multipliers are the
-noise over the bound on *one record's* contribution, so a replaced record moves a sum by up to 2.
+Each function returns the losses for removing and for adding a record; where the relation is
+symmetric the two are one pair, which dominates both orders of every two neighbors. Noise
+multipliers are the noise over the bound on *one record's* contribution, so a replaced record moves
+a sum by up to 2.
 
 All functions follow one argument. Given everything that the record does not influence, the output
 is a mixture over whether the record was drawn. The hockey-stick divergence is jointly convex, so
@@ -34,13 +35,13 @@ __all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacem
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
-# Stands for a probability below the range of a double.
+# This value replaces a probability below the range of a double.
 _SMALLEST = 1e-300
-# Relative error that binomial probabilities may have; those of scipy 1.17 are within 2e-10 of sums
-# at 40 digits, for up to 1e7 trials.
+# Bound on the relative error of binomial probabilities; those of scipy 1.17 are within 2e-10 of
+# sums at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
-# Probability, per step, of so many draws of one record that the step counts as a failure, with an
-# infinite loss. It adds to delta: a larger value would be seen at small deltas.
+# Probability, per step, of a number of draws of one record that counts as a failure, with an
+# infinite loss. It adds to delta: a larger value would be visible at small deltas.
 _FAILURE = 1e-18
 
 
@@ -48,7 +49,7 @@ def poisson(q: float, sigma: float, relation: str) -> Pairs:
     """Return the losses of a Gaussian on a batch that each record joins with probability q.
 
     A record that is added, removed or blanked out gives the sampled pair (Zhu, Dong and Wang 2022,
-    Theorem 11); a replaced one that of
+    Theorem 11); a replaced record gives the pair of
     :func:`~dpcal.accountants.losses.gaussian_mixtures.replaced_record`.
 
     Parameters
@@ -133,7 +134,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. More draws cost more, so that probabilities are rounded towards more draws.
+    infinite loss. More draws have a larger loss, so that probabilities are rounded towards more
+    draws.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
 
 
 def _towards_more(chances: list[float]) -> list[float]:
-    """Return the law on 0, 1, ... proportional to ``chances``, every tail of it rounded up."""
+    """Return the law on 0, 1, ... proportional to ``chances``, with every tail rounded up."""
     total = math.fsum(chances)
     tails = [
         min(1.0, math.fsum(chances[k:]) / total * (1 + 2 * _MARGIN)) for k in range(len(chances))
@@ -201,7 +203,7 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     Parameters
     ----------
     size
-        Number of records, the larger one where a record is added or removed.
+        Number of records; the larger number if a record is added or removed.
     q
         Sampling probability in [0, 1].
     batch
@@ -224,12 +226,12 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
         return without_replacement(size, batch, sigma, relation)
     full = float(binom.sf(batch - 1, size - 1, q))
     short = float(binom.cdf(batch - 1, size - 1, q))
-    # A share that is not known to a double is raised to its bound q.
+    # A share below the range of a double is replaced by its bound q.
     share = q
     if full > _SMALLEST:
         drawn = float(binom.sf(batch, size, q)) * (1 + 3 * _MARGIN)
         share = min(q, drawn * batch / (full * size))
-    # The rarer case decides how far off the other, its complement, may be.
+    # The error of the rarer case bounds that of the other, its complement.
     rare = max(min(short, full), _SMALLEST)
     common, least = 1 - rare * (1 + _MARGIN), rare * (1 - _MARGIN)
     chances = (common, least) if full < short else (least, common)

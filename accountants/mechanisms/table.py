@@ -48,10 +48,10 @@ __all__ = ["dominating_pairs", "refuse"]
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
-# Least sampling probability > 0: its sixth power is still a normal double, and moments need that.
+# Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
-# Largest loss, in nats, of a discrete Laplace mechanism. Moments take its fourth power, which stays
-# far below the range of a double; a loss near that range was answered with infinity.
+# Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
+# stay far below the range of a double.
 _LARGEST_LOSS = 1e12
 
 
@@ -144,7 +144,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     if relation == "replace-one":
         raise refuse(event, relation)
     if relation == "replace-special" and not isinstance(event.event, _SUMS):
-        # A blanked record of a sum leaves the same law as one that was not sampled.
+        # A blanked record of a sum gives the same law as a record that was not sampled.
         reason = "A blanked record that is sampled may leave another law than one that is not."
         raise refuse(event, relation, reason)
     if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:
@@ -274,7 +274,7 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
 
 
 def _moved(relation: str) -> int:
-    """Return by how many contributions one record moves a sum."""
+    """Return the number of contributions by which one record moves a sum."""
     return 2 if relation == "replace-one" else 1
 
 
@@ -292,7 +292,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     ]
     if all(item.finite[0] == 0 for item in single.directions):
         return pairs[0], pairs[1]
-    # A run that may fail has no finite Renyi divergences; its profile may still be known.
+    # A run that may fail has no finite Renyi divergences, but its profile may be known.
     remove, add = (pair.law for pair in pairs)
     if remove is None or add is None:
         raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")

@@ -47,19 +47,19 @@ __all__ = ["LARGEST_NORM", "Allocation"]
 
 Floats = NDArray[np.float64]
 
-# Ratio of neighboring nodes, as a part of mu / sqrt(rounds). The error is quadratic in it, and
-# below a thousandth of epsilon here.
+# Log of the ratio of neighboring nodes, as a part of mu / sqrt(rounds). The error is quadratic in
+# it, and below a thousandth of epsilon here.
 _FINENESS = 0.04
 # Most nodes of the grid of one exponential; a grid that needs more of them is coarser.
 _MOST_NODES = 6000
-# Above this norm numbers on the grid would overflow. So little noise reveals
-# participations, and the bound for known participations is as good.
+# Above this norm numbers on the grid would overflow. So little noise reveals participations, and
+# the bound for known participations is then as good.
 LARGEST_NORM = 20.0
 
 
 @dataclass(frozen=True)
 class _Law:
-    """Masses at ``ratio^(first + i)``, a mass at 0, and a mean that was cut off."""
+    """Masses at ``ratio^(first + i)``, a mass at 0, and the mean of the part cut off."""
 
     first: int
     masses: Floats
@@ -67,12 +67,12 @@ class _Law:
     lost: float
 
     def trimmed(self, ratio: float) -> _Law:
-        """Cut the ends: large numbers are lowered to the last node, small ones to 0."""
+        """Return the law without its ends: large numbers move to the last node, small ones to 0."""
         values = ratio ** (self.first + np.arange(len(self.masses)))
         means = np.cumsum((self.masses * values)[::-1])[::-1]
         last = max(1, int((means > CUT).sum()))
         start = min(last - 1, int((np.cumsum(self.masses) <= CUT).sum()))
-        # Spread a small number x over 0 and the first node that is kept, with its mean.
+        # A small number x is spread over 0 and the first node that is kept, with its mean.
         small = self.masses[:start] * values[:start] / values[start]
         kept = self.masses[start:last].copy()
         kept[0] += small.sum()
@@ -83,7 +83,7 @@ class _Law:
 
 
 def _one(norm: float, ratio: float) -> _Law:
-    """The law of exp(mu N - mu^2 / 2), larger in convex order, on the grid."""
+    """Return the law of exp(mu N - mu^2 / 2), enlarged in convex order, on the grid."""
     # The masses of a polygon through E (X - k)_+ at the nodes are its changes of slope, which are
     # differences of means of X between neighbors: nothing cancels in E (X; a < X < b).
     first, chance, mean = cells(norm, ratio)
@@ -102,7 +102,7 @@ def _one(norm: float, ratio: float) -> _Law:
 
 
 def _sum(one: _Law, other: _Law, ratio: float) -> _Law:
-    """The law of the sum of two independent numbers, larger in convex order, on the grid."""
+    """Return the law of a sum of two independent numbers, enlarged in convex order, on the grid."""
     step = math.log(ratio)
     low = min(one.first, other.first)
     high = max(one.first + len(one.masses), other.first + len(other.masses))
@@ -130,7 +130,7 @@ def _sum(one: _Law, other: _Law, ratio: float) -> _Law:
 
 @lru_cache(maxsize=4)
 def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, float, float]:
-    """The law of L, by log2(rounds) sums; one for all questions about it."""
+    """Return the law of L, by log2(rounds) sums; it is kept for all epsilons."""
     total = power(_one(norm, ratio), rounds, lambda first, second: _sum(first, second, ratio))
     places = (total.first + np.arange(len(total.masses))) * math.log(ratio)
     nodes: Floats = np.asarray(places - math.log(rounds), dtype=np.float64)
@@ -161,7 +161,7 @@ class Allocation(Curve):
 
     @cached_property
     def _below(self) -> AllocationBelow:
-        """The other side of the bracket, on the same grid."""
+        """The lower bounds, on the same grid."""
         return AllocationBelow(self.norm, self.rounds, self.epochs, self._ratio)
 
     @cached_property
@@ -171,7 +171,7 @@ class Allocation(Curve):
 
     @property
     def _epoch(self) -> tuple[Floats, Floats, float, float]:
-        """Logarithms of L and of its masses, the mass at 0, and the mean that was cut off."""
+        """Logarithms of L and of its masses, the mass at 0, and the mean of the part cut off."""
         return _of_an_epoch(self.norm, self.rounds, self._ratio)
 
     def composed(self, tilt: float) -> tuple[Floats, Floats, float]:
@@ -220,5 +220,5 @@ class Allocation(Curve):
 
 @lru_cache(maxsize=4)
 def _composed(bound: Allocation, tilt: float) -> tuple[Floats, Floats, float]:
-    """The composition for a tilt; nearby epsilons share theirs."""
+    """Return the composition for a tilt; nearby epsilons share it."""
     return bound.composed(tilt)

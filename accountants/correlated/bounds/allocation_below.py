@@ -1,4 +1,4 @@
-r"""What does one uniformly random round an epoch cost at least? The other side of a bracket.
+r"""What does one uniformly random round an epoch cost at least? The lower end of a bracket.
 
 By Jensen's inequality, a law whose atoms are replaced by the conditional means of groups of them is
 smaller in convex order, and so is every sum and product of such laws: what they cost is a lower
@@ -42,16 +42,16 @@ __all__ = [
 Floats = NDArray[np.float64]
 Law = TypeVar("Law")
 
-# Standard deviations of log X to which the grid reaches. What lies beyond has a mean below 1e-38.
+# Standard deviations of log X to which the grid reaches. The part beyond has a mean below 1e-38.
 _REACH = 13.0
-# Mass, and mean, that is cut off from either end of the law of a sum.
+# Mass, and mean, that is cut off at each end of the law of a sum.
 CUT = 1e-36
 # Relative margin for the rounding of sums, outward.
 MARGIN = 1e-9
 # Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
 # roundings for each of up to 30 halvings of its length.
 FOURIER = 2e-14
-# Logarithms of scales of tilted groups beyond this are those of groups that weigh nothing.
+# Groups whose tilted scale has a logarithm of a larger size than this have negligible weight.
 _SCALE = 600.0
 # Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
 # gives a valid bound; a coarser choice rounds more.
@@ -59,7 +59,7 @@ _DISTANCES = np.geomspace(0.05, 200.0, 60)
 
 
 def reach(norm: float) -> float:
-    """Return how far the logarithm of exp(mu N - mu^2 / 2) reaches on the grid, both sides."""
+    """Return the width of the grid for the logarithm of exp(mu N - mu^2 / 2), both sides."""
     return (2 * _REACH + norm) * norm
 
 
@@ -72,7 +72,7 @@ def cells(norm: float, ratio: float) -> tuple[int, Floats, Floats]:
     first = math.floor((-0.5 * norm * norm - _REACH * norm) / step)
     last = math.ceil((0.5 * norm * norm + _REACH * norm) / step)
     z = (np.arange(first, last + 1) * step + 0.5 * norm * norm) / norm
-    # Differences are taken in the tail that is small, so that they keep their digits.
+    # Differences are taken in the smaller tail, so that they keep their digits.
     chance, mean = np.diff(ndtr(z)), np.diff(ndtr(z - norm))
     far = z[:-1] > 0
     chance[far] = -np.diff(ndtr(-z))[far]
@@ -101,7 +101,7 @@ def power(one: Law, times: int, sum_of: Callable[[Law, Law], Law]) -> Law:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Logarithms of the means of exp(a X) for a law of X, at some tilts a; one for all levels."""
+    """Logarithms of the means of exp(a X) at some tilts a, computed once for all levels."""
 
     tilts: Floats
     logs: Floats
@@ -116,7 +116,7 @@ class Moments:
         return above, below
 
     def best_tilt(self, level: float) -> float:
-        """Return the tilt whose exponential bound on the law is least at a level."""
+        """Return the tilt with the smallest exponential bound on the law at a level."""
         return float(self.tilts[np.argmin(self.logs - self.tilts * level)])
 
 
@@ -160,7 +160,7 @@ class _Cells:
 
 
 def _sum(one: _Cells, other: _Cells, ratio: float) -> _Cells:
-    """The law of the sum of two independent numbers, smaller in convex order."""
+    """Return the law of the sum of two independent numbers, reduced in convex order."""
     step = math.log(ratio)
     low = min(one.first, other.first)
     high = max(one.first + len(one.masses), other.first + len(other.masses))
@@ -229,7 +229,7 @@ class Below(ABC):
         return np.asarray(found), np.asarray(values[near] * np.exp(mean_scale[near]))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return numbers below delta of removing and of adding a record at an epsilon >= 0."""
+        """Return lower bounds on delta of removing and of adding a record at an epsilon >= 0."""
         rising, falling = self._moments
         level = epsilon / self.epochs
         above, below = _composed(self, rising.best_tilt(level), 1)
@@ -240,7 +240,7 @@ class Below(ABC):
 
 @lru_cache(maxsize=8)
 def _composed(below: Below, tilt: float, outward: int) -> tuple[Floats, Floats]:
-    """The composition for a tilt; nearby epsilons share theirs."""
+    """Return the composition for a tilt; nearby epsilons share it."""
     return below.composed(tilt, outward)
 
 
@@ -273,7 +273,7 @@ class AllocationBelow(Below):
 
 @lru_cache(maxsize=4)
 def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, Floats, float]:
-    """The law of L, by log2(rounds) sums; one for all questions about it."""
+    """Return the law of L, by log2(rounds) sums; it is kept for all epsilons."""
     one = _Cells(*cells(norm, ratio)).trimmed()
     total = power(one, rounds, lambda first, second: _sum(first, second, ratio))
     step = math.log(ratio)
@@ -285,5 +285,5 @@ def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats
 
 
 def _total(values: Floats) -> float:
-    """The sum of the values above 0."""
+    """Return the sum of the values above 0, rounded down."""
     return float(values[values > 0].sum()) * (1 - MARGIN)

@@ -37,29 +37,29 @@ __all__ = ["SubsetBelow"]
 
 Floats = NDArray[np.float64]
 
-# Values of Z modulo M. The time of the sums grows with it.
+# The number M of values of Z. The time of the sums grows with it.
 _VALUES = 2**13
-# Standard deviations of Z that the values cover: what lies beyond is folded back, and lost.
+# Standard deviations of Z that the values cover: the rest is folded back, and its information lost.
 _SPAN = 60.0
-# Step of the grid of g in standard deviations of g, at least: a finer one gains nothing.
+# Smallest step of the grid of g, in standard deviations of g: a finer grid gains nothing.
 _FINENESS = 0.05
-# Values of g at most: rare losses may be large beside the usual ones.
+# Most values of g: rare losses may be large beside the usual ones.
 _MOST_STEPS = 2**17
 # Standard deviations of N beyond which g does not grow.
 _REACH = 13.0
-# Steps of the grid of losses: an epoch's losses beyond this many are as many.
+# Steps of the grid of losses on each side: larger losses of an epoch count as the last step.
 _GROUPS = 8000
 # Groups for each standard deviation of the loss of an epoch.
 _PER_DEVIATION = 40.0
-# Relative rounding of the laws of Z: each of up to 60 convolutions of 8192 values, and masses of a
-# cell, are off by less than 1e-11, and a t-th power by t times as much.
+# Relative rounding of the laws of Z. The error is below 1e-11 for each of up to 60 convolutions of
+# 8192 values and for the masses of a cell, and t times as large for a t-th power.
 _ROUNDING = 1e-8
-# Masses below this are left out with the record, and raised to it without.
+# Masses below this are left out in the law with the record, and raised to it without.
 _SMALLEST = 1e-290
 
 
 def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
-    """The laws of g modulo M without and with the record."""
+    """Return the laws of g modulo M without and with the record."""
     stays = math.log1p(-rate) if rate < 1 else -math.inf
 
     def loss(x: Floats) -> Floats:
@@ -85,12 +85,12 @@ def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
 
 
 def _chances(edges: Floats) -> Floats:
-    """Probabilities of the intervals between edges, from the tail that is small."""
+    """Return the probabilities of the intervals between edges, from the smaller tail."""
     return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
 
 
 def _folded(first: Floats, second: Floats) -> Floats:
-    """The law of the sum of two independent whole numbers modulo M."""
+    """Return the law of the sum of two independent whole numbers modulo M."""
     total = np.convolve(first, second)
     total[: _VALUES - 1] += total[_VALUES:]
     return total[:_VALUES]

@@ -41,12 +41,12 @@ _MARGIN = 1e-9
 _LARGEST_TABLE = 2**24
 # Rows of a table that rounds far from the end do not share, in units of the number of bands.
 _OWN_ROWS = 64
-# Highest order of a moment that is tried. Each order takes a table, and tables grow with it.
+# Highest order of a moment that is tried: each order takes a table, and tables grow with it.
 _HIGHEST_ORDER = 24
 
 
 def log_binomials(order: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of Bin(k; order, rate), of shape (rates, order + 1)."""
+    """Return the logarithms of Bin(k; order, rate), of shape (rates, order + 1)."""
     k, rates = np.arange(order + 1), rates[:, None]
     choices = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,7 +58,7 @@ def largest_order(mechanism: Mechanism, law: Automaton) -> int:
     """Return the largest order whose table of last counts is small enough."""
     rows = mechanism.steps + 1
     if mechanism.column is not None and (law.rates == law.rates[0]).all():
-        # Rounds of Toeplitz C at one rate share their rows, but for some near the end.
+        # For Toeplitz C rounds of one rate share their rows, but for some near the end.
         rows = min(rows, _OWN_ROWS * mechanism.bands)
     most = (_LARGEST_TABLE // rows) ** (1 / max(1, mechanism.bands - 1))
     return min(int(most * (1 + 1e-12)) - 1, _HIGHEST_ORDER)
@@ -71,9 +71,9 @@ class BandMoments(Bound):
     Parameters
     ----------
     mechanism
-        With few bands.
+        A mechanism with few bands.
     law
-        Of independent participations with probabilities below 1.
+        Law of independent participations with probabilities below 1.
     """
 
     mechanism: Mechanism
@@ -113,6 +113,6 @@ class BandMoments(Bound):
         return Proof(max(0.0, found) * (1 + _MARGIN), f"{self.method}, order {order}")
 
     def _least(self, value: Callable[[int], float]) -> tuple[float, int]:
-        """The least value, which falls and then rises in the order."""
+        """Return the least value over the orders, in which values fall and then rise."""
         found = least_until_rising((value(order), order) for order in self.orders)
         return found or (math.inf, 2)

@@ -1,8 +1,8 @@
-"""What does a proved bound answer? Delta at an epsilon, and epsilon at a delta, from one record.
+"""What does a proved bound give? Delta at an epsilon, and epsilon at a delta, from one record.
 
-A bound holds for one or both directions of zeroing out a record. :class:`Least` takes the better
-one of several proofs, :class:`Worst` the worse one of both directions; both answer either question,
-so that epsilon and delta of one run never rest on different proofs.
+A bound holds for one or both directions of zeroing out a record. :class:`Least` takes the smallest
+of several proofs, :class:`Worst` the largest for both directions; both compute delta and epsilon,
+so that epsilon and delta of one run always rest on the same proofs.
 
 >>> class Tail(Curve):
 ...     method = "an exponential tail"
@@ -33,12 +33,12 @@ __all__ += ["least_until_rising"]
 
 Tried = TypeVar("Tried")
 
-# Relative width of the interval in which an epsilon is found; the upper end is returned.
+# Relative width at which the search for epsilon ends; the upper end of the interval is returned.
 _WIDTH = 1e-9
-# Largest epsilon that is searched for. No larger one is worth having; a larger value only makes
-# searches longer that find nothing.
+# Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
+# searches longer.
 _LARGEST_EPSILON = 1e7
-# Halvings of an interval at most, far above those that the width takes.
+# Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
 
 
@@ -48,7 +48,7 @@ class Proof(NamedTuple):
     Attributes
     ----------
     value
-        A logarithm of delta, or an epsilon; infinite epsilons mean that nothing is proved.
+        A logarithm of delta, or an epsilon; an infinite epsilon means that nothing is proved.
     method
         Name of the bound.
     """
@@ -58,12 +58,12 @@ class Proof(NamedTuple):
 
 
 class Bound(ABC):
-    """An upper bound on the privacy of one run, which answers for delta and for epsilon.
+    """An upper bound on the privacy of one run, as delta at an epsilon and as epsilon at a delta.
 
     Attributes
     ----------
     method
-        Its name.
+        Name of the bound.
     """
 
     method: ClassVar[str]
@@ -81,16 +81,16 @@ class Bound(ABC):
         return Proof(least_epsilon(self.delta, delta), self.method)
 
     def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0; 0 where none is known."""
+        """Return a lower bound on delta at an epsilon >= 0; 0 if none is known."""
         return 0.0
 
     def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1); 0 where none is known."""
+        """Return a lower bound on epsilon at a delta in (0, 1); 0 if none is known."""
         return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)
 
 
 class Curve(Bound):
-    """A bound that is computed as delta at every epsilon, where it does not increase."""
+    """A bound that computes a non-increasing delta at every epsilon."""
 
     @abstractmethod
     def delta(self, epsilon: float) -> float:
@@ -104,14 +104,14 @@ class Curve(Bound):
 
 @dataclass(frozen=True, eq=False)
 class Least(Bound):
-    """The best of several bounds on one thing.
+    """The smallest of several bounds on the same quantity.
 
     Parameters
     ----------
     parts
         The bounds.
     below
-        Maps an epsilon to numbers below delta of both directions; None if none are known.
+        Maps an epsilon to lower bounds on delta of both directions; None if none are known.
     """
 
     parts: tuple[Bound, ...]
@@ -132,12 +132,12 @@ class Least(Bound):
 
 @dataclass(frozen=True, eq=False)
 class Worst(Bound):
-    """The worst of bounds on several things, all of which must hold: both directions, all groups.
+    """The largest of bounds on several cases that must all hold: both directions, or all groups.
 
     Parameters
     ----------
     parts
-        The first one names the method.
+        The bounds; the first one names the method.
     """
 
     parts: tuple[Bound, ...]
@@ -154,9 +154,9 @@ class Worst(Bound):
 
 
 def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 1.0) -> float:
-    """Return a number at which a non-increasing bound on delta is at most ``delta``; inf if none.
+    """Return the least epsilon whose bound on delta is at most ``delta``; infinity if none.
 
-    The least such number up to a relative 1e-9.
+    The result is the least such number up to a relative 1e-9. The bound must not increase.
     """
     if bound(0.0) <= delta:
         return 0.0
@@ -172,7 +172,7 @@ def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 
 
 
 def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
-    """Return the pair of the least value, of pairs until two in a row are no better; None of none.
+    """Return the pair of least value, up to two pairs in a row without progress; None of none.
 
     Values fall and then rise.
     """

@@ -43,19 +43,20 @@ __all__ = ["Conditional", "covers", "posterior_chances"]
 
 Floats = NDArray[np.float64]
 
-# Rounds are priced as the last one of their block; more blocks are tighter, for a mixture each.
+# Each round is priced as the last one of its block; more blocks are tighter, and each takes a
+# mixture.
 _BLOCKS = 3
 # Cells of the fine grid on which the terms of a mean are rounded up.
 _FINE = 64
-# Cells of the coarse grid on which sums of terms are rounded up once more. They are the components
-# of the mixture that is composed, so that more of them slow it down.
+# Cells of the coarse grid on which sums of terms are rounded up again. They are the components of
+# the mixture that is composed, so that more cells take more time.
 _COARSE = 64
 # Exponent of the smallest tail; no delta below 1e-150 is sought.
 _SMALLEST = 300
 
 
 def covers(mechanism: Mechanism, rate: float) -> bool:
-    """Whether the bound applies: C Toeplitz with entries >= 0, and Poisson batches of some rate."""
+    """Return whether the bound applies: C Toeplitz, entries >= 0, Poisson batches of one rate."""
     return 0 < rate < 1 and mechanism.column is not None
 
 
@@ -78,7 +79,7 @@ class Conditional(Bound):
     method: ClassVar[str] = "conditional composition"
 
     def _composed(self, k: int) -> events.DpEvent:
-        """The composition that dominates but with probability 10^(-k / 2)."""
+        """Return the composition that dominates except with probability 10^(-k / 2)."""
         if k not in self._events:
             tail, T, column = _tail(k), self.mechanism.steps, self.mechanism.column
             if column is None:
@@ -102,8 +103,8 @@ class Conditional(Bound):
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        # A smaller tail leaves a composition with a larger delta: where both are about equal,
-        # their sum is within a factor of two of the least.
+        # A smaller tail gives a composition with a larger delta: where both are about equal, their
+        # sum is within a factor of two of the least.
         low = largest_exponent(lambda k: self._delta(k, epsilon) <= _tail(k), _SMALLEST)
         least = min(self._delta(k, epsilon) + _tail(k) for k in range(low, low + 3))
         return Proof(math.log(min(1.0, least * (1 + 1e-12))), self.method)
@@ -122,14 +123,14 @@ class Conditional(Bound):
 
 
 def _tail(k: int) -> float:
-    """Probability of fields beyond their quantiles: powers of 10^(1/2), near a tenth of delta."""
+    """Return the probability of fields beyond their quantiles: a power of 10^(1/2)."""
     return float(10.0 ** (-k / 2))
 
 
 def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:
-    """Bounds on posterior probabilities of participations by how many rounds ago, from 0.
+    """Return bounds on posterior probabilities of participations, by rounds passed since, from 0.
 
-    All hold in all rounds at once but with probability ``tail``, under both laws.
+    All of them hold in all rounds at once, except with probability ``tail``, under both laws.
     """
     T, C = mechanism.steps, mechanism.matrix
     chances = np.full(T, rate)
@@ -139,7 +140,8 @@ def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:
     overlaps = C[: T - 1, : T - 1] @ C[: T - 1, : T - 1].T / mechanism.variance
     energies = np.diagonal(overlaps).copy()
     log_pairs = math.log(T * (T - 1) / 2 / tail)
-    # Chernoff's bound holds for the field, a sum of overlaps with random participations and noise.
+    # The quantile is Chernoff's bound on the field: a sum of overlaps, with random participations,
+    # and noise.
     tilt = math.sqrt(2 * log_pairs)
     best = np.full(T - 1, math.inf)
     for scale in np.geomspace(0.25, 1.2, 6):
@@ -155,9 +157,9 @@ def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:
 def _mixture(
     column: Floats, chances: Floats, tail: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Means, rounded up, and weights of ``sum_k column[k] Bernoulli(chances[k])``.
+    """Return means, rounded up, and weights of ``sum_k column[k] Bernoulli(chances[k])``.
 
-    Means beyond the grid have probability at most ``tail``, and count as the largest of all.
+    Means beyond the grid have probability at most ``tail``, and count as the largest mean of all.
     """
     top = _reach(column, chances, tail)
     cells = _FINE * _COARSE
@@ -181,7 +183,7 @@ def _mixture(
 
 
 def _reach(column: Floats, chances: Floats, tail: float) -> float:
-    """A mean that is exceeded with probability at most ``tail``, by Chernoff's bound."""
+    """Return a mean that is exceeded with probability at most ``tail``, by Chernoff's bound."""
     tilts = np.geomspace(0.1, 100.0, 40) / float(column.max())
     logs = np.log1p(chances * np.expm1(np.minimum(tilts[:, None] * column, 700.0))).sum(axis=1)
     return min(float(((logs - math.log(tail)) / tilts).min()), float(column.sum()))

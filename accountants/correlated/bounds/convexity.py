@@ -6,12 +6,12 @@ Ehrhard's inequality, and
 
     u(s) = Phi^-1(Q(log L <= s))    is concave in s
 
-(Ehrhard 1983; Borell 2003). What is known of two levels s1 < s2 therefore bounds everything below:
+(Ehrhard 1983; Borell 2003). Bounds at two levels s1 < s2 therefore bound u at every lower level:
 u(s) <= u(s1) - (s1 - s) (u(s2) - u(s1)) / (s2 - s1) for s <= s1. Both probabilities come from the
-order statistics of n draws from Q: the probability of less than the k-th one is at most a variable
-of law Beta(k, n - k + 1), and that of at most it is at least one (Clopper and Pearson 1934), which
-holds at every number of draws; the failure probability is shared among the few k that are tried.
-Delta is then at most that of a Gaussian log L, whatever C and the law of participations are.
+order statistics of n draws from Q: the probability below the k-th draw is at most a variable of law
+Beta(k, n - k + 1), and that up to it is at least one (Clopper and Pearson 1934), which holds at
+every number of draws; the failure probability is shared among the few k that are tried. Delta is
+then at most that of a Gaussian log L, whatever C and the law of participations are.
 
 >>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, 4096)
 >>> bound = ConvexTail.of(log_l, failure_probability=1e-9)
@@ -34,10 +34,10 @@ from dpcal.accountants.correlated.bounds.half_space import half_space_delta
 
 __all__ = ["ConvexTail"]
 
-# Empirical probabilities of the lower level that is tried. All of them are proofs at once; further
-# out, bounds on a probability are wide beside the probability.
+# Empirical probabilities of the lower level that is tried. All of them are proofs at once; outside
+# this range, bounds on a probability are wide relative to it.
 _LOW = np.linspace(0.01, 0.6, 23)
-# Empirical probabilities of the upper level that is tried, for the same reason within this range.
+# Empirical probabilities of the upper level that is tried; the range has the same reason.
 _HIGH = np.linspace(0.5, 0.97, 19)
 
 
@@ -60,16 +60,16 @@ class ConvexTail(Curve):
     def of(
         cls, log_l: NDArray[np.float64], *, failure_probability: float, slack: float = 0.0
     ) -> ConvexTail:
-        """Read draws from Q.
+        """Return the tail that draws from Q prove.
 
         Parameters
         ----------
         log_l
             Log-likelihood ratios of independent draws from Q, shape (draws,).
         failure_probability
-            In (0, 1), that any of the bounds on probabilities misleads.
+            Probability in (0, 1) that any of the bounds on probabilities is wrong.
         slack
-            By how much each log-likelihood ratio may be off.
+            Largest error of each log-likelihood ratio.
         """
         from scipy.stats import beta
 

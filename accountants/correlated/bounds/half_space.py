@@ -35,7 +35,7 @@ _MARGIN = 1e-9
 
 
 def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floats, float, float]:
-    """m, kappa and mu = ||m|| / sigma of independent participations at ``share`` of the rates.
+    """Return m, kappa and mu = ||m|| / sigma of independent participations at a share of rates.
 
     Raises
     ------
@@ -54,14 +54,14 @@ def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floa
     return m, kappa, float(np.linalg.norm(m)) / mechanism.sigma
 
 
-# Shares of the true rates that are tried. The bound holds for each of them; a finer list gains less
+# Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
 # than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSpaces(Curve):
-    """Bounds on delta of adding a record, by the best of several shares of its rates.
+    """Bounds on delta of adding a record, by the best of several shares of the rates.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class HalfSpaces(Curve):
 
     @cached_property
     def _pairs(self) -> list[tuple[float, float]]:
-        """Kappa and mu for every share."""
+        """Values of kappa and mu for every share."""
         return [half_space(self.mechanism, self.law, float(share))[1:] for share in _SHARES]
 
     @cached_property
@@ -126,7 +126,7 @@ def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
     cut = (kappa - epsilon) / mu
     high = float(ndtr(cut))
     low = math.exp(min(epsilon - kappa + mu * mu / 2 + float(log_ndtr(cut - mu)), 0.0))
-    # Both terms carry the rounding of kappa and of sums over the rounds.
+    # The margin covers the rounding of kappa and of sums over the rounds in both terms.
     return max(high - low, 0.0) + _MARGIN * high
 
 

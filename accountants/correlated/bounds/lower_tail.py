@@ -55,10 +55,10 @@ Floats = NDArray[np.float64]
 _MARGIN = 1e-9
 # Error of a Fourier correlation, in units of its largest entry.
 _FOURIER = 1e-13
-# Largest logarithm of an exponential that is taken: beyond it the exponential overflows, and bounds
-# nothing.
+# Largest logarithm of an exponential that is computed: beyond it the exponential overflows, and
+# proves nothing.
 _LARGEST = 600.0
-# Powers p that are tried; the best one is found within a part in ten, which costs nothing.
+# Powers p that are tried; their spacing of a few percent has no visible effect on the bound.
 _POWERS = np.geomspace(1e-3, 1e5, 400)
 
 
@@ -69,9 +69,9 @@ class LowerTail(Bound):
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A mechanism of any kind.
     law
-        Of independent participations.
+        Law of independent participations.
     """
 
     mechanism: Mechanism
@@ -92,7 +92,7 @@ class LowerTail(Bound):
         if column is None:
             return self.mechanism.gram, np.asarray(odds[:, None] * odds)
         T, c = len(column), column[: self.mechanism.bands]
-        # Columns overlap in fewer rounds the later they are: the first ones bound all others.
+        # Later columns overlap in fewer rounds: the first columns bound all others.
         products = fftconvolve(c, c[::-1])[len(c) - 1 :]
         products = np.maximum(products, 0.0) + _FOURIER * float(c @ c)
         products[0] = float(c @ c) * (1 + _MARGIN)
@@ -104,7 +104,7 @@ class LowerTail(Bound):
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
-        """K and V."""
+        """Return K and V."""
         J, weights = self._products
         if not np.isfinite(weights).all() or J.max() > _LARGEST:
             return math.inf, math.inf

@@ -39,13 +39,12 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
 _MARGIN = 1e-9
-# Orders of the lower bounds on sums of squares. Each of them is a proof of its own; more of them
-# gain less than a percent of epsilon, and each costs a recursion over all rounds.
+# Orders of the moments that are tried. Each of them is a proof; more orders gain less than a
+# percent of epsilon, and each takes a recursion over all rounds.
 _ORDERS = (2, 3, 4, 6, 8, 11, 16, 24)
-# Weights of the second of the two lower bounds on sums of squares: each gives a proof of its own,
-# as each order does.
+# Weights of the second of the two lower bounds on sums of squares; each weight gives a proof.
 _SHARED = (0.0, 0.3, 1.0)
-# Cells of the grid of states on which an order is chosen. Only the choice depends on it.
+# Cells of the grid of states on which an order is chosen. They affect the choice, not the proof.
 _COARSE = 1500
 # Cells of the grid of states that proves the moment of the order that was chosen.
 _FINE = 8000
@@ -59,12 +58,12 @@ _EVERY = 64
 _SMALLEST = 600
 # Halvings of the interval of a cap; any cap proves a bound.
 _HALVINGS = 12
-# How often a delta is tried again by the moment that is best for it.
+# Most times that a delta is computed again with the best moment for it.
 _ROUNDS = 6
 
 
 def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) -> float:
-    """Upper bound on the probability that a state exceeds the cap, with states rounded up."""
+    """Return an upper bound on the probability that a state exceeds the cap, states rounded up."""
     s = np.linspace(0.0, cap, cells + 1)
     beyond = cells + 1
 
@@ -115,7 +114,7 @@ class CappedMoments(Bound):
     Parameters
     ----------
     mechanism
-        With a past that one number carries: lambda-CGD, or a ``BLT`` of one buffer.
+        A mechanism whose past one number carries: lambda-CGD, or a ``BLT`` of one buffer.
     rate
         Poisson sampling probability in (0, 1).
 
@@ -151,7 +150,7 @@ class CappedMoments(Bound):
         return self._caps[k]
 
     def _moment(self, key: _Key, cells: int) -> float:
-        """Upper bound on a log-moment, from a grid of as many cells."""
+        """Return an upper bound on a log-moment, from a grid of this number of cells."""
         if (key, cells) not in self._moments:
             q, mechanism = key.order, self.mechanism
             k = np.arange(q + 1)
@@ -170,7 +169,7 @@ class CappedMoments(Bound):
         return self._moments[key, cells]
 
     def _log_beyond(self, key: _Key, cells: int, epsilon: float) -> float:
-        """Logarithm of delta of the restricted law by one moment: (L - e^eps)_+ <= c L^q."""
+        """Return the log of the restricted law's delta by one moment: (L - e^eps)_+ <= c L^q."""
         q = key.order
         chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
         return self._moment(key, cells) + chernoff - (q - 1) * epsilon
@@ -178,7 +177,7 @@ class CappedMoments(Bound):
     def _least(
         self, k: int, value: Callable[[_Key], float], start: _Key | None
     ) -> tuple[float, _Key]:
-        """The least value of one tail's moments near that of another tail, which is the start."""
+        """Return the least value of one tail's moments, searched from that of another tail."""
         i = len(_ORDERS) // 2 if start is None else _ORDERS.index(start.order)
         j = 0 if start is None else _SHARED.index(start.shared)
         while i > 0 and math.isinf(value(_Key(k, _ORDERS[i], _SHARED[j]))):
@@ -196,19 +195,19 @@ class CappedMoments(Bound):
             i, j = _ORDERS.index(found.order), _SHARED.index(found.shared)
 
     def _log_delta(self, key: _Key, cells: int, epsilon: float) -> float:
-        """Logarithm of delta by one moment, with the probability of states beyond the cap."""
+        """Return the log of delta by one moment, with the probability of states beyond the cap."""
         beyond = self._log_beyond(key, cells, epsilon)
         return float(np.logaddexp(beyond, -key.tail / _PER_DECADE * math.log(10)))
 
     def _epsilon(self, key: _Key, cells: int, delta: float) -> float:
-        """Epsilon by one moment, infinite if states beyond the cap alone exceed delta."""
+        """Return epsilon by one moment; infinity if states beyond the cap alone exceed delta."""
         left = delta - 10.0 ** (-key.tail / _PER_DECADE)
         if left <= 0:
             return math.inf
         return max(0.0, (self._log_beyond(key, cells, 0.0) - math.log(left)) / (key.order - 1))
 
     def _best(self, first: int, value: Callable[[_Key], float]) -> _Key:
-        """The moment with the least value, over tails from one on until values only grow."""
+        """Return the moment of least value, over tails from the first on until values grow."""
 
         def tried() -> Iterator[tuple[float, _Key]]:
             near: _Key | None = None
@@ -234,7 +233,7 @@ class CappedMoments(Bound):
         key = self._best(low, lambda key: self._log_delta(key, _COARSE, epsilon))
         found = self._log_delta(key, _FINE, epsilon)
         for _ in range(_ROUNDS):
-            # The moment with the least epsilon at this delta is a proof, too.
+            # The moment with the least epsilon at this delta is a proof as well.
             if not -math.log(10) * _SMALLEST / _PER_DECADE < found < 0:
                 break
             other = self._for_delta(math.exp(found))
@@ -245,7 +244,7 @@ class CappedMoments(Bound):
         return Proof(min(found, 0.0), self._named(key))
 
     def _for_delta(self, delta: float) -> _Key:
-        """The moment with the least epsilon at a delta."""
+        """Return the moment with the least epsilon at a delta."""
         first = max(1, math.floor(-_PER_DECADE * math.log10(delta)) + 1)
         return self._best(first, lambda key: self._epsilon(key, _COARSE, delta))
 

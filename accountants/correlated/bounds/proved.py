@@ -1,4 +1,4 @@
-"""Which proofs cover a run? The least of all bounds in hand, chosen in one place.
+"""Which proofs cover a run? The smallest of all available bounds, chosen in one place.
 
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -48,8 +48,8 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
 
-# Noise over the largest column. With less of it, outputs reveal participations, and
-# conditional composition proves no more than the bound for known participations.
+# Least noise over the largest column for conditional composition: with less noise, outputs reveal
+# participations, and the bound for known participations is as good.
 _LEAST_NOISE_TO_CONDITION = 3.0
 
 
@@ -90,7 +90,7 @@ def _composed(norms: NDArray[np.float64], rate: float) -> events.DpEvent:
 
 @dataclass(frozen=True, eq=False)
 class Compositions(Bound):
-    """The worst of several compositions of sampled Gaussians, of which a record may be in one.
+    """The worst of several compositions of sampled Gaussians; a record is in one of them.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _of_participations(mechanism: Mechanism, sampler: Sampler) -> Bound:
 
 
 def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
-    """Bounds for random rounds of each epoch.
+    """Return bounds for random rounds of each epoch.
 
     With independent equal noise, a uniform subset of k of t rounds is drawn by dividing the rounds
     at random into k blocks of at least floor(t / k), and drawing one round of each. Whoever knows
@@ -167,7 +167,7 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
 
 
 def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:
-    """Bounds for batches that every record may join in every round."""
+    """Return bounds for batches that every record may join in every round."""
     if mechanism.bands == 1:
         return Compositions(tuple(compositions(mechanism, sampler)))
     groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
@@ -179,7 +179,7 @@ def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:
 def _of_secret_rounds(
     mechanism: Mechanism, law: Automaton, rate: float, revealed: Bound
 ) -> list[Bound]:
-    """Bounds that gain from not knowing in which rounds a record took part."""
+    """Return bounds that use that the rounds of a record's participations are secret."""
     if rate >= 1:
         return []
     adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
@@ -194,20 +194,21 @@ def _of_secret_rounds(
 
 
 def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
-    """Bounds for groups; those of the worst one hold for a secret one too, by joint convexity."""
+    """Return bounds for groups; by joint convexity, the worst group's hold for a secret one."""
     groups = sampler.groups(mechanism.steps)
     assert groups is not None  # The table names samplers that have groups.
     if sampler.least_separation >= mechanism.bands:
         exact = Compositions(tuple(compositions(mechanism, sampler)))
         return Least((exact, _revealed(mechanism, sampler))) if groups.secret else exact
     if groups.secret or mechanism.column is not None:
-        # If C is Toeplitz, the first group is the worst: later ones see the same, truncated.
+        # If C is Toeplitz, the first group is the worst: later groups see the same sequence,
+        # truncated.
         return _revealed(mechanism, sampler)
     rate, gram = float(groups.rate), mechanism.gram
     return Worst(tuple(RevealedGroup(gram[rows, rows], rate) for rows in groups.rounds))
 
 
-# Bounds by sampler; bounds for known participations serve all others.
+# Bounds by sampler; all other samplers have the bounds for known participations.
 _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = MappingProxyType(
     {
         Poisson: _of_poisson,
@@ -226,7 +227,7 @@ def bin_gram(mechanism: Mechanism, patterns: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class Nothing(Bound):
-    """The bound of a direction in which nothing is lost beyond an epsilon: delta is zero there.
+    """The bound of a direction whose privacy loss never exceeds an epsilon: delta is zero there.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ class Nothing(Bound):
     method: ClassVar[str] = "a record that never takes part"
 
     def log_delta(self, epsilon: float) -> Proof:
-        """Return minus infinity at large epsilons, and zero, which proves nothing, below."""
+        """Return minus infinity from this epsilon on, and zero, which proves nothing, below it."""
         return Proof(-math.inf if epsilon >= self.above else 0.0, self.method)
 
     def epsilon(self, delta: float) -> Proof:
@@ -261,7 +262,7 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
 
     Notes
     -----
-    L is at least the probability s of never taking part, so that delta is zero where
+    L is at least the probability s of taking part in no round, so that delta is zero where
     e^epsilon s >= 1.
     """
     law = sampler.automaton(mechanism.steps)

@@ -1,7 +1,7 @@
 """What is lost at most if all participations are published? A bound for any sampler.
 
-With the pattern of participations known, what is left is a Gaussian mechanism, of which only the
-law of ||C y|| counts. The bound holds in both directions, and needs no secret batches.
+If the pattern of participations is known, the run is a Gaussian mechanism, and only the law of ||C
+y|| counts. The bound holds in both directions, and needs no secret batches.
 
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -36,15 +36,15 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
 _MARGIN = 1e-9
-# Patterns whose norms are as unlikely together count as the worst pattern of all. A larger value
-# raises the floor below which this bound cannot fall; a smaller one makes grids of norms longer.
+# Probability of the patterns of largest norms that count as the worst pattern of all. A larger
+# value raises the least delta of this bound; a smaller one makes grids of norms longer.
 _UNLIKELY = 1e-14
-# Beyond this many steps, numbers of participations are rounded: all of them take steps^2 time.
+# Above this number of steps, numbers of participations are rounded: all of them take steps^2 time.
 _LONG = 16_384
 
 
 def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
-    """Deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
+    """Return deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
     safe = np.where(mu > 0, mu, 1.0)
     high = ndtr(safe / 2 - epsilon / safe)
     low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))
@@ -53,10 +53,11 @@ def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
 
 
 def worst_norms(mechanism: Mechanism) -> Floats:
-    """Bounds on ||C y|| over patterns of 0, 1, ..., steps participations, over sigma.
+    """Return bounds on ||C y|| / sigma over patterns of 0, 1, ..., steps participations.
 
-    Attained by the first k rounds for C Toeplitz with non-increasing columns (Kalinin and Lampert
-    2024); else from the k largest sums of the k largest entries of the rows of C^T C.
+    The bound is attained by the first k rounds for C Toeplitz with non-increasing columns (Kalinin
+    and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of the rows
+    of C^T C.
     """
     column = mechanism.column
     if column is not None and (np.diff(column) <= 0).all():
@@ -67,7 +68,7 @@ def worst_norms(mechanism: Mechanism) -> Floats:
 
 
 def _of_first_rounds(column: Floats, counts: NDArray[np.intp]) -> Floats:
-    """Norms ||C y|| of participations in the first k rounds, for numbers k, of a Toeplitz C."""
+    """Return norms ||C y|| of participations in the first k rounds, for each k; C is Toeplitz."""
     # Row t of C applied to the first k rounds is the sum of the column from t - k + 1 to t.
     sums, T = np.cumsum(column), len(column)
     norms = np.empty(len(counts))
@@ -78,27 +79,27 @@ def _of_first_rounds(column: Floats, counts: NDArray[np.intp]) -> Floats:
 
 
 def _row_norms(gram: Floats) -> Floats:
-    """Bounds on the norms of sums of 1, 2, ... columns, from their Gram matrix >= 0."""
+    """Return bounds on the norms of sums of 1, 2, ... columns, from their Gram matrix >= 0."""
     rows = np.cumsum(-np.sort(-gram, axis=1), axis=1)
     return np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(len(gram))])
 
 
-# Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell.
+# Cells of a first law of ||C y||^2. Every participation is rounded up to a cell.
 _FEW_CELLS = 256
-# Cells of a law of ||C y||^2 in the end, for the bound that is returned.
+# Cells of the final law of ||C y||^2, for the bound that is returned.
 _MANY_CELLS = 2048
-# Nodes times rounds times cells that take about two seconds; a long memory is left with fewer
-# cells, or with the worst pattern of each number of participations alone.
+# Largest product of nodes, rounds and cells: about two seconds. A long memory gets fewer cells, or
+# only the worst pattern of each number of participations.
 _MOST_WORK = 5e8
 
 
 class _Known(Curve):
-    """A mean of Gaussian deltas over numbers of participations, each charged its largest norm."""
+    """A mean of Gaussian deltas over numbers of participations, each with its largest norm."""
 
     @property
     @abstractmethod
     def _laws(self) -> list[tuple[Floats, Floats]]:
-        """Probabilities, and bounds on ||C y|| / sigma, of laws each of which proves a bound."""
+        """Return probabilities and bounds on ||C y|| / sigma of laws that each prove a bound."""
 
     def delta(self, epsilon: float) -> float:
         """Return the bound at an epsilon >= 0."""
@@ -121,8 +122,8 @@ class RevealedGroup(_Known):
 
     Notes
     -----
-    Joint convexity of the hockey-stick divergence over patterns, of which each number of
-    participations is charged the largest norm ||C y|| that its rounds could have.
+    Joint convexity of the hockey-stick divergence over patterns; for each number of participations
+    the largest norm ||C y|| of its rounds is used.
     """
 
     gram: Floats
@@ -143,8 +144,8 @@ class RevealedGroup(_Known):
 class Revealed(_Known):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
 
-    Of each number of participations the worst pattern is taken or, for lambda-CGD and independent
-    participations, the law of ||C y|| with rounding up, whichever gives less.
+    For each number of participations the worst pattern is taken or, for lambda-CGD and independent
+    participations, the law of ||C y|| with rounding up, whichever gives a smaller bound.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ class Revealed(_Known):
 
 @lru_cache(maxsize=8)
 def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
-    """Probabilities and bounds on ||C y||, the same for every noise multiplier."""
+    """Return probabilities and bounds on ||C y||, the same for every noise multiplier."""
     unit = Mechanism(shape, 1.0)
     if shape.steps > _LONG:
         return [_rounded_counts(unit, law)]
@@ -184,7 +185,7 @@ def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
 
 
 def _nodes(decay: float) -> Floats:
-    """States closed under multiplication with decay, at ratios near 0.95, down to a hundredth."""
+    """Return states closed under multiplication with decay, of ratios near 0.95, down to 0.01."""
     top = 1 / (1 - decay)
     split = max(1, round(math.log(decay) / math.log(0.95)))
     ratio = decay ** (1 / split)
@@ -193,7 +194,7 @@ def _nodes(decay: float) -> Floats:
 
 
 def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
-    """Probabilities of few numbers of participations, and bounds on ||C y||, for long runs."""
+    """Return probabilities of few numbers of participations, and bounds on ||C y||."""
     from scipy.stats import binom
 
     rate, T = float(law.rates.max()), law.rounds
@@ -205,7 +206,7 @@ def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     mean, spread = rate * T, math.sqrt(rate * T) + 1.0
     counts = np.unique(np.clip(np.ceil(mean + spread * np.linspace(-9, 40, 400)), 0, T))
     counts = np.append(counts[counts < T], T)
-    # A record that joins more often loses more, so that its number is rounded up.
+    # A record with more participations loses more privacy, so that the number is rounded up.
     below = np.concatenate([[0.0], binom.cdf(counts, T, rate)])
     above = np.concatenate([[1.0], binom.sf(counts, T, rate)])
     weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) * (1 + _MARGIN)
@@ -213,7 +214,7 @@ def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
 
 
 def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
-    """Probabilities and values of ||C y|| / sigma, rounded up, where one number carries the past.
+    """Return probabilities and values of ||C y|| / sigma, rounded up, for a past of one number.
 
     Parameters
     ----------
@@ -225,7 +226,8 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     if mechanism.walk is None:
         raise ValueError(f"mechanism must be of one buffer, got kind {mechanism.kind!r}.")
     (decay, _), rates = mechanism.walk, np.exp(law.join[:, 0])
-    # A column's product with the earlier ones is at most its own square times this and the state.
+    # A column's product with the earlier columns is at most its own square times this factor and
+    # the state.
     overlap = decay
     if mechanism.decay is None:
         overlap = float((mechanism.couplings[:, 0] / mechanism.energies).max())

@@ -45,7 +45,7 @@ class Bins:
 
     @property
     def steps(self) -> int:
-        """Number of bins, hence of numbers of one draw."""
+        """Number of bins, which is the number of values of one draw."""
         return len(self.gram)
 
     @cached_property
@@ -55,7 +55,7 @@ class Bins:
 
     @cached_property
     def _tuples(self) -> Floats:
-        """Log-weights of the q-tuples of bins."""
+        """Return log-weights of the q-tuples of bins."""
         A = self.gram
         if self.order == 1:
             return np.zeros(A.shape[0])
@@ -67,7 +67,7 @@ class Bins:
         return float(logsumexp(self._tuples)) - self.order * math.log(self.gram.shape[0])
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the numbers that are kept of draws, shape (rows, draws)."""
+        """Return the values that are kept of each draw, shape (rows, draws)."""
         bins = self.gram.shape[0]
         u = generator.standard_normal((draws, bins)) @ self._root.T
         if self.direction == "remove":
@@ -83,7 +83,7 @@ class Bins:
         """Return terms >= 0 whose mean is delta, or at least delta."""
         if self.direction == "add":
             return rising(-kept[0], epsilon)
-        # (L - e^eps)_+ / (L^q / E[L^q]).
+        # The term is (L - e^eps)_+ / (L^q / E[L^q]).
         exponent = self.log_moment - (self.order - 1) * kept[0]
         terms = rising(kept[0], epsilon) * np.exp(np.minimum(exponent, 600.0))
         return np.asarray(np.minimum(terms, self.largest(epsilon)))

@@ -43,7 +43,7 @@ def upper_mean(
     mean
         Mean of independent draws in [0, largest].
     draws
-        Their number.
+        Number of draws.
     failure_probability
         In (0, 1).
     largest
@@ -79,17 +79,17 @@ def lower_mean(
     )
 
 
-# The first 16th of the draws only chooses the bets on the next ones; each later block of bets is as
-# long as all draws before it. Fewer first draws describe skew laws badly; more of them are lost for
-# the bets.
+# The first 16th of the draws only chooses the bets on the next draws; each later block of bets is
+# as long as all draws before it. Fewer first draws describe skewed laws badly; with more, fewer
+# draws are left for the bets.
 _FIRST = 16
-# A capital is brought to its goal from below within this relative error, and then past it.
+# A capital approaches its goal from below within this relative error, and then exceeds it.
 _SOLVED = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Bets:
-    """Bets against a mean, each fixed by draws before: an upper bound when the capital is large.
+    """Bets against a mean, each fixed by earlier draws: a large capital proves an upper bound.
 
     With stakes s_i that depend on earlier draws only, the capital ``prod_i (1 + s_i (m - x_i))`` is
     a martingale if the mean of the x_i is m, and as long as it is >= 0 it exceeds 1 / p with
@@ -125,17 +125,17 @@ class Bets:
         *,
         failure_probability: float,
     ) -> Bets:
-        """Choose stakes from draws that come before each block.
+        """Return bets whose stakes are chosen from the draws before each block.
 
         Parameters
         ----------
         draws
             Number of draws in all.
         past
-            Maps a number k to k values that the first k draws decide, and their largest possible
-            value.
+            Maps a number k to k values that the first k draws determine, and to the largest
+            possible value.
         failure_probability
-            At which the bound is wanted.
+            Failure probability of the bound for which stakes are chosen.
         """
         edges = [max(1, draws // _FIRST)]
         while edges[-1] < draws:
@@ -143,19 +143,19 @@ class Bets:
         stakes = []
         for edge in edges[:-1]:
             values, largest = past(edge)
-            # The stake is best for a normal law of this spread, taken as largest^2 at least.
+            # The stake is optimal for a normal law of this spread, taken as largest^2 at least.
             spread = draws * float(values.var())
             goal = -2 * math.log(failure_probability)
             stakes.append(math.sqrt(goal / max(spread, goal * largest * largest)))
         return cls(tuple(edges), tuple(stakes))
 
     def _admit(self, largest: float) -> bool:
-        """Whether no draw of this range can make the capital negative."""
+        """Return whether no draw of this range can make the capital negative."""
         return bool(self.stakes) and max(self.stakes) * largest <= 1 + 1e-9
 
     @cached_property
     def _each(self) -> NDArray[np.float64]:
-        """The stake of each draw after the first ones, a little less than admitted."""
+        """Return the stake of each draw after the first ones, just below the largest admitted."""
         return np.repeat(self.stakes, np.diff(self.edges)) * (1 - 2e-9)
 
     def settles(
@@ -166,7 +166,7 @@ class Bets:
         failure_probability: float,
         largest: float,
     ) -> bool:
-        """Whether the bound of :meth:`upper_mean` is at most a number, without solving for it."""
+        """Return whether the bound of :meth:`upper_mean` is at most a number; much faster."""
         if largest <= mean or not self._admit(largest):
             return largest <= mean
         factors = 1 + self._each * (mean * (1 - 1e-12) - draws[self.edges[0] :])
@@ -183,7 +183,7 @@ class Bets:
         Parameters
         ----------
         draws
-            All draws, each in [0, largest], in the order in which they were made.
+            All draws, each in [0, largest], in their original order.
         failure_probability
             In (0, 1).
         largest
@@ -203,7 +203,7 @@ class Bets:
             found, slope = capital(m)
             if found >= goal * (1 - _SOLVED):
                 break
-            # The logarithm of the capital is concave, so that no step passes the bound.
+            # The logarithm of the capital is concave, so that a Newton step never passes the bound.
             m += (goal - found) / slope
         while capital(m)[0] < goal * (1 + _SOLVED) and m < largest:
             m += max(2 * _SOLVED * goal / capital(m)[1], 1e-12 * m)
@@ -211,7 +211,7 @@ class Bets:
 
 
 def draws_needed(delta: float, *, failure_probability: float, largest: float = 1.0) -> int:
-    """Return the least number of draws whose bound can fall to ``delta``, were every draw zero.
+    """Return the least number of draws that can prove ``delta``, if every draw were zero.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ def draws_needed(delta: float, *, failure_probability: float, largest: float = 1
 
 
 def largest_range(delta: float, *, failure_probability: float, draws: int) -> float:
-    """Return the largest range with which a number of draws can bound a mean by ``delta``.
+    """Return the largest range for which a number of draws can bound a mean by ``delta``.
 
-    Every draw would have to be zero; with a larger range :func:`draws_needed` exceeds ``draws``.
+    In that case every draw is zero; for a larger range :func:`draws_needed` exceeds ``draws``.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def largest_range(delta: float, *, failure_probability: float, draws: int) -> fl
     failure_probability
         In (0, 1).
     draws
-        Their number, at least 1.
+        Number of draws, at least 1.
 
     >>> found = 0.9999 * largest_range(1e-5, failure_probability=1e-7, draws=2000)
     >>> print(f"{found:.3g}", draws_needed(1e-5, failure_probability=1e-7, largest=found))
@@ -252,7 +252,7 @@ def largest_range(delta: float, *, failure_probability: float, draws: int) -> fl
 
 
 def pipeline_delta(base: float, *, draws: int, largest: float = 1.0) -> float:
-    """Return the delta of calibrating, verifying with fresh draws, and only then running.
+    """Return the delta of a calibration that is verified with fresh draws before its run.
 
     Candidates are tested from most to least private, each with fresh and secret draws, and the last
     one before the first failure runs; a candidate passes if the mean of both directions is at most

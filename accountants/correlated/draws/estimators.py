@@ -1,8 +1,8 @@
 r"""Which draws estimate delta? Unbiased estimators for both directions, some with a proved range.
 
-Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], adding one for
-H(Q || P) = E_Q[(1 - e^eps L)_+]. Each estimator draws from a law of its own choice and keeps the
-log-likelihood ratios, from which the terms at every epsilon follow.
+Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs H(Q || P) = E_Q[(1
+- e^eps L)_+]. Each estimator draws from a law of its own and keeps the log-likelihood ratios, from
+which the terms at every epsilon follow.
 
 =================== ========== ===================================== ===============================
 estimator           direction  law                                   range of the terms
@@ -53,7 +53,7 @@ __all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
-# Normals that are drawn at once, 1 MB: more would leave the cache of a core.
+# Normals that are drawn at once, 1 MB: more would not fit the cache of a core.
 _NOISE_AT_ONCE = 2**17
 
 
@@ -66,7 +66,7 @@ class Estimator(Protocol):
 
     @property
     def steps(self) -> int:
-        """Numbers of one draw."""
+        """Number of values of one draw."""
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
@@ -79,7 +79,7 @@ class Estimator(Protocol):
 
 
 class Plain:
-    """Data whose copies carry its fields only, and not the tables that follow from them."""
+    """Data whose copies hold only its fields, not the tables that follow from them."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields."""
@@ -87,13 +87,13 @@ class Plain:
 
 
 class OfSetting(Plain):
-    """Draws of a run, as long as the run."""
+    """Draws of a run, one value for each round."""
 
     setting: Setting
 
     @property
     def steps(self) -> int:
-        """Number of rounds, hence of numbers of one draw."""
+        """Number of rounds, which is the number of values of one draw."""
         return self.setting.mechanism.steps
 
 
@@ -107,7 +107,7 @@ class Setting(Plain):
 
     @property
     def slack(self) -> float:
-        """By how much the engine's log L may be off."""
+        """Largest error of the engine's log L."""
         return VALIDATED if isinstance(self.engine, GridEngine | VectorEngine) else 0.0
 
     @cached_property
@@ -116,42 +116,42 @@ class Setting(Plain):
         return self.mechanism.means(np.ascontiguousarray(self.law.rates[:, None]))[:, 0]
 
     def noise(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Draws from Q, of shape (steps, draws)."""
+        """Return draws from Q, of shape (steps, draws)."""
         return self.mechanism.sigma * generator.standard_normal((self.mechanism.steps, draws))
 
     def add_noise(self, x: Floats, generator: np.random.Generator) -> None:
-        """Add a draw from Q to each column of x, in place: no other array of its size is made."""
+        """Add a draw from Q to each column of x, in place, without another array of its size."""
         rows = max(1, _NOISE_AT_ONCE // x.shape[1])
         for t in range(0, len(x), rows):
             part = x[t : t + rows]
             part += self.mechanism.sigma * generator.standard_normal(part.shape)
 
     def with_record(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Any]:
-        """Draws from P, and the participations that they came from."""
+        """Return draws from P, and their participations."""
         y, first = self.law.sample(draws, generator)
         x = self.mechanism.means(y)
         self.add_noise(x, generator)
         return x, (y, first)
 
     def telling(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Observations of usual and of busy records, on which likelihood ratios are tested."""
+        """Return observations of usual and of frequent records, to test likelihood ratios on."""
         x = self.mechanism.means(self.law.telling(draws, generator))
         self.add_noise(x, generator)
         return x
 
     def log_ratio(self, x: Floats, generator: np.random.Generator, reference: Any = None) -> Floats:
-        """Log L of observations, which are consumed."""
+        """Return log L of observations; their array is overwritten."""
         a = self.mechanism.fields(x)
         if isinstance(self.engine, ParticleEngine):
             return self.engine.log_ratio(a, generator, reference)
         return self.engine.log_ratio(a)
 
     def log_ratio_of(self, a: Floats) -> Floats:
-        """Log L of fields, by an engine that needs no random numbers."""
+        """Return log L of fields, by an engine that needs no random numbers."""
         return self.engine.log_ratio(a)
 
     def require_exact(self, estimator: str) -> None:
-        """Refuse one-sided or random likelihoods where an estimator is not monotone in them."""
+        """Refuse one-sided or random likelihoods for an estimator that is not monotone in them."""
         if isinstance(self.engine, BracketEngine | ParticleEngine):
             raise UnsupportedEvent(
                 f"{estimator} needs likelihood ratios, not bounds or estimates of them; use Direct."
@@ -159,7 +159,7 @@ class Setting(Plain):
 
 
 def rising(log_l: Floats, epsilon: float) -> Floats:
-    """(1 - e^(epsilon - l))_+."""
+    """Return (1 - e^(epsilon - l))_+."""
     return np.where(log_l > epsilon, -np.expm1(np.minimum(epsilon - log_l, 0.0)), 0.0)
 
 

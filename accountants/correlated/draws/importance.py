@@ -1,4 +1,4 @@
-"""Which draws see rare outputs? Importance samplers for both directions.
+"""Which draws contain rare outputs? Importance samplers for both directions.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
@@ -33,8 +33,9 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Counts", "ShiftAdd", "ShiftRemove"]
 
-# Part of P in the law of an importance sampler, so that no weight exceeds its inverse. With less,
-# draws of usual records weigh more; with more, fewer draws are left for rare ones.
+# Part of P in the law of an importance sampler, so that no weight exceeds its inverse. With a
+# smaller part, draws of usual records weigh more; with a larger one, fewer draws are left for rare
+# records.
 DEFENSIVE = 0.1
 
 
@@ -74,7 +75,7 @@ class ShiftRemove(_Weighted):
 
 
 def weighted(log_l: Floats, log_proposal: Floats) -> Floats:
-    """Log L, and log dP / dP' for the proposal mixed with P."""
+    """Return log L, and log dP / dP' for the proposal mixed with P."""
     mixed = np.logaddexp(math.log(DEFENSIVE) + log_l, math.log1p(-DEFENSIVE) + log_proposal)
     return np.stack([log_l, log_l - mixed])
 
@@ -98,7 +99,7 @@ class Counts(_Weighted):
             raise UnsupportedEvent("Counts draws need lambda-CGD and independent participations.")
 
     def _log_chance(self, s: Floats) -> Floats:
-        """Log-probabilities of 0, 1, ... participations after the states s."""
+        """Return log-probabilities of 0, 1, ... participations after the states s."""
         k = np.arange(len(self.odds))[:, None]
         tilt = self.attraction * float(self.setting.mechanism.decay or 0.0)
         logs = np.log(np.array(self.odds))[:, None] + tilt * k * s
@@ -107,7 +108,7 @@ class Counts(_Weighted):
     def patterns(
         self, draws: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.intc], Floats]:
-        """Participations in each round, and the states before it, each (steps, draws)."""
+        """Return participations in each round, and the states before it, each (steps, draws)."""
         mechanism, rates = self.setting.mechanism, self.setting.law.rates
         decay = float(mechanism.decay or 0.0)
         plain = generator.random(draws) < DEFENSIVE
@@ -123,14 +124,14 @@ class Counts(_Weighted):
         return counts, before
 
     def losses(self, counts: NDArray[np.intc], generator: np.random.Generator) -> Floats:
-        """Log L, and log dP / dP', of draws with given participations."""
+        """Return log L, and log dP / dP', of draws with given participations."""
         setting, mechanism = self.setting, self.setting.mechanism
         x = mechanism.means(counts.astype(float)) + setting.noise(counts.shape[1], generator)
         a = mechanism.fields(x)
         return weighted(setting.engine.log_ratio(a), self.log_proposal(a))
 
     def log_proposal(self, a: Floats) -> Floats:
-        """Log dP' / dQ of the proposal without its part of P."""
+        """Return log dP' / dQ of the proposal without its part of P."""
         mechanism = self.setting.mechanism
         decay, most = float(mechanism.decay or 0.0), len(self.odds) - 1
         end = min(most * largest_state(decay), 1.5 * max(9.0, largest_state(decay)))
@@ -147,11 +148,11 @@ class Counts(_Weighted):
     def fitted(
         self, level_of: Callable[[Floats, Counts], float], generator: np.random.Generator
     ) -> Counts:
-        """The proposal of this family nearest to the draws that decide delta.
+        """Return the proposal of this family nearest to the draws that determine delta.
 
-        Cross-entropy method (Rubinstein and Kroese 2004): the level rises to the epsilon that
-        ``level_of`` reads off the latest draws, and at each level the weighted likelihood of the
-        participations is maximised.
+        This is the cross-entropy method (Rubinstein and Kroese 2004): the level rises to the
+        epsilon that ``level_of`` computes from the latest draws, and at each level the weighted
+        likelihood of the participations is maximised.
         """
         proposal, reached = self, 0
         for _ in range(15):
@@ -166,7 +167,7 @@ class Counts(_Weighted):
         return proposal
 
     def _step(self, counts: NDArray[np.intc], before: Floats, weight: Floats) -> Counts:
-        """Maximise the weighted likelihood over odds and attraction by damped Newton steps."""
+        """Return the proposal of largest weighted likelihood, by damped Newton steps."""
         chosen = weight > 0
         if not chosen.any():
             return self
@@ -176,7 +177,8 @@ class Counts(_Weighted):
         decay = float(self.setting.mechanism.decay or 0.0)
         seen = np.array([w[n == k].sum() for k in range(most + 1)])
         theta = np.append(np.log(np.array(self.odds[1:]) / self.odds[0]), self.attraction)
-        # One pseudo-round for each kind of round keeps kinds that were not seen finite.
+        # One pseudo-round for each kind of round keeps the odds of kinds that were not drawn
+        # finite.
         prior = 1e-3
         for _ in range(10):
             logs = np.zeros((most + 1, n.size))
@@ -221,14 +223,14 @@ class ShiftAdd(OfSetting):
     proved: bool = True
 
     def __post_init__(self) -> None:
-        # With a negative scale the half-space bounds no weight.
+        # With a negative scale the half-space gives no bound on weights.
         _validate.positive(scale=self.scale)
         if self.proved:
             _validate.positive(share=self.share)
 
     @cached_property
     def half_space(self) -> tuple[Floats, float, float]:
-        """m, kappa, and mu = ||m|| / sigma."""
+        """The values m, kappa, and mu = ||m|| / sigma."""
         return half_space(self.setting.mechanism, self.setting.law, self.share)
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:

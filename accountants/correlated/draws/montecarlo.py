@@ -1,6 +1,6 @@
-"""Run it: draws in seeded chunks, spread over any executor, saved and resumed, then read.
+"""Monte Carlo draws: seeded chunks on any executor, saved and resumed, then evaluated.
 
-Chunk number i of stream j is drawn from the seed sequence (seed, j, i) whoever draws it, so the
+Chunk number i of stream j is drawn from the seed sequence (seed, j, i) by every worker, so the
 result does not depend on the number of workers or on interruptions.
 
 >>> import numpy as np
@@ -38,15 +38,15 @@ __all__ = ["CHUNK", "Reading", "Sample", "progress_bar", "simulate"]
 
 Floats = NDArray[np.float64]
 
-# Draws of one seed.
+# Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
-# Numbers of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is twice as
-# fast as 16 MB. Long runs draw a chunk in parts.
+# Most values of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is
+# twice as fast as 16 MB. Long runs draw a chunk in parts.
 _LARGEST_ARRAY = 2**17
-# Draws of such a part at least, so that loops in Python stay short.
+# Least draws of such a part, so that loops in Python stay short.
 _LEAST_DRAWS = 32
-# Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon lose
-# about as much of delta as delta changes between the two.
+# Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon raise
+# delta by about the difference of delta between the two.
 _CELL = 0.01
 # Number of the first cell, to which all epsilons up to exp(-7) belong.
 _FIRST_CELL = -700
@@ -65,7 +65,7 @@ class Reading:
     lower, upper
         Confidence bounds, each failing with at most the probability asked for.
     standard_error
-        Of the mean.
+        Standard error of the mean.
     effective_draws
         Squared sum of the terms over the sum of their squares.
     largest_share
@@ -81,20 +81,20 @@ class Reading:
 
 
 def _cell(epsilon: float) -> int:
-    """The cell that an epsilon >= 0 lies in."""
+    """Return the cell that holds an epsilon >= 0."""
     if epsilon <= math.exp(_CELL * _FIRST_CELL):
         return _FIRST_CELL
     return math.floor(math.log(epsilon) / _CELL * (1 + 1e-14))
 
 
 def _start(cell: int) -> float:
-    """The least epsilon of a cell; the first one begins at 0."""
+    """Return the least epsilon of a cell; the first cell begins at 0."""
     return 0.0 if cell <= _FIRST_CELL else math.exp(_CELL * cell)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Numbers that were kept of the draws of an estimator, from which every epsilon is read."""
+    """Values kept of the draws of an estimator, from which delta at every epsilon follows."""
 
     estimator: Estimator
     kept: Floats
@@ -108,24 +108,24 @@ class Sample:
         return int(self.kept.shape[1])
 
     def betting(self, failure_probability: float) -> Sample:
-        """Return the sample with bets, which bound means better than their range alone.
+        """Return the sample with bets, which bound means more closely than their range alone.
 
         Parameters
         ----------
         failure_probability
-            At which bounds are wanted.
+            Failure probability of the bounds.
 
         Notes
         -----
-        Epsilons within one percent share their bets, for all questions: delta at an
-        epsilon and epsilon at a delta rest on one bound.
+        Epsilons within one percent share their bets in all answers: delta at an epsilon and epsilon
+        at a delta rest on one bound.
         """
         if self.estimator.largest(0.0) is None:
             return self
         return replace(self, wager=failure_probability, _bets={})
 
     def _bets_at(self, epsilon: float) -> Bets:
-        """The bets of the cell that an epsilon lies in, made for the start of the cell."""
+        """Return the bets of an epsilon's cell, made for the start of the cell."""
         cell = _cell(epsilon)
         level = min(_start(cell), epsilon)
         if cell not in self._bets:
@@ -139,9 +139,9 @@ class Sample:
         return self._bets[cell]
 
     def cells_above(self, epsilon: float) -> Iterator[tuple[float, float]]:
-        """Starts and ends of cells of bets above an epsilon, the last one without an end.
+        """Yield starts and ends of cells of bets above an epsilon, the last one without an end.
 
-        From its start on no draw exceeds epsilon, so that bounds fall as ranges do.
+        From the start of that cell on no draw exceeds epsilon, so that bounds fall as ranges do.
         """
         cell = _cell(epsilon) + 1 if math.isfinite(epsilon) else None
         while self.wager is not None and cell is not None:
@@ -153,7 +153,7 @@ class Sample:
             cell += 1
 
     def below(self, epsilon: float, mean: float, *, failure_probability: float) -> bool:
-        """Whether bets bound delta at an epsilon by a number; much faster than the bound itself."""
+        """Return whether bets prove delta(epsilon) <= ``mean``; faster than the bound itself."""
         largest = self.estimator.largest(epsilon)
         if largest is None or largest <= mean:
             return largest is not None
@@ -173,18 +173,19 @@ class Sample:
         errors: float = 2.0,
         rare: float = 1 / 3,
     ) -> float:
-        """Return about the upper bound that as many independent draws would give.
+        """Return an estimate of the upper bound from another number of independent draws.
 
         Parameters
         ----------
         epsilon
-            Where.
+            The epsilon of the bound.
         draws, failure_probability
-            Of the bound.
+            Number of draws, and failure probability of the bound.
         errors
-            Standard errors of this sample and of the other one that are kept as a margin.
+            Number of standard errors, of this sample and of the other one, that are added as a
+            margin.
         rare
-            Weight of the range, which counts where few draws exceed epsilon.
+            Weight of the range, which has an effect if few draws exceed epsilon.
         """
         terms = self.estimator.terms(self.kept, epsilon)
         largest, goal = self.estimator.largest(epsilon), -math.log(failure_probability)
@@ -194,8 +195,8 @@ class Sample:
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon with its confidence bounds.
 
-        Bounds hold at every sample size where the estimator has a proved range, and only
-        asymptotically (normal) where it has none.
+        Bounds hold at every sample size if the estimator has a proved range, and otherwise only
+        asymptotically (normal).
         """
         from scipy.stats import norm
 
@@ -206,7 +207,7 @@ class Sample:
             reach = -float(norm.ppf(failure_probability)) * error
             lower, upper = max(0.0, mean - reach), mean + reach
         else:
-            # The sum of the terms rounds by far less than a part of 1e-12.
+            # The rounding of the sum of the terms is far below 1e-12 of it.
             options = {
                 "draws": self.draws,
                 "failure_probability": failure_probability,
@@ -232,7 +233,7 @@ class Sample:
 
 @lru_cache(maxsize=4)
 def _opened(packed: bytes) -> Estimator:
-    """The estimator of a message, with the tables that it builds, once for each process."""
+    """Return the estimator of a message, with the tables that it builds, once for each process."""
     estimator: Estimator = pickle.loads(zlib.decompress(packed))
     return estimator
 
@@ -246,7 +247,7 @@ def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
     estimator, seed, stream, index = work
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
     generator = np.random.Generator(np.random.PCG64(sequence))
-    # A part is a power of two, so that parts fill the chunk.
+    # Parts are powers of two, so that they fill the chunk.
     part = CHUNK
     while part > _LEAST_DRAWS and part * estimator.steps > _LARGEST_ARRAY:
         part //= 2
@@ -254,7 +255,7 @@ def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
 
 
 def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
-    """A digest of one small draw, which depends on every setting that the draws depend on."""
+    """Return a digest of one small draw, which depends on all settings of the draws."""
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, 2**32 - 1))
     kept = estimator.draw(32, np.random.Generator(np.random.PCG64(sequence)))
     name = f"{type(estimator).__name__} {estimator.direction} {seed} {stream} {CHUNK}"
@@ -283,7 +284,7 @@ class _Checkpoint:
     def save(self, chunks: list[Floats]) -> None:
         if self.path is None:
             return
-        # The file appears complete or not at all.
+        # The file is renamed into place, so that it is complete if it exists.
         partial = self.path.with_name(self.path.name + ".partial")
         head = json.dumps({"fingerprint": self.fingerprint})
         with partial.open("wb") as file:
@@ -302,29 +303,30 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     save_every: int = 50,
 ) -> Sample:
-    """Draw from an estimator's law.
+    """Return draws from an estimator's law.
 
     Parameters
     ----------
     estimator
-        The law, and the numbers that are kept.
+        The law, and the values that are kept.
     draws
-        At least this many, rounded up to whole chunks of 1024.
+        Least number of draws, rounded up to whole chunks of 1024.
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
-        Spreads the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
+        Runs the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint
-        File that chunks are saved to, also when the run is interrupted, and resumed from.
+        File to which chunks are saved, even if the run is interrupted, and from which they are
+        resumed.
     save_every
         Chunks between two saves, >= 1.
 
     Returns
     -------
     Sample
-        The same for every executor.
+        The sample, which is the same for every executor.
     """
     count = -(-_validate.count(draws=draws) // CHUNK)
     _validate.count(save_every=save_every)
@@ -342,7 +344,7 @@ def simulate(
             if len(chunks) % save_every == 0:
                 store.save(chunks)
     finally:
-        # An interrupted run keeps what it has drawn.
+        # An interrupted run saves the chunks that it has drawn.
         if left and chunks:
             store.save(chunks)
         close()
@@ -352,12 +354,13 @@ def simulate(
 def _results(
     estimator: Estimator, seed: int, stream: int, left: range, executor: Any
 ) -> Iterable[Floats]:
-    """Chunks in order, drawn here or by an executor, to which small messages are sent."""
+    """Yield chunks in order, drawn here or by an executor, to which small messages are sent."""
     if executor is None:
         return map(_chunk, [(estimator, seed, stream, index) for index in left])
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
-    # Rates and first columns repeat themselves, so that messages are kilobytes for long runs too.
+    # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
+    # too.
     packed = zlib.compress(pickle.dumps(estimator), 6)
     found: Iterable[Floats] = executor.map(
         _sent_chunk, [(packed, seed, stream, index) for index in left]
@@ -368,7 +371,7 @@ def _results(
 def _reporter(
     progress: bool | Progress, done: int, count: int
 ) -> tuple[Progress, Callable[[], Any]]:
-    """Functions to call after each chunk, and at the end."""
+    """Return functions to call after each chunk, and at the end."""
     if callable(progress):
         return progress, lambda: None
     if not progress:

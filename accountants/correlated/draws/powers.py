@@ -12,10 +12,10 @@ and delta = E_Q (L - e^eps)_+ is the mean of Z (L - e^eps)_+ / B^q over its draw
 These terms are at most Z c e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
 
 Counts are drawn forward in time with a table of the weights of later rounds. After a state w that
-adds scale w to the mean of a round, and becomes decay w + k, it is convex and increasing in w, and
-so is a polygon through its values, which lies above it. A draw that is made with the polygon has a
-weight at most 1 in place of 1, so that the terms stay unbiased and below the range that the polygon
-proves.
+adds scale w to the mean of a round, and becomes decay w + k, that weight is convex and increasing
+in w, and so is a polygon through its values, which lies above it. A draw that uses the polygon gets
+a weight of at most 1 instead of 1, so that the terms stay unbiased and below the range that the
+polygon proves.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
@@ -55,26 +55,27 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["HIGHEST_ORDER", "PowerMoment", "PowerTilted", "best_moment", "best_order", "has_table"]
 
-# Orders that are tried; each one more costs a table, and the best ones are below 16 at deltas above
-# 1e-12.
+# Highest order that is tried. Each order takes a table, and the best ones are below 16 at deltas
+# above 1e-12.
 HIGHEST_ORDER = 24
-# Cells of the polygon that draws use. Twice as many bring the weights four times closer to 1, at
-# twice the memory.
+# Cells of the polygon that draws use. The distance of the weights from 1 falls with their square,
+# and the memory grows with them.
 _CELLS = 1500
 # Cells of the polygon by which orders are compared.
 _FEW_CELLS = 300
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
-# Above this logarithm no range is of use, and its exponential would overflow.
+# Above this logarithm a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
 
 
 def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
-    """Whether counts of an order can be drawn: by one number, or by the last few counts."""
+    """Return whether counts of an order can be drawn: by one number, or by the last few counts."""
     if not law.independent or law.rates.max() >= 1:
         return False
     if mechanism.walk is not None:
-        # One row of the table serves all rounds far from the end; a larger table has no range.
+        # One row of the table serves all rounds far from the end; if the table is too large there
+        # is no range.
         return True
     return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
 
@@ -105,9 +106,9 @@ class PowerMoment(Plain):
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp]]:
-        """Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), and in which row each round has it.
+        """Return Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), and each round's row of it.
 
-        Rounds that follow one another share a row if they have the same rate and energy.
+        Consecutive rounds share a row if they have the same rate and energy.
         """
         mechanism, k = self.mechanism, np.arange(self.order + 1)
         energies, rates = mechanism.energies, self.law.rates
@@ -119,14 +120,14 @@ class PowerMoment(Plain):
 
     @property
     def _walk(self) -> tuple[float, float, float, float]:
-        """Decay, scale, variance, and the largest state, as the kernels take them."""
+        """Return decay, scale, variance, and the largest state, as the kernels take them."""
         scalar = self.mechanism.walk
         assert scalar is not None
         return *scalar, self.mechanism.variance, self.order / (1 - scalar[0]) * (1 + 1e-12)
 
     @cached_property
     def _states(self) -> tuple[Floats, NDArray[np.intp], Floats]:
-        # The weights of states that hardly any record reaches may overflow; there is no range then.
+        # The weights of very improbable states may overflow; there is no range then.
         with np.errstate(over="ignore", invalid="ignore"):
             most = _LARGEST_TABLE // self.cells
             return kernels.state_table(*self._factors, *self._walk, self.cells, most)
@@ -162,7 +163,7 @@ class PowerMoment(Plain):
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
     def reach(self, delta: float) -> float:
-        """Return the epsilon at which the range itself is ``delta``."""
+        """Return the epsilon at which the range itself equals ``delta``."""
         q = self.order
         chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
         return max(0.0, (self.log_moment + chernoff - math.log(delta)) / (q - 1))
@@ -175,7 +176,7 @@ class PowerTilted(OfSetting):
     Parameters
     ----------
     setting
-        With exact likelihood ratios, and a matrix that :func:`has_table` admits.
+        A setting with exact likelihood ratios, and a matrix that :func:`has_table` admits.
     order
         Whole number q >= 2.
     cells
@@ -235,7 +236,7 @@ def best_moment(
 ) -> PowerMoment | None:
     """Return the order with the least range at an epsilon, or the least epsilon at a delta.
 
-    From a coarse polygon; None where no order has a table and a finite range.
+    It is computed from a coarse polygon; None if no order has a table and a finite range.
     """
 
     def tried() -> Iterator[tuple[float, PowerMoment]]:
@@ -244,7 +245,7 @@ def best_moment(
                 return
             moment = PowerMoment(mechanism, law, order, _FEW_CELLS)
             if math.isinf(moment.log_moment):
-                # Larger orders have larger moments.
+                # Larger orders have even larger moments, so that none has a range.
                 return
             yield moment.reach(delta or 0.5) if epsilon is None else moment.largest(epsilon), moment
 
@@ -257,7 +258,7 @@ def best_order(
 ) -> PowerTilted | None:
     """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
 
-    None where no order has a table and a finite range.
+    The result is None if no order has a table and a finite range.
     """
     found = best_moment(setting.mechanism, setting.law, epsilon=epsilon, delta=delta)
     return None if found is None else PowerTilted(setting, found.order)

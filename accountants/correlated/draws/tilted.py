@@ -33,10 +33,7 @@ __all__ = ["Tilted"]
 class Tilted(OfSetting):
     """Half of the draws from P, half from L^2 Q / E_Q[L^2], for ``C[t, u] = decay^(t - u)``.
 
-    A draw from the second law is C (y1 + y2) and noise, for two patterns with probability
-    proportional to s(y1) s(y2) exp(<C y1, C y2> / sigma^2), which are drawn forward with exact
-    look-ahead. The terms (L - e^eps)_+ / (1/2 L + 1/2 L^2 / E[L^2]) are bounded by about twice the
-    order-2 Renyi conversion of delta.
+    A draw from the second law is C (y1 + y2) plus noise, for two patterns with probability
     """
 
     setting: Setting
@@ -101,7 +98,7 @@ class Tilted(OfSetting):
     def terms(self, kept: Floats, epsilon: float) -> Floats:
         """Return terms >= 0 whose mean is delta, or at least delta."""
         log_l, slack = kept[0], self.setting.slack
-        # (L - e^eps)_+ / L, over 1/2 + 1/2 L / E[L^2].
+        # The term is (L - e^eps)_+ / L, over 1/2 + 1/2 L / E[L^2].
         weight = np.logaddexp(0.0, log_l - self.log_moment) - math.log(2)
         terms = rising(log_l + slack, epsilon) * np.exp(-weight + 4 * slack)
         return np.asarray(np.minimum(terms, self.largest(epsilon)))

@@ -1,4 +1,4 @@
-r"""How likely is an output with the record, against without? Likelihood ratios.
+r"""How likely is an output with the record, compared to without? Likelihood ratios.
 
 Every engine maps fields ``a = C^T x / sigma^2`` of shape (rounds, draws) to log L. For
 ``C[t, u] = decay^(t - u)`` the past enters through one number, s_t = decay s_{t-1} + y_t, and

@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 
 def chebyshev(nodes: int, end: float) -> tuple[Floats, Floats]:
-    """Chebyshev-Lobatto nodes of [0, end], increasing, and their barycentric weights."""
+    """Return Chebyshev-Lobatto nodes of [0, end], increasing, and their barycentric weights."""
     k = np.arange(nodes)
     weights = np.where(k % 2, -1.0, 1.0)
     weights[[0, -1]] *= 0.5
@@ -48,7 +48,7 @@ def chebyshev(nodes: int, end: float) -> tuple[Floats, Floats]:
 
 
 def interpolation(s: Floats, weights: Floats, at: Floats) -> Floats:
-    """Matrix that maps values at the nodes s to values of their polynomial at other points."""
+    """Return the matrix from values at the nodes s to values of their polynomial elsewhere."""
     gaps = at[:, None] - s[None, :]
     hits = np.abs(gaps) < 1e-13 * max(1.0, s[-1])
     gaps[hits] = 1.0
@@ -60,7 +60,7 @@ def interpolation(s: Floats, weights: Floats, at: Floats) -> Floats:
 
 
 def largest_state(decay: float) -> float:
-    """The supremum 1 / (1 - decay) of the states, at most 1e6."""
+    """Return the supremum 1 / (1 - decay) of the states, at most 1e6."""
     return min(1 / (1 - decay), 1e6)
 
 

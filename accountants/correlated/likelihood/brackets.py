@@ -36,7 +36,7 @@ class BracketEngine:
     Parameters
     ----------
     mechanism
-        Of kind ``"lambda-CGD"``.
+        A mechanism of kind ``"lambda-CGD"``.
     law
         Automaton of participations.
     upper
@@ -58,10 +58,10 @@ class BracketEngine:
 
     @cached_property
     def nodes(self) -> Floats:
-        """Nodes closed under multiplication with decay, so that idle rounds cost nothing."""
+        """Nodes closed under multiplication with decay: idle rounds take no interpolation."""
         decay = decay_of(self.mechanism)
         end = min(self.end, largest_state(decay))
-        # The ratio of neighbors is near 0.9, whatever the decay is.
+        # The ratio of neighbors is near 0.9, for every decay.
         split = self.per_decay or max(1, round(math.log(decay) / math.log(0.9)))
         ratio = decay ** (1 / split)
         count = math.ceil(math.log(self.smallest / end) / math.log(ratio))
@@ -92,14 +92,14 @@ class BracketEngine:
             self.law.tables,
             self.upper,
         )
-        # Every round adds a few roundings of numbers of the size of log M; the roundings of the
-        # fields themselves move x, whose law is continuous, by as little.
+        # Every round adds a few roundings of numbers of the size of log M. The rounding of the
+        # fields moves x, which has a continuous law, by as little.
         slack = 1e-14 * self.mechanism.steps * (100 + np.abs(a).max(initial=0.0))
         return np.asarray(bound + slack if self.upper else bound - slack)
 
 
 def mean_field_minorant(mechanism: Mechanism, law: Automaton, a: Floats) -> Floats:
-    """A lower bound on log L for independent participations, in O(rounds) for each draw.
+    """Return a lower bound on log L for independent participations, in O(rounds) for each draw.
 
     Jensen's inequality under the product law that is tilted by the fields alone.
     """
@@ -114,7 +114,7 @@ def mean_field_minorant(mechanism: Mechanism, law: Automaton, a: Floats) -> Floa
 
 
 def likely_end(mechanism: Mechanism, law: Automaton) -> float:
-    """A state that one record's participations exceed with probability < 1e-9, and a margin of 3.
+    """Return a state that participations exceed with probability < 1e-9, plus a margin of 3.
 
     From the Chernoff bound of a sum of independent participations at the law's largest rate,
     for laws whose participations are independent or repel each other.

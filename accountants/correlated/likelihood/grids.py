@@ -41,7 +41,7 @@ class GridEngine:
     Parameters
     ----------
     mechanism
-        Of kind ``"lambda-CGD"``.
+        A mechanism of kind ``"lambda-CGD"``.
     law
         Automaton of participations.
     nodes
@@ -49,15 +49,15 @@ class GridEngine:
     end
         States beyond it are treated as equal to it, which can only raise L; None for no limit.
     logarithmic
-        Whether log M is interpolated for all draws. It is wherever ``end`` is given or ``nodes`` is
-        not a multiple of 4.
+        Whether log M is interpolated for all draws. This is always so if ``end`` is given or
+        ``nodes`` is not a multiple of 4.
 
     Notes
     -----
-    Polynomials through M cost products alone, and both branches of the recursion share them:
-    without ``end``, ``s -> decay s`` and ``s -> decay s + 1`` are mirror images in the middle of
-    the states. For each draw the values are those of ``exp(tilt s) M(s)``, with a tilt that makes
-    both ends about equal.
+    Polynomials through M take products only, and both branches of the recursion share them: without
+    ``end``, ``s -> decay s`` and ``s -> decay s + 1`` are mirror images in the middle of the
+    states. For each draw the values are those of ``exp(tilt s) M(s)``, with a tilt that makes both
+    ends about equal.
 
     A polynomial is close to M in units of its largest value, and log L needs its relative error,
     which therefore is bounded for each draw and round. exp(tilt s) M(s) is a mixture of
@@ -89,15 +89,15 @@ class GridEngine:
 
     @property
     def mirrored(self) -> bool:
-        """Whether M itself is interpolated, as far as it is trusted."""
+        """Whether M itself is interpolated, for the draws with a small error bound."""
         whole = self.end is None and 1 - decay_of(self.mechanism) > 1e-6
         return whole and self.nodes % 4 == 0 and not self.logarithmic
 
     @cached_property
     def _halves(self) -> Floats:
-        """The matrix of idle rounds, for sums and differences of mirrored values.
+        """Return the matrix of idle rounds, for sums and differences of mirrored values.
 
-        Blocks hold rows that are each other's mirror images, of shape (nodes / 4, nodes / 2, 8).
+        Each block holds rows that are mirror images; the shape is (nodes / 4, nodes / 2, 8).
         """
         n = self.nodes
         _, W, _ = self._grid
@@ -109,7 +109,7 @@ class GridEngine:
 
     @cached_property
     def _tail(self) -> Floats:
-        """Weights of sums of mirrored values for 2 a_e rho^2 / (1 - rho)."""
+        """Return weights of sums of mirrored values for 2 a_e rho^2 / (1 - rho)."""
         decay, degree = decay_of(self.mechanism), self.nodes - 1
         even = degree - 1
         weights = np.cos(np.pi * even / degree * np.arange(self.nodes // 2)) * 2 / degree
@@ -150,16 +150,16 @@ class GridEngine:
         return kernels.grid_log_ratio(a, self.mechanism.energies, s, W0, W1, decay, self.law.tables)
 
 
-# Numbers of nodes for M itself; with more of them, log M on fewer is as fast.
+# Numbers of nodes for M itself; with more nodes, log M on fewer nodes is as fast.
 _LIKELIHOOD_NODES = (16, 20, 24, 32, 40, 48)
 
 
 def refined(engine: GridEngine, draws: list[Floats]) -> GridEngine:
-    """The cheapest engine that given fields vouch for.
+    """Return the fastest engine whose error on given fields is small enough.
 
-    That is M itself on the fewest nodes that decide at least 15 of 16 draws, and agree to 1e-7 with
+    This is M itself on the fewest nodes that decide at least 15 of 16 draws, and agree to 1e-7 with
     log M on more than twice as many. Otherwise it is log M, with nodes and range raised until the
-    fields change by at most 1e-7.
+    values at the fields change by at most 1e-7.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def refined(engine: GridEngine, draws: list[Floats]) -> GridEngine:
 
 
 def _vouched(engine: GridEngine, draws: list[Floats]) -> bool:
-    """Whether M decides most draws, and log M on more nodes than it falls back on agrees."""
+    """Return whether M decides most draws, and agrees with log M on a finer grid."""
     left = [np.isnan(engine.trusted(a)) for a in draws]
     if float(np.concatenate(left).mean()) > 1 / 16:
         return False

@@ -1,4 +1,4 @@
-"""Which likelihood ratios come from participations themselves? Transfer matrices and particles.
+"""Which likelihood ratios come from the participations? Transfer matrices and particles.
 
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import Banded
@@ -25,7 +25,7 @@ from dpcal.accountants.participations import Automaton
 
 __all__ = ["ParticleEngine", "TransferEngine"]
 
-# This array stands for the participations that a draw came from when there are none.
+# This array replaces the participations of a draw if there are none.
 _NO_REFERENCE = np.empty((0, 0))
 
 
@@ -36,12 +36,12 @@ class TransferEngine:
     Parameters
     ----------
     mechanism
-        With at most 12 bands.
+        A mechanism with at most 12 bands.
     law
         Automaton of participations.
     separated
-        Whether participations are surely at least ``bands`` rounds apart, so that they do not
-        interact and no past needs to be carried.
+        Whether participations are always at least ``bands`` rounds apart, so that they do not
+        interact and no past is needed.
     """
 
     mechanism: Mechanism
@@ -58,14 +58,14 @@ class TransferEngine:
 
 @dataclass(frozen=True, eq=False)
 class ParticleEngine:
-    """An unbiased estimate of L for any C >= 0, from particles that look at all of x.
+    """An unbiased estimate of L for any C >= 0, from particles that depend on all of x.
 
     Parameters
     ----------
     mechanism, law
-        Of any kind with C >= 0.
+        A mechanism of any kind with C >= 0, and its law of participations.
     particles
-        Number of particles; more make the estimate, and so delta, less inflated.
+        Number of particles; with more particles the estimate, and so delta, is less inflated.
 
     Notes
     -----

@@ -39,14 +39,15 @@ class VectorEngine:
     Parameters
     ----------
     mechanism
-        Of kind ``"BLT"``.
+        A mechanism of kind ``"BLT"``.
     law
         Automaton of participations.
     nodes
         Number of nodes of each axis.
     middles
-        States that half of the nodes of each axis lie below. An axis reaches as far as states can,
-        often a hundred times further than states of records, and log M is flat there.
+        For each axis the state below which half of its nodes lie. An axis extends to the largest
+        possible states, often a hundred times further than the states of usual records, and log M
+        is flat there.
     """
 
     mechanism: Mechanism
@@ -69,7 +70,7 @@ class VectorEngine:
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats, Floats]:
-        """States of the nodes, and the matrices of both branches for each axis."""
+        """Return the states of the nodes, and the matrices of both branches for each axis."""
         decays, _ = series_of(self.mechanism)
         widest = max(self.nodes)
         W = np.zeros((2, decays.size, widest * widest))
@@ -84,7 +85,7 @@ class VectorEngine:
 
     @cached_property
     def _origin(self) -> Floats:
-        """Weights of the nodes at the state without participations."""
+        """Return the weights of the nodes at the state without participations."""
         out = np.ones(1)
         for axis in self._axes:
             out = np.outer(out, axis.weights_at(np.zeros(1))).ravel()
@@ -124,13 +125,13 @@ class _Axis:
 
     @classmethod
     def of(cls, decay: float, steps: int, nodes: int, middle: float) -> _Axis:
-        """States of a decay, in an interval that idle rounds and participations map into itself."""
+        """Return states of a decay, in an interval that both kinds of rounds map into itself."""
         u, barycentric = chebyshev(nodes, 1.0)
         if decay < 0:
             span = (1 - decay) / (1 - decay * decay)
             return cls(u, barycentric, decay / (1 - decay * decay), span, 1.0)
-        # An axis that ended where records can just get would cut off states of the grid, and a
-        # polynomial follows no corner; this far out log M is flat.
+        # The axis extends far beyond the states of records, to where log M is flat: a shorter one
+        # would cut off states of the grid, which makes a corner that a polynomial does not follow.
         span = min(8.0 * steps, 1 / max(1 - decay, 1e-300))
         return cls(u, barycentric, 0.0, span, min(1.0, middle / max(span - middle, 1e-300)))
 
@@ -139,25 +140,24 @@ class _Axis:
         return self.low + self.span * self.u * self.squeeze / (1 - (1 - self.squeeze) * self.u)
 
     def weights_at(self, states: Floats) -> Floats:
-        """Matrix that maps values at the nodes to values at states, at most the largest."""
+        """Return the matrix from values at the nodes to values at states, at most the largest."""
         x = np.clip((states - self.low) / self.span, 0.0, 1.0)
         return interpolation(self.u, self.barycentric, x / (self.squeeze + (1 - self.squeeze) * x))
 
 
-# Nodes of a grid at most, on all axes together. A grid with more of them costs more than particles
-# do.
+# Most nodes of a grid, over all axes together. A larger grid takes more time than particles.
 MOST_NODES = 1000
 
 
 def refined_vector(mechanism: Mechanism, law: Automaton, draws: list[Floats]) -> VectorEngine:
-    """The engine with the fewest nodes on each axis that given fields vouch for.
+    """Return the engine with the fewest nodes on each axis that are accurate on given fields.
 
-    Another eight nodes on an axis change log L by at most 1e-7.
+    It is accurate if eight more nodes on any axis change log L by at most 1e-7.
 
     Raises
     ------
     UnsupportedEvent
-        If that takes more than 1000 nodes.
+        If this takes more than 1000 nodes.
     """
     largest = _common_states(mechanism, law)
     nodes = tuple(6 for _ in largest)
@@ -187,7 +187,7 @@ def refined_vector(mechanism: Mechanism, law: Automaton, draws: list[Floats]) ->
 def _change(
     engine: VectorEngine, values: list[Floats], draws: list[Floats], axis: int | None
 ) -> float:
-    """How far values move with eight more nodes on one axis, or on all."""
+    """Return the change of the values with eight more nodes on one axis, or on all."""
     more = [8 if axis in (None, other) else 0 for other in range(len(engine.nodes))]
     finer = replace(engine, nodes=tuple(n + m for n, m in zip(engine.nodes, more, strict=True)))
     better = [finer.log_ratio(a) for a in draws]
@@ -195,7 +195,7 @@ def _change(
 
 
 def _common_states(mechanism: Mechanism, law: Automaton) -> tuple[float, ...]:
-    """The largest states of 1024 records with a fixed seed."""
+    """Return the largest states of 1024 records with a fixed seed."""
     y, _ = law.sample(1024, np.random.default_rng(0))
     largest = []
     for decay in series_of(mechanism)[0]:
