@@ -273,7 +273,7 @@ def trade_off_from_deltas(
 ) -> TradeOff:
     """Return the trade-off curve that finitely many (epsilon, delta) prove.
 
-    This serves mechanisms whose profile is known at single epsilons only. Each pair keeps the
+    This serves mechanisms with a profile at single epsilons only. Each pair keeps the
     false-negative rate at or above max(1 - delta - exp(epsilon) alpha, exp(-epsilon) (1 - delta -
     alpha)), and the largest of these is a bound too (Dong, Roth and Su 2022, equation 5 and
     Proposition 2.5; Kairouz, Oh and Viswanath 2015). It is rounded down.
@@ -506,8 +506,7 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     end = characteristic.epsilon_bounds(direction, math.log(slack))
     if end.upper == 0.0:
         return Bounds(0.0, 0.0, "slack")
-    # The second to last point still proves a lower bound: the curve is often closest just before
-    # the end.
+    # The point before the last still proves a lower bound: mu is often attained near it.
     points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
     deltas = DirectionProfile(direction)
     profile = _Profile.of(deltas, np.unique([*points, end.upper]), slack)
