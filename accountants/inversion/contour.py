@@ -71,8 +71,7 @@ class Contour:
     epsilon
         Where the saddle is: step and cut-off are chosen for this epsilon.
     excess
-        Log of the factor by which the relative error may be larger, since the value is added to a
-        larger one.
+        Log of the factor by which the error may grow: the value is added to a larger one.
     spread
         Distance from the saddle's epsilon, in standard deviations of the tilted law, up to which
         the aliases stay as small, relative to the peak, as at the saddle.
