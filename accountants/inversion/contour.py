@@ -73,12 +73,12 @@ class Contour:
     excess
         Log of the factor by which the error may grow: the value is added to a larger one.
     spread
-        Distance from the saddle's epsilon, in standard deviations of the tilted law, up to which
-        the aliases stay as small, relative to the peak, as at the saddle.
+        Distance from the saddle's epsilon, in standard deviations of the tilted law, up to
+        which aliases stay as small, relative to the peak, as at the saddle.
     work
         Complex multiplications that may be spent on the nodes.
     smooth
-        Whether to smooth a measure that takes more work, instead of raising :class:`OutOfReach`.
+        Whether to smooth a measure that needs more nodes, instead of raising an exception.
 
     Attributes
     ----------
@@ -216,8 +216,7 @@ class Contour:
             rows = slice(start, start + CONTOUR.check)
             pieces[rows] = self._log_decay(grid[rows], _GRID_RATIO) - poles[rows] + counts[rows]
             last = min(start + CONTOUR.check, len(grid)) - 1
-            # The bound on the rest cannot be smaller than the last piece, so it is not computed
-            # yet.
+            # The bound on the rest cannot be smaller than the last piece: it is not computed yet.
             if pieces[last] >= target - 3 and last < len(grid) - 1:
                 continue
             # Further out the poles alone make the integrand fall at least like 1 / t^2.
