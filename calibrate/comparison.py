@@ -1,7 +1,7 @@
 """How much noise do other accountants need for one target?
 
-An accountant with looser bounds needs more noise than the target does; a run with that noise then
-has a smaller epsilon than the target, and pays for it in utility.
+An accountant with looser bounds needs more noise than necessary for the target. A run with that
+noise has a smaller epsilon than the target, and a lower utility.
 
 >>> from dpcal.accountants import events
 >>> def event(noise_multiplier):
@@ -51,14 +51,14 @@ class Needed:
     accountant
         Its name.
     noise_multiplier
-        The smallest one found whose upper bound, by this accountant, meets the target; None where
-        there is no answer.
+        The smallest multiplier found whose upper bound, by this accountant, meets the target; None
+        without an answer.
     epsilon
-        What a run with this noise has, by the characteristic accountant.
+        Epsilon of a run with this noise, by the characteristic accountant.
     seconds
         Time that the search took.
     note
-        Why there is no answer.
+        Reason why there is no answer.
     """
 
     accountant: str

@@ -1,4 +1,4 @@
-"""What must be known of a problem before its noise is chosen? Constants, as papers name them.
+"""Which constants of a problem must be known before its noise is chosen? Named as in the papers.
 
 >>> Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.0, gap=0.7).gap
 0.7
@@ -15,7 +15,7 @@ __all__ = ["Constants"]
 class Constants:
     """Constants of one record's loss, as the papers name them, without the regulariser.
 
-    A plan may use them when they are known without looking, for instance because every row was
+    A plan may use them if they are known without the records, for instance because every row was
     scaled to norm at most 1: ``dpcal.optim.Logistic.constants_for(row_norm=1.0)``.
 
     Parameters
@@ -36,9 +36,9 @@ class Constants:
         rho: bound on the Lipschitz constant of one record's Hessian, in operator norm; None when
         nobody gave one.
     measured
-        Whether a value was read off records. Plan builders refuse such constants unless they are
-        told that the records are public, because a plan is: the largest norm among the records
-        tells with certainty whether the longest one is there.
+        Whether a value was computed from records. Plan builders refuse such constants unless the
+        records are declared public, because a plan is public: the largest norm among the records
+        reveals with certainty whether the longest record is there.
     """
 
     lipschitz: float

@@ -1,4 +1,4 @@
-"""What does an answer tell of a person who has several rows? What all of their sampled rows add.
+"""What does an answer reveal about a person with several rows? The sum of their sampled rows.
 
 >>> event = rows_of_one_person(noise_multiplier=4.0, group_size=2, sampling_probability=0.5)
 >>> event.sensitivities, [round(share, 6) for share in event.sampling_probs]
@@ -33,7 +33,7 @@ def rows_of_one_person(
     noise_multiplier
         Standard deviation > 0 of the noise, in units of the bound on one row.
     group_size
-        How many rows a person has at most, k >= 1.
+        Largest number of rows of a person, k >= 1.
     sampling_probability
         Of each row, in (0, 1].
     """
@@ -49,6 +49,6 @@ def rows_of_one_person(
 
 
 def _shares(k: int, q: float) -> tuple[float, ...]:
-    """Return binomial probabilities that add up to one, with no rounding against the person."""
+    """Return binomial probabilities that add up to one, rounded towards more sampled rows."""
     above = [math.comb(k, j) * q**j * (1 - q) ** (k - j) * (1 + 1e-14) for j in range(1, k + 1)]
     return (max(0.0, 1 - math.fsum(above)), *above)

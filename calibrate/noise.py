@@ -70,7 +70,7 @@ _MOST = 1e9
 # search only.
 _CHANGE = 1e-6
 
-# Smallest sampling probability that is tried: below it a run is as good as none.
+# Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
 
 _TOO_MUCH_BESIDES = (
@@ -177,7 +177,7 @@ class _Target:
 
 
 def _is_tight(bounds: Bounds) -> bool:
-    """Whether bounds came from a contour that leaves nothing open."""
+    """Whether bounds came from a contour without a remaining error."""
     return bounds.method == "contour" and bounds.upper - bounds.lower < _MARGIN / 2
 
 
@@ -339,7 +339,7 @@ def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
         value = math.log(found / wanted) if min(found, wanted) > 0 else found - wanted
         slope = (value - known[1]) / (x - known[0]) if x != known[0] else math.nan
         known = x, value
-        # Where nothing is known, epsilon is taken as in proportion to 1 / sigma.
+        # Without earlier answers, epsilon is assumed to be in proportion to 1 / sigma.
         return value, slope if -math.inf < slope < 0 else -1.0
 
     return target.least_noise(excess)

@@ -1,7 +1,7 @@
 """Which noisy answers may a run take from the data? A plan lists them before the run.
 
-A :class:`Query` is one kind of noisy answer: what is summed over the sampled records, how records
-are sampled, the bound on one record's contribution, the noise, and how often it may be asked. A
+A :class:`Query` is one kind of noisy answer: the function that is summed over the sampled records,
+the sampler, the bound on one record's contribution, the noise, and the number of answers. A
 :class:`Plan` is a set of queries with the target they were calibrated to. ``plan.event`` is a
 ``DpEvent``, so every accountant can price a plan before anything runs.
 
@@ -35,7 +35,7 @@ Parameter = str | int | float | bool | None
 
 
 class Priced:
-    """Something that was released: it has an event, and so a price, which is asked both ways."""
+    """A release with an event, and so a price: epsilon at a delta, or delta at an epsilon."""
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event, composed for a relation, its own when omitted, and the relation."""
@@ -79,8 +79,8 @@ class Plan:
         Name of the optimizer in ``dpcal.optim``.
     n
         Number of records, at least 1. Under add-or-remove-one it is treated as public: two data
-        sets of different sizes have one plan, so it must not be the number of either, unless that
-        is told anyway.
+        sets of different sizes have the same plan, so it must not be the size of either, unless
+        the size is public.
     queries
         The queries, with distinct names.
     epsilon, delta
@@ -88,7 +88,7 @@ class Plan:
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     parameters
-        What else the optimizer needs (steps, batch size, learning rate, ...), as JSON scalars.
+        Other values for the optimizer (steps, batch size, learning rate, ...), as JSON scalars.
     public_n
         Whether n was given in public, so that the number of records may differ from it; for
         add-or-remove-one only, with queries about every record or about independent samples.
@@ -247,8 +247,8 @@ def compose(
     """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
 
     Of a partition only the worst part counts: a replaced record is in one part. Adaptive queries
-    cost their budget, however much of it was spent: what was spent is itself an output. A query
-    with correlated noise costs its whole strategy, however many answers were given.
+    cost their whole budget, because the spent part is itself an output. A query with correlated
+    noise costs its whole strategy, for any number of answers.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def compose(
             continue
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
-            # Answers are not independent: however few were given, the price is that of all.
+            # Answers are not independent, so the price of any number is the price of all.
             costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
         elif KINDS[query.kind].once:
             costs["once", query.name] = (query.event(n), 1)

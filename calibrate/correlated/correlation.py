@@ -46,8 +46,8 @@ class Correlation:
         In (0, 1), of one answer; by default a hundredth of delta for all of them, or 0.05 for
         normal intervals.
     confirmations
-        How many answers, each with fresh draws, there may have been until one met the target: all
-        their failure probabilities are part of delta.
+        Largest number of answers, each with fresh draws, until one met the target: all their
+        failure probabilities are part of delta.
     """
 
     strategy: Strategy

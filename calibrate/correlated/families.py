@@ -34,7 +34,7 @@ _TREE_STEPS = 4096
 _BANDS = 16
 # Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.
 _FEW = 4
-# Decays of lambda-CGD for random batches. They cost little privacy, because little is left of a
+# Decays of lambda-CGD for random batches. They cost little privacy, because little remains of a
 # contribution when the record takes part again.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
 # Bands of banded strategies for random batches: few, for the same reason.
@@ -47,7 +47,7 @@ class Family(NamedTuple):
     Attributes
     ----------
     size
-        What its size counts; empty if it has none.
+        The unit of its size; empty if it has no size.
     member
         Makes the member for a number of steps and of a size.
     optimised

@@ -75,7 +75,7 @@ class Calibrated:
 
 
 class Pricing(Protocol):
-    """A way to calibrate a strategy: one for each sampler and each theorem about it."""
+    """A way to calibrate a strategy, for a sampler and a theorem."""
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
@@ -136,12 +136,12 @@ class SampledBatches:
         Where no exact price is known: ``"none"`` (deterministic bounds, the default),
         ``"certified"`` (draws with a confidence bound) or ``"asymptotic"``, as for
         :func:`dpcal.accountants.correlated.epsilon`. Draws take minutes for matrices without
-        structure. Where too few of them cannot bound delta, the deterministic bound answers, with
-        its label.
+        structure. If there are too few draws to bound delta, the deterministic bound is returned,
+        with its label.
     draws
         Monte Carlo draws >= 1 for each direction and each question.
     failure_probability
-        That the draws of a row mislead, a part of delta; default delta / 100.
+        Failure probability of the draws of a row, a part of delta; default delta / 100.
     seed
         Fixes the draws; fresh when omitted.
     executor, progress
@@ -172,7 +172,7 @@ class SampledBatches:
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
     ) -> Calibrated:
-        """Return the noise multiplier, and which bound or draws confirm it."""
+        """Return the noise multiplier, with the bound or the draws that confirm it."""
         relation = neighboring_relation
         pricing.check_relation(strategy, self.sampler, relation)
 
@@ -220,7 +220,7 @@ class StrategyRow:
     momentum_error
         The root-mean-square error of the iterates with momentum 0.9, at the same noise.
     method, label
-        Why the noise suffices, and how certain that is.
+        The argument that the noise suffices, and its certainty.
     note
         The reason if there is no answer.
     """
@@ -355,7 +355,7 @@ def compare_strategies(
         ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
         ``independent=True``.
     strategies
-        Which ones, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
+        The candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
         ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
         parameters are optimised; one or more of each family when omitted.
     pricing
@@ -419,7 +419,7 @@ def _priced_by(
     sampler: Sampler | None,
     pricing: Pricing | None,
 ) -> tuple[Pricing, Participation]:
-    """How strategies are calibrated, and the schedule that families are optimised for."""
+    """The pricing of strategies, and the schedule that families are optimised for."""
     if sampler is not None:
         if participation is not None or pricing is not None:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What is a calibration doing? Lines of text from a thread or process to its caller.
+"""How far is a calibration? Lines of text from a thread or process to its caller.
 
 >>> seen = []
 >>> teller = Teller("lambda-CGD", lambda name, line: seen.append((name, line)))

@@ -4,7 +4,7 @@ The papers leave universal constants open. A plan keeps the ratios that a theore
 calibrates one common scale to (epsilon, delta) exactly; accuracies follow from that scale.
 
 A planner takes a schedule, which is data, and returns a plan. Where an optimizer has a plan builder
-of its own, the planner calls it with the paper's constants.
+too, the planner calls it with the paper's constants.
 
 >>> from dpcal.calibrate.papers.registry import load
 >>> plan = load("spiderboost").plan(n=100_000, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
@@ -75,7 +75,7 @@ def plan_from(
     epsilon, delta
         The target.
     **constants
-        What the paper's planner needs besides.
+        The other arguments of the paper's planner.
 
     Raises
     ------
@@ -409,7 +409,7 @@ PLANNERS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class _Algorithm:
-    """A builder whose preset is a theorem of a paper, and the paper's names for what it takes.
+    """A builder whose preset is a theorem of a paper, and the paper's names of its arguments.
 
     ``constants`` and ``options`` map the paper's symbols to fields of
     :class:`~dpcal.calibrate.Constants` and to arguments of the builder; those in ``optional`` may
@@ -479,7 +479,7 @@ ALGORITHMS: Mapping[str, _Algorithm] = MappingProxyType(
 def algorithm_plan(
     name: str, *, n: int, d: float, epsilon: float, delta: float, **constants: Any
 ) -> Plan:
-    """Return the plan of an algorithm that a paper has besides its first.
+    """Return the plan of an algorithm of a paper that is not its first.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Decide claims about schedules: prove, refute, sample, or leave open.
 
-Nothing that is found here is believed: a verdict is PROVED, REFUTED, LOOSE, SAMPLED or DEFINITION
+Results of the search are not trusted: a verdict is PROVED, REFUTED, LOOSE, SAMPLED or DEFINITION
 only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
 
 >>> from sympy import symbols, sqrt
@@ -199,7 +199,7 @@ def _counterexample(
 
 
 def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
-    """Return whether a goal fails at a point; exact arithmetic only where a ball leaves it open."""
+    """Return whether a goal fails at a point, by exact arithmetic if a ball cannot decide."""
     gap = minus(goal.right, goal.left)
     try:
         ball = balls.value(gap, {name: (x, x) for name, x in point.items()})
@@ -223,7 +223,7 @@ def _held(claim: claims.Claim, found: list[Goal]) -> list[dict[str, str]]:
 
 
 def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction] | None:
-    """Return a point of the domain at which a side has no value, if one is found."""
+    """Return a point of the domain at which a side has no value, or None."""
     for point in points(claim, FIRST_POINTS):
         box = {name: (x, x) for name, x in point.items()}
         for goal in found:

@@ -1,4 +1,4 @@
-"""Check a verdict again: what the kernel proves or refutes, and what is only tried.
+"""Check a verdict again: proofs by the kernel, and all other evidence.
 
 The kernel accepts proofs. Counterexamples, tried points and prices of accountants are checked here;
 points and prices have the status SAMPLED (a price above the claim: REFUTED).
@@ -33,7 +33,7 @@ _FINEST, _COARSEST = 0.01, 0.5  # errors of the second price, which takes second
 
 
 def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
-    """Return whether the evidence of a verdict shows what it says about the claim.
+    """Return whether the evidence of a verdict supports its status.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
 
 
 def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
-    """Return an empty text where the evidence is sound, or else what is missing."""
+    """Return an empty text if the evidence is sound, or else the missing part."""
     if verdict.status == claim.proved and not isinstance(claim, claims.Priced):
         return refusal(claim, verdict.status, verdict.evidence, seconds)
     try:
@@ -68,7 +68,7 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
 
 
 def shown(side: Term, point: Mapping[str, Fraction]) -> str:
-    """Return a value as people read it: exact where it is a short decimal, else six digits."""
+    """Return a value for display: exact if it is a short decimal, else with six digits."""
     ball = balls.value(side, {name: (x, x) for name, x in point.items()})
     middle: Any = ball.mid()
     if ball.is_exact() and len(middle.str(20, radius=False)) <= 12:
@@ -111,7 +111,7 @@ def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
 
 
 def _check_points(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
-    """Check that every goal certainly holds at the points listed, which are many and distinct."""
+    """Check that every goal certainly holds at many distinct points of the document."""
     points = [point_of(point) for point in evidence["points"]]
     distinct = {tuple(sorted(point.items())) for point in points}
     require(len(distinct) == len(points) >= 30, "thirty distinct points.")

@@ -45,7 +45,7 @@ def load(name: str) -> Schedule:
 
 
 def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
-    """Return the calibrated plan of a paper's schedule, or of another algorithm of a paper.
+    """Return the calibrated plan of a paper's first algorithm, or of another algorithm.
 
     Parameters
     ----------

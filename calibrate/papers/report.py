@@ -1,4 +1,4 @@
-"""Is a paper's schedule right? Decide every claim, and say what to use instead of what is wrong.
+"""Is a paper's schedule right? A report with a verdict on every claim, and the corrections.
 
 >>> report = audit("gauss_psgd", only="E3")
 >>> for finding in report.findings:
@@ -37,7 +37,7 @@ _CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, its verdict, and whether that is what the registry says.
+    """A claim, its verdict, and whether the registry expects this verdict.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Finding:
     claim
         The claim with its settings resolved.
     verdict
-        What the prover found.
+        The verdict of the prover.
     erratum
         The erratum that the claim is a side of, if any.
     checked
@@ -66,14 +66,14 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the verdict is the one wanted of this side, with sound evidence."""
+        """Whether the verdict is the expected verdict of this side, with sound evidence."""
         if isinstance(self.claim, Prose):
             return self.verdict.status == "OPEN"
         wanted = _PRINTED if self.printed else _CORRECTED
         return self.checked and self.verdict.status in wanted
 
     def title(self) -> str:
-        """Return one line that says what the claim is."""
+        """Return the claim's description in one line."""
         title = self.claim.statement
         if self.printed and self.erratum is not None:
             title = self.erratum.title
@@ -106,7 +106,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether every finding is as the registry says."""
+        """Whether every finding is as the registry expects."""
         return all(finding.as_expected for finding in self.findings)
 
     @property
@@ -216,7 +216,7 @@ class Audit:
         )
 
     def explain(self, name: str) -> str:
-        """Return what a claim or erratum says, how it was decided, and what to use.
+        """Return the statement of a claim or erratum, its decision, and the correction.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ def audit(
             if progress is not None:
                 progress(len(findings), total)
             resolved = one.resolve(claim)
-            # What the checker does not accept, prove calls OPEN, so that no second check is needed.
+            # prove returns OPEN if the checker rejects its evidence: no second check is needed.
             findings.append(Finding(one, resolved, prove(resolved), errata.get(claim.name)))
     return Audit(tuple(findings))
 

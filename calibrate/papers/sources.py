@@ -1,4 +1,4 @@
-"""Where schedules come from: a paper of the package, a file, a module, or an installed plug-in.
+"""Sources of schedules: a paper of the package, a file, a module, or an installed plug-in.
 
 >>> find("kan").name
 'kan'
@@ -25,7 +25,7 @@ GROUP = "dpcal.schedules"
 
 
 def names() -> tuple[str, ...]:
-    """Return the papers of the package, and those that installed distributions offer."""
+    """Return the names of the papers of the package and of installed distributions."""
     return (*PAPERS, *(name for name in _offered() if name not in PAPERS))
 
 
@@ -35,7 +35,7 @@ def _offered() -> dict[str, EntryPoint]:
 
 
 def find(name: str) -> Schedule:
-    """Return the schedule that a name, a file or a module stands for.
+    """Return the schedule of a name, a file or a module.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _from_file(path: Path) -> Schedule:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's file raises is the user's sentence
+    except Exception as error:  # an error of a user's file is shown with the user's text
         raise ValueError(f"{path.name}: {error}") from error
     return _schedule_of(module, path.name)
 

@@ -1,4 +1,4 @@
-"""What all claims share: a name, a source, a domain, and how settings are put in.
+"""The base class of all claims: name, source, domain, and the substitution of settings.
 
 >>> claim = Claim("c", where=("x <= y",), on={"x": (0, "1/2")})
 >>> claim.conditions_text()
@@ -39,7 +39,7 @@ class Claim:
     statement
         One line for the reader.
     source
-        Where the paper says so: theorem, equation, or the derivation that it belongs to.
+        Place in the paper: theorem, equation, or derivation.
     where
         Inequalities that restrict the domain: text such as ``"1 <= x, x <= y"``, or sympy's.
     on
@@ -52,7 +52,7 @@ class Claim:
     at
         Values put in after the settings, a special case: text such as ``"x = 2*n"``, or a mapping.
     points
-        Exact points worth trying first when looking for a counterexample: text such as
+        Exact points to try first in the search for a counterexample: text such as
         ``"x = 1 | x = 2"``, or mappings.
     domain
         Ranges of all symbols, filled in when the claim is resolved.
@@ -124,7 +124,7 @@ class Claim:
         return dataclasses.replace(self, name=name or self.name, printed=printed)
 
     def expressions(self) -> tuple[Term, ...]:
-        """Return the terms that the claim speaks about."""
+        """Return the terms of the claim, without those of its conditions."""
         return ()
 
     def all_terms(self) -> tuple[Term, ...]:
@@ -142,22 +142,22 @@ class Claim:
         return dict(self.domain)
 
     def facts(self) -> list[tuple[Term, bool]]:
-        """Return what the domain says: terms that are nonnegative, or positive (flag set)."""
+        """Return the facts of the domain: terms that are nonnegative, or positive (flag set)."""
         found = [fact for name, values in self.ranges().items() for fact in values.facts(name)]
         return found + [(minus(large, small), strict) for small, large, strict in self.where]
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return the inequalities and equations that the claim amounts to.
+        """Return the inequalities and equations that are equivalent to the claim.
 
         Parameters
         ----------
         given
-            Terms that a proof may choose: the claim says that some exist for which all goals hold.
+            Terms that a proof may choose, if the claim states that such terms exist.
         """
         raise Undecided(f"a {self.kind} is not decided by goals.")
 
     def necessary(self) -> list[Goal]:
-        """Return goals that must hold whatever a proof chooses; a point refutes them."""
+        """Return the goals that must hold for any choice of a proof; a point refutes them."""
         return self.goals()
 
     def substitute(self, change: Replace) -> Claim:
@@ -165,14 +165,14 @@ class Claim:
         return self.changed(where=tuple(pair.map(change) for pair in self.where))
 
     def changed(self, **values: Any) -> Claim:
-        """Return a copy with other values, which are taken as they are."""
+        """Return a copy with other values, which are neither read nor checked."""
         moved = copy.copy(self)
         for name, value in values.items():
             object.__setattr__(moved, name, value)
         return moved
 
     def says_nothing(self) -> str:
-        """Return why the claim would hold of anything; empty when it says something."""
+        """Return the reason why the claim has no content; empty if it has content."""
         return ""
 
     def formula(self) -> str:

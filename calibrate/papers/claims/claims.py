@@ -139,7 +139,7 @@ class Definition(Identity):
 
 @dataclass(frozen=True)
 class Balance(_TwoSided):
-    """A setting equates two errors of which one falls and the other rises in it.
+    """A setting that equates two errors: one falls and the other rises as it grows.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Balance(_TwoSided):
         return {**dict.fromkeys(sorted(raw), _POSITIVE), **super().ranges()}
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return that the sides are equal, and scale by the given powers of opposite sign."""
+        """Return the goals that both sides are equal and scale by powers of opposite sign."""
         require(self.raw and len(given) == 2 and not any(map(symbols, given)), "two powers.")
         scale = symbol(f"scale_{self.of}")
         table = {self.of: times(symbol(self.of), scale)}
@@ -211,7 +211,7 @@ class Loose(Bound):
     Parameters
     ----------
     factor
-        How much the printed constant can be improved; a number above 1.
+        Factor by which the printed constant can be improved; a number above 1.
     """
 
     factor: Any = field(kw_only=True)
@@ -258,15 +258,15 @@ class Rate(_TwoSided):
         return (*super().all_terms(), *map(symbol, self.growth), *self.growth.values())
 
     def before(self) -> Claim:
-        """Return what the claim says about the symbols before they grow: their domain."""
+        """Return the facts about the symbols before they grow: their domain."""
         return Claim(self.name).changed(domain=self.domain, where=self.where, points=self.points)
 
     def _size(self) -> str:
-        """Return the name of t, which no symbol of the claim has."""
+        """Return a name for t that no symbol of the claim has."""
         return "t".ljust(1 + max(map(len, self.domain), default=0), "_")
 
     def ranges(self) -> dict[str, Range]:
-        """Return the ranges of t, from 3 on, and of symbols that do not grow; others are powers."""
+        """Return the ranges of t (at least 3) and of the symbols that do not grow."""
         found = super().ranges()
         for name, exponent in self.growth.items():
             values = found.pop(name)
@@ -281,9 +281,9 @@ class Rate(_TwoSided):
         return {**found, self._size(): Range(Fraction(3))}
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return that the left side is at most a constant times the right one, for large t.
+        """Return the goals that the left side is at most a constant times the right one.
 
-        Given are the constant, the scale of t, and a power of log(t), which a rate does not have.
+        ``given`` has the constant and the scale of t, and for a SoftRate the power of log(t).
         """
         constant, scale, logs = given
         require(
@@ -310,7 +310,7 @@ class SoftRate(Rate):
 
 @dataclass(frozen=True)
 class Feasible(Claim):
-    """Every condition holds on the domain: batches in [1, n], periods >= 1, budgets kept."""
+    """All conditions hold on the domain: batches in [1, n], periods >= 1, budgets kept."""
 
     conditions: tuple[Any, ...]
 
@@ -347,12 +347,12 @@ class Feasible(Claim):
 
 @dataclass(frozen=True)
 class Units(Claim):
-    """An expression scales as its units say when the base units change.
+    """An expression has the given unit: it scales accordingly when base units change.
 
     Parameters
     ----------
     expression
-        What is rescaled.
+        The expression that is rescaled.
     unit
         Expected exponents of the base units; empty for a pure number.
     scales
@@ -384,7 +384,7 @@ class Units(Claim):
         return {**super().ranges(), **{f"scale_{base}": _POSITIVE for base in bases}}
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return that the expression, its symbols rescaled, is rescaled as its unit says."""
+        """Return the goal that rescaled symbols rescale the expression by its unit."""
         names = symbols(self.expression)
         missing = names - self.scales.keys()
         require(not missing, f"units of {', '.join(sorted(missing))}.")
@@ -419,7 +419,7 @@ class Release:
     sensitivity, std
         L2 sensitivity under the named relation, and noise standard deviation per coordinate.
     count
-        How many answers.
+        Number of answers.
     """
 
     sensitivity: Any
@@ -446,7 +446,7 @@ class Private(Claim):
     epsilon, delta
         Claimed (epsilon, delta); exactly one of ``rho`` and this pair must be given.
     neighboring_relation
-        What the sensitivities are for.
+        Relation under which the sensitivities hold.
     """
 
     releases: tuple[Release, ...]
@@ -498,7 +498,7 @@ class Private(Claim):
         )
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return that deviations are positive, counts not negative, and the cost in budget."""
+        """Return the goals: positive deviations, nonnegative counts, a cost within the budget."""
         found = [Goal(ZERO, "<", release.std) for release in self.releases]
         found += [Goal(ZERO, "<=", release.count) for release in self.releases]
         if self.rho is not None:
@@ -557,7 +557,7 @@ class Enumeration(Claim):
     cases
         The cases to check; at least one.
     complete
-        Whether ``cases`` is all there is, so that checking them is a proof.
+        Whether ``cases`` holds every case, so that checking them is a proof.
     """
 
     holds: Callable[..., bool]
@@ -570,7 +570,7 @@ class Enumeration(Claim):
             raise ValueError(f"claim {self.name!r} says nothing: it has no case.")
 
     def goals(self, *given: Term) -> list[Goal]:
-        """Return that no case fails, where the cases are all there is."""
+        """Return the goal that no case fails, if the list of cases is complete."""
         require(self.complete, "cases that are all there is.")
         failed = sum(self.holds(case) is not True for case in self.cases)
         return [Goal(number(failed), "<=", ZERO)]
@@ -586,7 +586,7 @@ class Prose(Claim):
     Parameters
     ----------
     reason
-        Why not.
+        Reason why it cannot be executed.
     """
 
     reason: str

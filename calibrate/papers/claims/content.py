@@ -1,6 +1,6 @@
-"""Does a claim say anything? One that holds of any numbers, or repeats what is given, does not.
+"""Does a claim have content? It has none if it holds for any numbers or repeats its hypotheses.
 
-Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 says something.
+Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 is content.
 
 >>> from dpcal.calibrate.papers.claims.notation import line
 >>> restated(line("3*(x + y)/3 = y + x"))
@@ -28,7 +28,7 @@ _Form = frozenset[tuple[Any, Any]]
 
 
 def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = None) -> str:
-    """Return why a claim says nothing; empty when it says something.
+    """Return the reason why a claim has no content; empty if it has content.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = Non
 
 
 def same_as_written(left: Term, right: Term) -> bool:
-    """Return whether two terms differ in the order and the grouping of their parts alone."""
+    """Return whether two terms differ only in the order and the grouping of their parts."""
     return _form(left) == _form(right)
 
 
@@ -95,7 +95,7 @@ def _form(term: Term, cancel: bool = True) -> _Form:
 
 
 def _rows(term: Term, cancel: bool) -> list[tuple[Any, Any]]:
-    """Return the factors of a term, each as often as it occurs."""
+    """Return the factors of a term, with repetitions."""
     if cancel:
         return list(_form(term))
     return [row for row, count in _form(term, cancel) for _ in range(count)]

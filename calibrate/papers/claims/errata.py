@@ -1,4 +1,4 @@
-"""What is printed and does not hold, and what to use instead.
+"""Errata: printed statements that do not hold, and their corrections.
 
 A text of errata has one paragraph each, with indented parts:
 
@@ -35,27 +35,27 @@ _PARTS = ("about", "claim", "open", "printed", "settings", "use")
 
 @dataclass(frozen=True)
 class Erratum:
-    """Something printed that does not hold, and what to use instead.
+    """A printed statement that does not hold, and its correction.
 
     Parameters
     ----------
     name
         Identifier.
     title
-        What is wrong, in one sentence.
+        The mistake, in one sentence.
     printed
         A claim that the printed text makes; it must be refuted. A :class:`Prose` claim when
         nothing can be executed.
     corrected
         The claim that holds instead.
     use
-        What to use, in one sentence.
+        The correction, in one sentence.
     severity
         ``"privacy"``, ``"rate"``, ``"algorithm"`` or ``"minor"``.
     source
         Theorem, equation, and part of the page.
     about
-        What the printed side speaks of where it uses no setting: a step of a proof, a loop, a unit.
+        Subject of a printed side that uses no setting: a step of a proof, a loop, a unit.
     """
 
     name: str
@@ -94,7 +94,7 @@ def erratum(
     source
         Theorem, equation, and part of the page.
     about
-        What the printed side speaks of where it uses no setting.
+        Subject of a printed side that uses no setting.
     """
     claim = line(claim, name) if isinstance(claim, str) else claim
     printed = line(printed, name) if isinstance(printed, str) else printed
@@ -116,7 +116,7 @@ def erratum(
 
 
 def errata_of(*parts: str | Erratum, checks: Checks | None = None) -> tuple[Erratum, ...]:
-    """Return the errata of texts, and errata as they are.
+    """Return the given errata, and the errata of the given texts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Formulas as people write them: text and sympy expressions to terms, and terms back.
+"""Conversion of formulas: text and sympy expressions to terms, and terms back.
 
 Text is parsed once and never evaluated, so both sides of a claim stay as they are printed.
 
@@ -90,7 +90,7 @@ _COMPARISONS: dict[type, str] = {
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Term:
-    """Return the term that a text says, in Python's notation.
+    """Return the term of a text in Python's notation.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def folded(term: Term, left: Term, right: Term, operation: type) -> Term:
 
 
 def _number(term: Term) -> Term:
-    """Return an exponent that is calculated from numbers alone as one number."""
+    """Return an exponent without symbols as one number."""
     value = exact(term, {})
     return term if value is None else number(value)
 

@@ -1,8 +1,8 @@
 """Orders of growth: the power of t, and the power of log(t), of terms whose symbols grow with t.
 
 An upper order bounds the size of a term. An exact order bounds it from below as well; then all
-parts must be positive. What is neither a power nor a logarithm is refused. A rate is refuted by its
-orders; it is proved by an inequality, in the kernel.
+parts must be positive. Only powers and logarithms are accepted. A rate is refuted by its orders; it
+is proved by an inequality, in the kernel.
 
 >>> from dpcal.calibrate.papers.kernel.terms import power, symbol
 >>> n = symbol("n")
@@ -125,7 +125,7 @@ def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
 
 
 def _growing(claim: claims.Rate) -> Context:
-    """Return the context of a claim whose growing symbols can grow; no condition stops them."""
+    """Return the context of a claim, after a check that its growing symbols can grow."""
     context = context_of(claim.before(), time.thread_time() + SECONDS)
     for name in claim.growth:
         require(context.is_at_least(("sym", name), True), "positive growing symbols.")

@@ -1,4 +1,4 @@
-"""The language of a schedule: what a paper prescribes, and what it claims about it.
+"""The language of a schedule: the settings of a paper, and its claims about them.
 
 A :class:`Schedule` lists the paper's symbols, its parameter settings *as printed* and *as
 corrected*, and claims about them. All of it is data:
@@ -88,7 +88,7 @@ _POSITIVE = Range(Fraction(0), None, True)
 
 
 def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # noqa: A002
-    """Return quantities that stand for any number of a range, by space-separated names."""
+    """Return quantities for any number of a range, from space-separated names."""
     return tuple(Quantity(name, "any number", range=range) for name in names.split())
 
 
@@ -111,7 +111,7 @@ class Quantity:
     symbol
         The symbol, or its name.
     meaning
-        What it stands for, in a few words.
+        Its meaning, in a few words.
     units
         Exponents of the base units, such as ``{"loss": 1, "parameter": -1}`` for a Lipschitz
         constant. Empty for a pure number.
@@ -184,7 +184,7 @@ class Setting:
         return to_sympy(term, dict.fromkeys(symbols(term), "+"))
 
     def assumed(self) -> dict[str, tuple[str, bool]]:
-        """Return what sympy's symbols in the formulas are declared to be."""
+        """Return sign and wholeness of the symbols, as sympy's assumptions declare them."""
         found: dict[str, tuple[str, bool]] = {}
         for part in (self.symbol, self.corrected, self.printed):
             found.update(signs_of(part))
@@ -229,7 +229,7 @@ class Schedule:
     Parameters
     ----------
     name, title, citation
-        Short name, what it schedules, and the paper.
+        Short name, the algorithms that it schedules, and the paper.
     quantities
         Symbols with meaning, units and ranges.
     settings
@@ -237,7 +237,7 @@ class Schedule:
     claims
         Claims about the corrected settings.
     errata
-        What is printed and does not hold.
+        Printed statements that do not hold.
     notes
         Remarks for the reader of the errata, in sentences.
     planner
@@ -262,7 +262,7 @@ class Schedule:
         self._check_content()
 
     def _check_content(self) -> None:
-        """Refuse what has no source, claims that say nothing, and claims said twice."""
+        """Refuse parts without a source, claims without content, and repeated claims."""
         for setting in self.settings:
             if not setting.source:
                 raise ValueError(f"setting {setting.name} must have a source, got none.")
@@ -295,7 +295,7 @@ class Schedule:
         return (*self.claims, *pairs)
 
     def claim(self, name: str) -> Claim:
-        """Return the claim called ``name``, or say which names are near."""
+        """Return the claim called ``name``; the error lists the nearest names."""
         by_name = {claim.name: claim for claim in self.all_claims()}
         if name in by_name:
             return by_name[name]
@@ -346,7 +346,7 @@ class Schedule:
         return resolved.changed(domain=self._domain(resolved))
 
     def _put_in(self, term: Term, table: Mapping[str, Term], special: Mapping[str, Term]) -> Term:
-        """Put in settings and special values; either may name the other."""
+        """Substitute settings and special values; each may contain the other."""
         for _ in range(2):
             term = substitute(unfold(term, table), special)
         return unfold(term, table)
@@ -384,8 +384,8 @@ class Schedule:
         epsilon, delta
             The target.
         **constants
-            What the schedule needs besides: the dimension ``d``, Lipschitz and smoothness
-            constants, and so on.
+            The other constants of the schedule: the dimension ``d``, Lipschitz and smoothness
+        constants, and so on.
 
         Raises
         ------

@@ -45,14 +45,14 @@ _E: Atom = ("e",)
 
 
 class Normal:
-    """Normal forms where some symbols and some sums are known to be positive or nonnegative.
+    """Normal forms that use the known signs of symbols and sums.
 
     Parameters
     ----------
     signs
         ``"+"`` (positive), ``"0+"`` (nonnegative) or ``"?"`` for each symbol.
     deadline
-        Value of ``time.thread_time()`` after which every operation gives up.
+        Value of ``time.thread_time()`` after which every operation raises Undecided.
     """
 
     def __init__(self, signs: Mapping[str, str], deadline: float = math.inf) -> None:
@@ -246,7 +246,7 @@ class Normal:
         return _collect(parts)
 
     def _extremum(self, head: str, inner: Sequence[Sum]) -> Sum:
-        """Take out what all arguments share, so that max(a x, a y) = a max(x, y) for a > 0."""
+        """Take out the common factor of all arguments: max(a x, a y) = a max(x, y) for a > 0."""
         terms = [dict(monomial) for total in inner for monomial in total]
         shared: dict[Atom, Exponent] = {}
         if all(inner):
@@ -314,7 +314,7 @@ class Normal:
     # ------------------------------------------------------------------------------ zeros and signs
 
     def clear(self, total: Sum) -> Sum:
-        """Bring sums over common denominators, and multiply out the whole powers that are left."""
+        """Bring sums over common denominators, and multiply out the remaining whole powers."""
         for _ in range(40):
             step = self._cleared_once(total)
             if step is None:
@@ -422,7 +422,7 @@ class Normal:
         return "?"
 
     def known_sign(self, total: Sum) -> str:
-        """Return a sign from the terms, or from one fact and the terms that are left."""
+        """Return a sign from the terms, or from one fact and the remaining terms."""
         found = self.sign(total)
         if found != "?":
             return found

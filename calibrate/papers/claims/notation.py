@@ -86,7 +86,7 @@ def claims_of(source: str, *parts: str | Claim) -> tuple[Claim, ...]:
 
 
 def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
-    """Return the claims of a text in which each theorem heads the claims about it.
+    """Return the claims of a text, in which each theorem stands above its claims.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def text_of(package: str, name: str) -> str:
 def indented(text: str, split: bool = False) -> list[str]:
     """Return the entries of a text; lines that are indented more deeply continue an entry.
 
-    With ``split``, the continuation is returned as entries of its own, after the first line.
+    With ``split``, the continuation is returned as separate entries, after the first line.
     """
     rows = [row for row in textwrap.dedent(text).split("\n") if row.strip()]
     if split:
@@ -148,7 +148,7 @@ def _named(entry: str, checks: Checks | None) -> Claim:
 
 
 def line(text: str, name: str = "", checks: Checks | None = None) -> Claim:
-    """Return the claim that a line says, without its name."""
+    """Return the claim of a line that is given without its name."""
     try:
         return _line(text, name, checks or {})
     except ValueError as error:
@@ -260,7 +260,7 @@ def _unit(term: Term) -> dict[str, Term]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that offers the names nearest to ``name``.
+    """Return the end of an error sentence, with the names nearest to ``name``.
 
     >>> nearest("kl_conditon", ["kl_condition", "spiderboost"])
     "must be one of 2 known names, got 'kl_conditon'; did you mean 'kl_condition'?"

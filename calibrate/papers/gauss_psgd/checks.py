@@ -29,7 +29,7 @@ def _crossings_are_optimal(a: Fraction) -> bool:
 
 
 def _returns_anchor(case: tuple[int, int]) -> bool:
-    """After the last failed round, index t - 1 is the anchor's."""
+    """After the last failed round, index t - 1 is the index of the anchor."""
     anchor, steps = case
     t_now = anchor
     for _ in range(steps):

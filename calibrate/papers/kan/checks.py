@@ -102,7 +102,7 @@ def _spectral(case: tuple[int, Fraction]) -> bool:
 
 
 def _first_is_worst(case: tuple[int, Fraction, int]) -> bool:
-    """Taking part in the first k steps is the worst of all ways to take part k times."""
+    """Of all choices of k steps to take part in, the first k steps are the worst."""
     size, rate, count = case
     worst = max(
         sensitivity_squared(size, rate, chosen)

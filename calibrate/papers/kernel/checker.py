@@ -1,7 +1,7 @@
-"""The checker: do the proofs that come with a claim show it?
+"""The checker: do the proofs of a claim prove it?
 
-It takes the goals from the claim, knows the rules of ``rules.py`` and nothing of the search that
-found the proofs, and is total: for any document it answers with a sentence, within a time limit.
+It takes the goals from the claim, and uses the rules of ``rules.py`` and no part of the search. It
+is total: for any document it returns a sentence, within a time limit.
 Counterexamples, tried points and prices of accountants are not proofs; see
 :mod:`dpcal.calibrate.papers.recheck`.
 
@@ -37,14 +37,14 @@ MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON
 
 
 def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) -> str:
-    """Return an empty text where the evidence proves the claim, or what is missing.
+    """Return an empty text if the evidence proves the claim, or else the missing part.
 
     Parameters
     ----------
     claim
         The resolved claim that was decided.
     status
-        What is said about it; only the status of what is proved is accepted.
+        The claimed status; only the status of a proved claim is accepted.
     evidence
         Any document.
     seconds

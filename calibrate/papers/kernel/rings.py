@@ -94,7 +94,7 @@ class Ring:
         return bool(self._reduced(self.form(term)[0]) == 0)
 
     def form(self, term: t.Term) -> Form:
-        """Return the quotient of polynomials that a term is."""
+        """Return a term as a quotient of polynomials."""
         head, *parts = term
         if head == "num":
             return _constant(parts[0])

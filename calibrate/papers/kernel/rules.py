@@ -29,7 +29,7 @@ Proof = Mapping[str, Any]
 
 
 def obligations(term: t.Term) -> list[tuple[t.Term, str]]:
-    """Return what must be ``">="``, ``">"`` or ``"!="`` zero for a term to be defined."""
+    """Return the terms that must be ``">="``, ``">"`` or ``"!="`` zero for a term to be defined."""
     found = []
     for part in t.subterms(term):
         if part[0] in ("log", "gamma", "uppergamma"):
@@ -256,7 +256,7 @@ def _slope(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
 
 
 def bounds(context: Context, term: t.Term) -> list[Fact]:
-    """Return what holds of a step function, an absolute value, an extremum or a logarithm."""
+    """Return the bounds of a step function, absolute value, extremum or logarithm."""
     head, *arguments = term
     a = arguments[0]
     if head == "floor":
@@ -277,7 +277,7 @@ def bounds(context: Context, term: t.Term) -> list[Fact]:
 
 
 def _beyond(head: str, first: t.Term, second: t.Term) -> t.Term:
-    """Return by how much the first is above the second for ``max``, below it for ``min``."""
+    """Return the distance of the first above the second for ``max``, below it for ``min``."""
     return t.minus(first, second) if head == "max" else t.minus(second, first)
 
 

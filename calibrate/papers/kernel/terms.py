@@ -1,4 +1,4 @@
-"""Formulas as nested tuples that nothing simplifies: what is checked is what was written.
+"""Formulas as nested tuples, never simplified, so that the written formula is checked.
 
 A term is ``("num", Fraction)``, ``("sym", name)``, ``("add", ...)``, ``("mul", ...)``,
 ``("pow", base, exponent)``, ``("pi",)``, or a function's name followed by its arguments.
@@ -56,7 +56,7 @@ class Undecided(ArithmeticError):  # noqa: N818
 
 
 def require(held: Any, what: str) -> None:
-    """Raise Undecided, naming what does not hold."""
+    """Raise Undecided, with the condition that does not hold."""
     if not held:
         raise Undecided(what)
 

@@ -1,3 +1,3 @@
-"""The search for proofs: clever, and not trusted. Only what the kernel accepts is proved."""
+"""The search for proofs. It is not trusted: the kernel must accept each proof."""
 
 __all__: list[str] = []

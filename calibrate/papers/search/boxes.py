@@ -94,7 +94,7 @@ def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, 
 
 
 def by_cut(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
-    """Cut an unbounded range in two: a box, and what lies beyond it."""
+    """Cut an unbounded range in two: a box, and the range beyond it."""
     if depth > LIMITS.depth_of_cuts:
         return None
     names = symbols(term)
@@ -132,7 +132,7 @@ def _leaf(context: Context, term: Term, strict: bool, part: Any) -> str | None:
 
 
 def _widest(part: Any, box: Any) -> tuple[str, Fraction] | None:
-    """Return the symbol that is widest against its first range, and where to cut it."""
+    """Return the symbol with the largest share of its first range, and its cut."""
     best, chosen = Fraction(0), None
     for name, (low, high) in part.items():
         span = box[name][1] - box[name][0]

@@ -1,4 +1,4 @@
-"""From what a search found to a certificate: every step named, so that the kernel only verifies.
+"""From the result of a search to a certificate with every step, so that the kernel only verifies.
 
 The search argues with signs of normal forms and with compound steps. Here each of them is written
 out in the kernel's rules: lemmas first, then a form of the goal whose parts have plain signs.
@@ -55,12 +55,12 @@ _WHOLE_HEADS = ("max", "min", "abs", "floor", "ceiling")
 
 
 def written(context: Context, facts: Facts, goal: Term, strict: bool, found: Any) -> Proof:
-    """Return the certificate for a goal, from what the search found.
+    """Return the certificate for a goal, from the result of the search.
 
     Parameters
     ----------
     context, facts
-        What the search knows, and the same as the kernel has it.
+        The facts that the search knows, and the same facts in the kernel's form.
     goal, strict
         The term that is nonnegative, or positive.
     found
@@ -85,7 +85,7 @@ def equation(context: Context, facts: Facts, gap: Term, found: Any) -> Proof:
 
 
 class Step:
-    """One step of a certificate while it grows: its lemmas, and what is known after them."""
+    """One step of a growing certificate: its lemmas, and the facts after them."""
 
     def __init__(self, context: Context, facts: Facts, depth: int = 0) -> None:
         self.context, self.facts, self.depth = context, facts, depth
@@ -115,7 +115,7 @@ class Step:
             self.lemma(term, strict, {"rule": "terms"}, context)
 
     def defined(self, *terms: Term) -> None:
-        """Add what is missing for terms to be plainly defined."""
+        """Add the lemmas that make terms plainly defined."""
         for term in terms:
             for part, relation in reversed(obligations(term)):
                 strict = relation != ">="
@@ -131,7 +131,7 @@ class Step:
         return equals(self.facts, goal, form)
 
     def child(self, context: Context, facts: Facts) -> Step:
-        """Return a step inside of this one, where something else is known."""
+        """Return a step inside of this one, with other facts."""
         return Step(context, facts, self.depth + 1)
 
     def whole(self, context: Context, facts: Facts, goal: Term, strict: bool, found: Any) -> Proof:
@@ -199,7 +199,7 @@ class Step:
         )
 
     def _plain_atom(self, atom: Any) -> Term:
-        """Return an atom of unknown sign; where a fact says the same, as that fact."""
+        """Return an atom of unknown sign, or the fact that is equal to it."""
         normal = self.context.normal
         whole = frozenset({(atom, Fraction(1))})
         for fact, _ in self.context.facts:
@@ -355,7 +355,7 @@ def _chosen(
     gaps: Mapping[Term, Term],
     turn: Callable[[Term, Term], Term],
 ) -> Proof:
-    """Put one argument in place of the extremum, where it is known to be equal to it."""
+    """Put one argument in place of the extremum that is known to equal it."""
     for other, form in {best: ZERO, **gaps}.items():
         gap = turn(best, other)
         step.have(gap, False, equals(step.facts, gap, form))
@@ -370,7 +370,7 @@ def _chosen(
 
 
 def _substitute(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
-    """Name the distance of a symbol from one end of its range, and put the symbol by it."""
+    """Name the distance of a symbol from an end of its range, and substitute by it."""
     name, fresh, kind = found["symbol"], found["fresh"], found["kind"]
     x, t = symbol(name), symbol(fresh)
     low = decode(found["low"]) if "low" in found else ONE

@@ -1,4 +1,4 @@
-"""What a search knows about symbols: their signs, and terms that are nonnegative or positive.
+"""The facts of a search: signs of symbols, and terms that are nonnegative or positive.
 
 >>> from dpcal.calibrate.papers.kernel.terms import minus, number, symbol
 >>> context = Context({"x": "?"}, ((minus(symbol("x"), number(1)), False),))
@@ -62,7 +62,7 @@ class Context:
 
     @functools.cached_property
     def normal(self) -> Normal:
-        """Normal forms that use what is known."""
+        """Normal forms that use the known facts."""
         forms = Normal(self.signs, self.deadline)
         for term, strict in self.facts:
             try:
@@ -90,7 +90,7 @@ class Context:
         return self.normal.known_sign(self.normal.sum(term))
 
     def holds(self, term: Term, strict: bool) -> bool:
-        """Return whether a term is nonnegative or positive without more of a proof."""
+        """Return whether a term is nonnegative or positive without a further proof."""
         return self.sign(term) in (("+",) if strict else ("+", "0+", "0"))
 
     @functools.cached_property
@@ -161,7 +161,7 @@ def chosen_case(context: Context, extremum: Term, chosen: Term, replaced: bool =
 
 
 def is_plainly(context: Context, term: Term, relation: str) -> bool:
-    """Return whether a term is ``relation`` zero without a proof of its own."""
+    """Return whether a term is ``relation`` zero without a separate proof."""
     if not symbols(term):
         sign = balls.sign_at(term, {})
         return sign in {">=": (0, 1), ">": (1,), "!=": (-1, 1)}[relation]

@@ -1,4 +1,4 @@
-"""The search for proofs: clever, and not trusted.
+"""The search for proofs, which is not trusted.
 
 :class:`Search` tries strategies in turn and returns a tree of steps that
 :mod:`dpcal.calibrate.papers.search.context` checks, or None.
@@ -92,7 +92,7 @@ class Search:
     def inequality(
         self, context: Context, term: Term, strict: bool, depth: int = 0
     ) -> Proof | None:
-        """Return a proof that a term is nonnegative, or positive; None when none is found."""
+        """Return a proof that a term is nonnegative, or positive; None if no proof is found."""
         if depth > LIMITS.depth or time.thread_time() > self.deadline:
             return None
         key = (id(context), term, strict)
@@ -125,7 +125,7 @@ class Search:
         return None
 
     def definedness(self, context: Context, term: Term, depth: int = 0) -> list[Any] | None:
-        """Return proofs of what must be positive or nonzero, without what is plain."""
+        """Return proofs of the conditions for a term to be defined, except plain ones."""
         rows: list[Any] = []
         for part, relation in obligations(term):
             try:
@@ -147,7 +147,7 @@ class Search:
     # ---------------------------------------------------------------------------------- strategies
 
     def _absurd(self, context: Context) -> Proof | None:
-        """Find a fact that the others contradict, among those that a split brought last."""
+        """Find a fact that the others contradict, among the facts of the last split."""
         for index in range(len(context.facts) - 1, max(-1, len(context.facts) - 4), -1):
             fact, strict = context.facts[index]
             if not _may_hold(context, negative(fact), not strict):
@@ -233,7 +233,7 @@ def _may_hold(context: Context, term: Term, strict: bool) -> bool:
 
 
 def _innermost_extrema(*terms: Term) -> list[Term]:
-    """Return the maxima and minima in terms that contain no other one."""
+    """Return the maxima and minima in terms that contain no other maximum or minimum."""
     return [
         part
         for term in terms

@@ -1,6 +1,6 @@
 """Identities: find out whether a term vanishes, and how its parts are rewritten to show it.
 
-Generators are symbols, logarithms, exponentials, functions that nothing opens, and roots. A power
+Generators are symbols, logarithms, exponentials, functions that stay closed, and roots. A power
 whose exponent is not whole is the exponential of the exponent times the logarithm of its base, and
 logarithms are opened into those of factors that are known to be positive. What is found is written
 down as replacements, each of which the kernel checks.
@@ -109,7 +109,7 @@ class Forms(Ring):
     # ------------------------------------------------------------------------------ terms to forms
 
     def form(self, term: Term) -> Form:
-        """Return the quotient of polynomials that a term is."""
+        """Return a term as a quotient of polynomials."""
         if term[0] in ("sym", "pi"):
             return self._atom(term, self.sign(term))
         if term[0] == "add":
@@ -173,7 +173,7 @@ class Forms(Ring):
     # ----------------------------------------------------------------- logarithms and exponentials
 
     def _log_of_base(self, base: Term, positive: bool = True) -> Form:
-        """Return the logarithm of what is positive, or nonnegative and the base of a power."""
+        """Return the logarithm of a positive form, or of a nonnegative base of a power."""
         form, rests = self.form(base), []
         counts: Counts = {}
         for side, sign in zip(form, (1, -1), strict=True):
@@ -317,7 +317,7 @@ class Forms(Ring):
         return plus(*rows)
 
     def _factor(self, key: Key, count: Fraction) -> Term:
-        """Return a power of what a key stands for, by its finest root."""
+        """Return a power of the value of a key, by its finest root."""
         finest = self._finest.get(key, 1)
         if key[0] == "exp":
             piece = times(number(Fraction(1, finest)), self.term_of(dict(self._exponents)[key]))
@@ -328,7 +328,7 @@ class Forms(Ring):
         return power(power(base, number(Fraction(1, finest))), number(count * finest))
 
     def base_of(self, key: Key) -> Term:
-        """Return what a key stands for."""
+        """Return the value of a key."""
         if key[0] in ("sym", "pi", "num"):
             return key
         if key[0] == "function":
@@ -362,7 +362,7 @@ def numbers_of(polynomial: Any) -> list[Fraction]:
 
 
 class _Writer:
-    """Replacements that bring a term to the generators of its forms, and what they need."""
+    """Replacements that bring a term to the generators of its forms, and their lemmas."""
 
     def __init__(self, facts: Context, forms: Forms) -> None:
         self.facts, self.forms = facts, forms
@@ -415,7 +415,7 @@ class _Writer:
         self.replaced(self.now(base), self.now(self.forms.product_of(counts)))
 
     def _signed(self, counts: Counts) -> None:
-        """Add what is missing for bases to be plainly positive, or nonnegative."""
+        """Add the lemmas that make bases plainly positive, or nonnegative."""
         for key in counts:
             if key[0] != "base" or self.facts.is_at_least(self.forms.base_of(key), key[-1]):
                 continue
@@ -427,7 +427,7 @@ class _Writer:
             self._have(self.forms.base_of(key), key[-1], form)
 
     def _strictly(self, base: Term) -> None:
-        """Show that a key is positive, where the product of it with positive ones is."""
+        """Show that a key is positive if its product with positive keys is positive."""
         counts = self.forms.opened[base]
         for key, count in counts.items():
             inner = self.forms.base_of(key) if key[0] == "base" else ONE

@@ -13,7 +13,7 @@ __all__ = ["LIMITS"]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How far the search goes before it gives up.
+    """Limits at which the search ends without a proof.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ def _assembled(
     strict: bool,
     depth: int,
 ) -> Proof | None:
-    """Write the goal as products of the target and of what is known to be nonnegative."""
+    """Write the goal as products of the target and of terms known to be nonnegative."""
     normal = context.normal
     whole = normal.term({target[0]: target[1]})
     left_over = minus(ONE, plus(*(share for share, _, _ in shares)))
@@ -203,7 +203,7 @@ def _below_one(context: Context, ratio: Term) -> Proof | None:
 
 
 def _scalings(context: Context, small: Term, large: Term) -> list[Term]:
-    """Return factors with which the gap may be one of the facts."""
+    """Return factors that may turn the gap into one of the facts."""
     scales = [ONE]
     for fact, _ in context.facts:
         total = context.normal.clear(context.normal.sum(fact))

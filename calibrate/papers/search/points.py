@@ -1,4 +1,4 @@
-"""Exact points of a claim's domain, worth trying when looking for a counterexample.
+"""Exact points of a claim's domain, for the search for a counterexample.
 
 >>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
@@ -45,7 +45,7 @@ def _allows(values: Range, x: Fraction) -> bool:
 
 
 def witness(claim: Claim) -> Point | None:
-    """Return some point of the domain, or None when none is found."""
+    """Return a point of the domain, or None if no point is found."""
     return next(points(claim, 3000, seed=7), None)
 
 

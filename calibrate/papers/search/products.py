@@ -51,7 +51,7 @@ _NO_FACTS = Facts((), ())
 def by_terms(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Say that all terms have one sign."""
+    """Conclude from the signs of terms that all agree."""
     return {"rule": "terms"} if context.holds(term, strict) else None
 
 
@@ -212,7 +212,7 @@ def _weights(search: Search, context: Context, rows: list[Term], target: Term) -
 def by_addends(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Prove a sum by its addends as they are written; one that is positive comes first."""
+    """Prove a sum by its addends as they are written; a positive addend comes first."""
     parts = _addends(term)
     if len(parts) < 2 or depth > LIMITS.depth_of_addends:
         return None
@@ -262,7 +262,7 @@ def _is_positive_product(context: Context, term: Term) -> bool:
 
 
 def _powers(context: Context, term: Term) -> dict[str, Any]:
-    """Return the exponents of the symbols of a product, but of those that exponents contain."""
+    """Return the exponents of the symbols of a product, except symbols in exponents."""
     found: dict[str, Any] = {}
     factors = context.normal.factors(term)
     fixed = {name for part in subterms(term) if part[0] == "pow" for name in symbols(part[2])}

@@ -1,4 +1,4 @@
-"""Proofs of rates: a constant, and why the left side stays below this constant times the right one.
+"""Proofs of rates: a constant, and a proof that the left side is below it times the right side.
 
 Each monomial of the left side is bounded by a constant times a power of t and of log(t), and each
 such bound by a monomial of the right side.
@@ -73,7 +73,7 @@ class _Bound:
 def by_constant(
     claim: Rate, lefts: Sequence[Term], search: Search
 ) -> tuple[list[Term], list[Proof]]:
-    """Return what a proof of a rate chooses, and proofs of its goals.
+    """Return the terms that a proof of a rate chooses, and proofs of its goals.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class _Rate:
         self.log = ("log", t)
 
     def constant(self, lefts: Sequence[Term], right: Term) -> Term:
-        """Find for each monomial of the left one of the right that is not smaller."""
+        """Find for each monomial of the left side a larger or equal one of the right side."""
         self.rights = [(row, self.bound(row, False)) for row, _ in self.monomials(right)]
         require(all(sign > 0 for _, sign in self.monomials(right)), "a positive right side")
         self.rows: list[tuple[Term, int, _Bound, int, Term, Show]] = []
@@ -140,12 +140,12 @@ class _Rate:
         return [(normal.term({m: abs(v)}), 1 if v > 0 else -1) for m, v in total.items()]
 
     def share(self, here: _Bound, index: int, most: Term) -> Term:
-        """Return the constant that one monomial needs."""
+        """Return the constant for one monomial."""
         top, bottom = times(here.constant, most), self.rights[index][1].constant
         return top if bottom == ONE else over(top, bottom)
 
     def within(self, here: _Bound) -> tuple[int, Term, Show]:
-        """Return which monomial of the right side covers a bound, how often, and the gap."""
+        """Return the monomial of the right side above a bound, its factor, and the gap."""
         missing = []
         for index, (_, other) in enumerate(self.rights):
             try:
@@ -165,7 +165,7 @@ class _Rate:
         return normal.term(normal.clear(normal.sum(minus(left, right))))
 
     def bound(self, term: Term, upper: bool) -> _Bound:
-        """Return how a monomial grows; powers of sums that contain t are bounded."""
+        """Return the growth of a monomial, with bounds for powers of sums that contain t."""
         normal = self.context.normal
         total = normal.clear(normal.sum(term))
         require(len(total) == 1, "one monomial")
@@ -283,7 +283,7 @@ class _Rate:
         return power(self.log, number(logs)) if logs else ONE
 
     def against(self, here: _Bound, other: _Bound, logs: Fraction = Fraction(0)) -> Any:
-        """Return how many times the size of a bound covers that of another, and the gap."""
+        """Return the multiple of a bound's size that covers another bound, and the gap."""
         rise, more = self.difference(other.power, here.power), here.logs - other.logs - logs
         if rise == ZERO and more > 0:
             raise _MoreLogarithms(more + logs)

@@ -1,4 +1,4 @@
-"""Certificates by slopes: the value at a start, and how a term changes from there.
+"""Certificates by slopes: the value at a start, and the change of a term from there.
 
 >>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
@@ -42,7 +42,7 @@ Proof = dict[str, Any]
 
 
 def by_slope(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
-    """Add the value at a start to the difference of values, which the slope decides."""
+    """Prove a term by its value at a start and the sign of its slope from there."""
     name, start = found["symbol"], decode(found["start"])
     x = symbol(name)
     if "above" not in found or "below" not in found:

@@ -30,7 +30,7 @@ FRACTION_HALF = Fraction(1, 2)
 
 
 def _tree_facts(depth: int) -> bool:
-    """Counts of nodes, leaves and right children, and what follows each leaf."""
+    """Counts of nodes, leaves and right children, and the node after each leaf."""
     order = depth_first(depth)
     leaves = [k for k, label in enumerate(order) if len(label) == depth]
     right = [label for label in order if label.endswith("1")]
