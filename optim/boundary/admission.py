@@ -1,7 +1,7 @@
 """Is this answer allowed? By the plan, the adaptive budget, the partitions and the filter.
 
-Nothing here sees a record. An answer is admitted, and stands in the ledger, before any record is
-read for it; or it is refused, and nothing has changed.
+This module reads no records. An answer is either admitted, and then in the ledger before any record
+is read for it, or refused, and then nothing has changed.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
@@ -43,8 +43,8 @@ class Admission:
     plan
         Queries, with their counts and their noise.
     filter
-        A further budget, for the plan's neighboring relation, that pays for every answer; None for
-        the plan alone. A filter and correlated noise raise UnsupportedEvent.
+        A further budget that pays for every answer; None for the plan alone. One for another
+        neighboring relation raises a ValueError, and one beside correlated noise UnsupportedEvent.
     parts
         The plan's partitions; None if no query is disjoint.
     ledger

@@ -102,7 +102,7 @@ _DRAWN = _Drawn()
 def replaying() -> Iterator[None]:
     """Allow runs inside to draw noise that this process has drawn before, to reproduce a run.
 
-    Of two runs with one seed, one plan and the same records, release at most one.
+    Release at most one of several runs with the same seed, plan and records.
     """
     _DRAWN.replays += 1
     try:

@@ -44,7 +44,7 @@ class Minimax(MinimaxObjective):
     loss
         ``loss(x, y, rows)`` returns F of ``rows``, shape (m,); for diagnostics.
     constants
-        Those of one record's F; infinite when omitted. Privacy does not rest on them.
+        Constants of one record's F; infinite when omitted. Privacy does not rest on them.
     """
 
     checked = False

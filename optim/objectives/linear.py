@@ -169,7 +169,7 @@ class Linear(Objective):
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
 
-        Longer ones are scaled down, each by itself, so that an embedded record depends on its
+        Longer records are scaled down, each by itself, so that an embedded record depends on its
         record and on the matrix alone. A has the shape (k, dimension) and is independent of the
         records.
         """

@@ -87,8 +87,8 @@ class SiloOracle:
     Attributes
     ----------
     plans, ledgers
-        Those of each silo. A ledger holds an answer from before the silo is called, so that it is
-        no less than what the silo released, also if the silo is lost.
+        The plan and the ledger of each silo. An answer is in the ledger before the silo is called,
+        so that the ledger holds all that the silo released, also if the silo is lost.
     alive
         Numbers of the silos that answer.
     """

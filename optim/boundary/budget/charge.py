@@ -37,7 +37,7 @@ class Charge:
     epsilon, delta
         Its own price, which the book shows; all charges together are priced by their events.
     neighboring_relation
-        Which data sets count as neighbours.
+        Relation of neighbouring data sets.
     """
 
     optimizer: str
