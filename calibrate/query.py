@@ -40,8 +40,8 @@ LEAST, MOST = 1e-140, 1e140
 def _above(threshold: float, noise_multiplier: float) -> float:
     """Probability that a noisy count of 1 exceeds the threshold, rounded up.
 
-    A label that one record alone carries is released with it, and nothing else tells of it. A label
-    that others carry too has a count that this record moves by 1 (Wilkins et al. 2024, Exact
+    A label of a single record is released with this probability, and no other output depends on
+    it. For a label of several records, each record moves the count by 1 (Wilkins et al. 2024, Exact
     privacy analysis of the Gaussian sparse histogram mechanism, of which this is an upper bound).
     """
     share = 0.5 * math.erfc((threshold - 1) / (noise_multiplier * math.sqrt(2)))
@@ -72,12 +72,12 @@ def _noisy_max(query: Query) -> events.DpEvent:
 
 @dataclass(frozen=True)
 class Kind:
-    """What belongs to one kind of query.
+    """The fixed properties of one kind of query.
 
     Parameters
     ----------
     event
-        Event of one answer; None where it is that of Gaussian noise on a sum.
+        Event of one answer; None for the event of Gaussian noise on a sum.
     laplace
         Whether the noise is Laplace noise.
     choice
@@ -87,7 +87,7 @@ class Kind:
     needs
         Values that fields must have.
     sentence
-        The error where one of them has another value, with the names of fields in braces.
+        The error if a field has another value, with the names of fields in braces.
     """
 
     event: Callable[[Query], events.DpEvent] | None = None
@@ -225,8 +225,8 @@ class Query:
         norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
         mean iterate of one pass of gradient descent over disjoint records, one at a time),
         ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
-        Hessian times a vector), ``"saddle score"`` (a number that says how far a point is from a
-        second-order one, in contributions), ``"above threshold"`` (whether a score is the first
+        Hessian times a vector), ``"saddle score"`` (the distance of a point from passing as a
+        second-order point, in contributions), ``"above threshold"`` (whether a score is the first
         below a noisy threshold) or ``"noisy max"`` (which of several scores is best, after noise).
         Two kinds release a choice and no sum. ``"labels"`` releases the labels whose noisy counts
         exceed ``threshold``; ``"selection"`` releases the candidate of the largest score after
@@ -252,7 +252,7 @@ class Query:
         smallest multiplier that may be chosen. For ``"above threshold"`` and ``"noisy max"`` it is
         the scale of Laplace noise: on the threshold (twice that on each score), or on each score.
     count
-        How often the query may be asked, at most.
+        Largest number of answers.
     sampling_probability
         In (0, 1], of a record that is not sitting out; for ``"poisson"``, ``"cyclic-poisson"`` and
         ``"min-separation"``.
@@ -273,27 +273,27 @@ class Query:
     answers_per_part
         How many answers in a row are about the same part, at least 1; for disjoint queries only.
     budget
-        For adaptive queries, whose noise is chosen from public outputs when they are asked: the
-        noise multiplier of the single answer that would spend all that the plan's adaptive queries
-        may spend together. They must be about every record, in sequence. If multipliers z_1, z_2,
+        For adaptive queries, whose noise is chosen from public outputs before each answer: the
+        noise multiplier of a single answer that would spend the whole common budget of the plan's
+        adaptive queries. They must be about every record, in sequence. If multipliers z_1, z_2,
         ... always satisfy ``sum z_t^-2 <= budget^-2``, all answers together are as private as that
         one (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
     correlation
         For noise that is correlated from answer to answer; None for independent noise. The query
-        has no event of its own then: all its answers are one event, at a price that holds however
-        few of them are asked for. ``noise_multiplier`` is the standard deviation of z.
+        has no event of its own then: all its answers are one event, with the same price for any
+        number of answers. ``noise_multiplier`` is the standard deviation of z.
     separation
         Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
         only: a record takes part in answers that are at least so far apart.
     participations
         Whole number >= 1, at most the strategy's number of steps; for ``"random-allocation"`` only:
-        in how many answers a record takes part.
+        number of answers in which a record takes part.
     threshold
         A number > 1 that a noisy count must exceed for its label to be released; for kind
         ``"labels"`` only.
     group_size
-        How many records a person has at most, k >= 1. The claim is about the person then: about k
-        records at once, each of which is clipped and sampled on its own.
+        Largest number of records of a person, k >= 1. The claim is then about the person: about k
+        records at once, each of which is clipped and sampled independently.
     """
 
     name: str
@@ -336,7 +336,7 @@ class Query:
         self._check_noise()
 
     def _check_values(self) -> None:
-        """Refuse fields that are out of range, whatever the others are."""
+        """Refuse fields that are out of range for any values of the others."""
         _validate.choice(tuple(KINDS), kind=self.kind)
         _in_range(max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
@@ -393,7 +393,7 @@ class Query:
         )
 
     def bound(self, distance: float | None = None) -> float:
-        """Return the bound on one record's contribution: C, or what C is at a distance.
+        """Return the bound on one record's contribution: C, or its value at a distance.
 
         Parameters
         ----------
@@ -408,14 +408,14 @@ class Query:
         return bound if self.cap is None else min(bound, self.cap)
 
     def event(self, n: int) -> events.DpEvent:
-        """Return the event of one answer on ``n`` records; a part of a partition is no sample.
+        """Return the event of one answer on ``n`` records; a partition's part is not a sample.
 
         Of ``"above threshold"`` it is the event of all answers.
 
         Raises
         ------
         UnsupportedEvent
-            For correlated noise: its answers are no independent mechanisms, and only all of them
+            For correlated noise: its answers are not independent mechanisms, and only all of them
             together have a price.
         """
         if self.correlation is not None:
@@ -440,7 +440,7 @@ class Query:
         return self.sampling.law
 
     def whole_run(self, neighboring_relation: str) -> events.DpEvent:
-        """Return the event of all answers with correlated noise, whatever ``count`` is.
+        """Return the event of all answers with correlated noise, for any ``count``.
 
         Raises
         ------
@@ -456,7 +456,7 @@ class Query:
         )
 
     def expected_batch_size(self, n: int) -> float:
-        """Return how many of ``n`` records one answer is about on average; as public as n is."""
+        """Return the mean number of records in one answer, of ``n``; as public as n is."""
         rounds = self.count if self.correlation is None else self.correlation.strategy.steps
         return self.sampling.expected_batch_size(n, rounds)
 
@@ -468,7 +468,7 @@ class Query:
         noise_multiplier
             A finite number, at least this query's.
         checked
-            Whether it is known to be so.
+            Whether this range has been checked already.
 
         Raises
         ------
@@ -508,7 +508,7 @@ class Query:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         if self.threshold is None:
-            # A plan without thresholds has the document, and so the seeds, that it always had.
+            # The document of a plan without thresholds stays the same, and so do its seeds.
             del values["threshold"]
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
@@ -519,7 +519,7 @@ class Query:
         """Share of the budget that ``count`` answers of an adaptive query spend, rounded up; or 0.
 
         It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
-        their sums are exact, whatever the order.
+        their sums are exact in any order.
         """
         return self.count * Fraction(self.share_of_one)
 

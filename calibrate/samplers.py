@@ -34,7 +34,7 @@ _FIELDS: Mapping[str, Callable[..., float]] = MappingProxyType(
 
 
 class _Named(NamedTuple):
-    """A sampler's class, its own name of each of a query's fields, and values that are fixed."""
+    """A sampler's class, its names of a query's fields, and its fixed values."""
 
     sampler: type[Sampler]
     fields: Mapping[str, str]
@@ -50,7 +50,7 @@ _ALL = (
     _named(kinds.FixedSize, "batch_size"),
     _named(kinds.Full),
     _named(kinds.CyclicPoisson, "sampling_probability", separation="bands"),
-    # Batches of a run have one expected size from the first one on.
+    # Batches of a run have the same expected size from the first batch on.
     _named(kinds.MinSeparation, "separation", "sampling_probability", fixed={"warm_start": True}),
     _named(kinds.BallsInBins, separation="bins"),
     _named(kinds.RandomAllocation, "participations"),

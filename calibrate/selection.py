@@ -1,8 +1,8 @@
 """What does it cost to try many candidates and keep the best? The price of private selection.
 
 Each trial draws a candidate at random and runs it, score included; the number of trials is random
-too, and the best run alone is released. Its price grows with the logarithm of the number of trials,
-where releasing every run would cost its square root or more.
+too, and only the best run is released. Its price grows with the logarithm of the number of trials.
+The price of releasing every run grows with its square root or more.
 
 >>> from dpcal.accountants import events
 >>> once = events.GaussianDpEvent(8.0)
@@ -33,11 +33,11 @@ class TuningPrice(float):
     delta
         At which it holds.
     method
-        Which theorem gave it: ``"privacy profile"`` or ``"Renyi divergences"``.
+        The theorem: ``"privacy profile"`` or ``"Renyi divergences"``.
     single
         Epsilon of one run, at the same delta.
     released
-        Epsilon of releasing as many runs as there are on average, at the same delta.
+        Epsilon of releasing the mean number of runs, at the same delta.
     event
         The selection, as a ``RepeatAndSelectDpEvent``, which accountants price alone, and composed
         with whatever else is released.
@@ -69,7 +69,7 @@ def tuning(
     r"""Return the epsilon of running many candidates and releasing the best run.
 
     The number of trials K has mean ``candidates`` and is drawn beforehand; each trial draws its
-    candidate at random, with replacement. Two bounds are asked, and the better one is returned.
+    candidate at random, with replacement. Two bounds are computed, and the better is returned.
 
     * Renyi divergences: Papernot and Steinke 2022, Theorems 2 and 6.
     * The privacy profile of one run, by a bound of the kind of Koskela, Redberg and Wang 2024 that
@@ -82,13 +82,13 @@ def tuning(
     event
         One trial: the run of a candidate, and its private score. All candidates cost as much.
     candidates
-        Mean number of trials, >= 1. Each of k candidates is tried once on average where it is k.
+        Mean number of trials, >= 1. With mean k, each of k candidates is tried once on average.
     delta
         In (0, 1).
     shape
         Of the law of K: eta >= 0 of the truncated negative binomial (0 is logarithmic, 1 is
-        geometric), of which K is never 0; or infinity for Poisson, which is concentrated, and 0
-        with probability ``exp(-candidates)``: then nothing is released.
+        geometric), with which K is never 0; or infinity for Poisson, with which K is concentrated,
+        and 0 with probability ``exp(-candidates)``: then nothing is released.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -126,7 +126,7 @@ def tuning(
 
 
 def number_of_runs(mean: float, shape: float, rng: np.random.Generator) -> int:
-    """Draw how many trials a private selection makes. The number is a secret.
+    """Return a random number of trials for a private selection. The number is a secret.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def number_of_runs(mean: float, shape: float, rng: np.random.Generator) -> int:
         eta >= 0 of the truncated negative binomial law of the number of runs, or infinity for
         Poisson.
     rng
-        Source of randomness, not to be known to others.
+        Source of randomness, which must stay secret.
 
     >>> rng = np.random.default_rng(0)
     >>> print(f"{np.mean([number_of_runs(8.0, 1.0, rng) for _ in range(4000)]):.1f}")

@@ -1,8 +1,8 @@
 """What do several runs about the same records cost together?
 
-Runs whose answers have losses of their own are composed exactly: the price is that of all their
-answers as one mechanism. A run with correlated noise on random batches has a price, and no losses
-that compose with others: its (epsilon, delta) is added (Dwork, Kenthapadi, McSherry, Mironov and
+Runs whose answers have privacy losses are composed exactly: the price is that of all their answers
+as one mechanism. A run with correlated noise on random batches has a price, but no losses that
+compose with others, so its (epsilon, delta) is added (Dwork, Kenthapadi, McSherry, Mironov and
 Naor 2006, Theorem 1).
 
 >>> from dpcal.accountants import events
@@ -37,7 +37,7 @@ def price_together(
 ) -> Epsilon:
     """Return the certified epsilon of several runs about the same records.
 
-    It holds where no run was chosen with a look at what other runs released. See
+    It holds if no run was chosen by the outputs of other runs. See
     :class:`dpcal.accountants.PrivacyFilter` for runs that were.
 
     Parameters
@@ -53,8 +53,8 @@ def price_together(
     Raises
     ------
     UnsupportedEvent
-        If runs with correlated noise leave no delta for the others, or one of them has an estimate
-        for a price, and no bound.
+        If runs with correlated noise leave no delta for the others, or if the price of such a run
+        is an estimate without a bound.
     """
     _validate.probability(delta=delta)
     alike: list[events.DpEvent] = []
@@ -126,7 +126,7 @@ def noise_left(
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
 ) -> float:
-    """Return the noise multiplier of one more Gaussian answer that a budget leaves room for.
+    """Return the least noise multiplier of one more Gaussian answer within a budget.
 
     Parameters
     ----------
