@@ -14,6 +14,7 @@ r"""What would a schema of this table look like? A draft, which says what it cop
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from dpcal.tables.reading import Source, polars
@@ -122,14 +123,15 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
             f"more than {_MOST_CATEGORIES} texts: give the categories that are public, or use "
             'type = "person" if it tells whose row it is'
         )
+    filled: dict[str, Any] = {"missing": "impute", "impute": _NO_CATEGORY} if missing else {}
+    categories = (*texts, _NO_CATEGORY) if missing else tuple(texts)
     return Column(
         name=name,
         type="category",
-        categories=(*texts, _NO_CATEGORY) if missing else tuple(texts),
-        missing="impute" if missing else "refuse",
-        impute=_NO_CATEGORY if missing else None,
+        categories=categories,
         unknown="ignore",
         copied=("categories",),
+        **filled,
     ), comment
 
 
@@ -137,14 +139,11 @@ def _number(name: str, seen: _Seen, missing: bool) -> Column:
     low, high = _outward(seen.low, -1), _outward(seen.high, 1)
     if not low < high:
         low, high = low - 1, high + 1
-    return Column(
-        name=name,
-        type="number",
-        range=(low, high),
-        missing="impute" if missing else "refuse",
-        impute=low / 2 + high / 2 if missing else None,
-        copied=("range", "impute") if missing else ("range",),
-    )
+    column = Column(name=name, type="number", range=(low, high), copied=("range",))
+    if not missing:
+        return column
+    middle = low / 2 + high / 2
+    return replace(column, missing="impute", impute=middle, copied=("range", "impute"))
 
 
 def _outward(value: float, direction: int) -> float:

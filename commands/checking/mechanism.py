@@ -19,6 +19,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -267,15 +268,11 @@ def _poisson(run: Mechanism) -> DpEvent:
     )
 
 
-def _sampled(kind: str) -> Callable[[Mechanism], DpEvent]:
-    def event(run: Mechanism) -> DpEvent:
-        events = dpcal.accountants.events
-        n, sigma, steps = run.known("n", "noise_multiplier", "steps")
-        gaussian = events.GaussianDpEvent(sigma)
-        batch = getattr(events, kind)(n, run.batch_size, gaussian)
-        return events.SelfComposedDpEvent(batch, steps)
-
-    return event
+def _drawn(kind: str, run: Mechanism) -> DpEvent:
+    events = dpcal.accountants.events
+    n, sigma, steps = run.known("n", "noise_multiplier", "steps")
+    batch = getattr(events, kind)(n, run.batch_size, events.GaussianDpEvent(sigma))
+    return events.SelfComposedDpEvent(batch, steps)
 
 
 def _shuffled(run: Mechanism) -> DpEvent:
@@ -334,13 +331,13 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             _told_batches,
         ),
         "without-replacement": _Sampler(
-            _sampled("SampledWithoutReplacementDpEvent"),
+            partial(_drawn, "SampledWithoutReplacementDpEvent"),
             ADD_OR_REMOVE,
             "every batch is a fresh uniform set of batch_size records",
             "{run.steps} batches of {run.batch_size} distinct records out of {run.n}",
         ),
         "with-replacement": _Sampler(
-            _sampled("SampledWithReplacementDpEvent"),
+            partial(_drawn, "SampledWithReplacementDpEvent"),
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
             "{run.steps} batches of {run.batch_size} draws from {run.n} records",

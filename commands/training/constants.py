@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate import Constants
 from dpcal.commands.training.tuning import flag
 from dpcal.optim.registry import Optimizer
-from dpcal.tables import REACH, Column
+from dpcal.tables import REACH
+
+if TYPE_CHECKING:
+    from dpcal.commands.training.request import Learning
 
 __all__ = ["check_needs", "public_constants"]
 
@@ -24,32 +27,21 @@ SOURCES = {
 }
 
 
-def public_constants(
-    row: Optimizer,
-    *,
-    square: float,
-    target: Column,
-    loss: str,
-    l2: float,
-    intercept: bool,
-    given: Mapping[str, Any],
-) -> Constants:
+def public_constants(asked: Learning, row: Optimizer) -> Constants:
     """Return the constants of a linear model's loss that the public ranges imply.
+
+    Those that were given take the place of those that are implied.
 
     Parameters
     ----------
+    asked
+        The model and its table.
     row
-        The optimizer that they are for.
-    square
-        Bound on the squared norm of a record, with the 1 of its intercept.
-    target
-        The column that is predicted.
-    loss, l2, intercept
-        Of the model.
-    given
-        Constants of the loss that take the place of those that are implied.
+        The optimizer that the constants are for.
     """
-    if loss == "logistic":
+    square = asked.coding.square_bound + asked.intercept  # of a record's norm
+    target = asked.schema.column(asked.target)
+    if asked.loss == "logistic":
         weight = max(target.weights, default=1.0)
         # The third derivative of the logistic loss is at most 1 / (6 sqrt(3)).
         hessian = weight * square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50)
@@ -62,11 +54,11 @@ def public_constants(
     else:
         gap = None if target.range is None else REACH**2 / 2
         implied = Constants(lipschitz=math.inf, smoothness=square, gap=gap)
-    known = replace(implied, **given)
+    known = replace(implied, **asked.bounds)
     return replace(
         known,
-        smoothness=known.smoothness + (0.0 if "l2" in row.options else l2),
-        strong_convexity=0.0 if intercept else l2,
+        smoothness=known.smoothness + (0.0 if "l2" in row.options else asked.l2),
+        strong_convexity=0.0 if asked.intercept else asked.l2,
     )
 
 

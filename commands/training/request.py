@@ -87,15 +87,7 @@ class Learning:
 
     def constants(self, row: Optimizer) -> Constants:
         """Return the constants of a theorem that the public ranges imply, or that were given."""
-        return public_constants(
-            row,
-            square=self.coding.square_bound + self.intercept,
-            target=self.schema.column(self.target),
-            loss=self.loss,
-            l2=self.l2,
-            intercept=self.intercept,
-            given=self.bounds,
-        )
+        return public_constants(self, row)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
