@@ -41,8 +41,7 @@ class Automaton:
     Attributes
     ----------
     idle, join
-        Log-probabilities, of shape (rounds, states), of not taking part in a round and of taking
-        part.
+        Log-probabilities, of shape (rounds, states), of an idle round and of taking part.
     idle_to, join_to
         The states that follow, of the same shape.
     start

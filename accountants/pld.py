@@ -2,8 +2,7 @@
 
 Each loss is passed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
 often as the event says (not by its accountant, which drops the count of some events). Losses are
-rounded up, so the answer is an upper bound; on request they are also rounded down, for a lower
-bound.
+rounded up, so the answer is an upper bound; rounding down, on request, gives a lower bound.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose

@@ -24,8 +24,8 @@ __all__ = ["Ball", "probability", "workprec"]
 Ball = Any
 
 _NAMES = ("acb", "acb_mat", "arb", "arb_poly")
-# Relative radius of the balls around numbers that doubles hold only up to a rounding. A quotient
-# has a relative error of 2^-53, a sum of weights a few of them.
+# Relative radius of the balls around rounded doubles. A quotient has a relative error of 2^-53, a
+# sum of weights a few of them.
 _ROUNDING = 2.0**-50
 
 

@@ -78,12 +78,12 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class _Sides:
-    """How bounds on one or both sides are searched for.
+    """Settings of the search for bounds on one or both sides.
 
     Attributes
     ----------
     width
-        Relative width that is aimed at by default.
+        Default relative width of the bounds.
     share
         Share of the width by which an epsilon is first moved outward.
     further
@@ -97,8 +97,8 @@ class _Sides:
 
 _SIDES = {
     "both": _Sides(width=1e-3, share=1 / 4, further=16.0),
-    # At a tenth of this width rare large losses take a second round, of 20 seconds; at ten times,
-    # bounds have one digit.
+    # At a tenth of this width rare large losses take a second round, of 20 seconds; at ten times
+    # the width, bounds have one digit.
     "upper": _Sides(width=1e-2, share=1 / 2, further=4.0),
 }
 
@@ -110,16 +110,16 @@ class _Limits:
     Attributes
     ----------
     attempts
-        How often a proof that came out too wide is chosen anew: the third is for widths near 1e-15.
+        Most attempts at a proof of the given width: the third is for widths near 1e-15.
     tighter
-        Factor by which each attempt aims at a smaller width.
+        Factor by which the width is reduced for each attempt.
     moves
-        How often an epsilon is moved outward until delta is proved there. Each move takes as long
-        as the first.
+        Most moves of an epsilon outward until delta is proved there. Each move takes as long as the
+        first.
     digits
         Digits to which an upper bound alone is rounded outward.
     digits_of_width
-        Digits at which the distance of two bounds is read off.
+        Digits to which the distance of two bounds is computed.
     """
 
     attempts: int = 3
@@ -136,13 +136,13 @@ class _Bits:
     Attributes
     ----------
     lost_on_grids
-        What masses of intervals lose as differences of tails.
+        Bits that masses of intervals lose as differences of tails.
     closed_forms
-        For closed forms of a few numbers, whose bounds have three digits or more.
+        Bits for closed forms of a few numbers, whose bounds have three digits or more.
     sums, contours
-        Besides those that delta or the width, and the number of uses, take.
+        Bits in addition to those for delta or the width, and for the number of uses.
     least_log_delta
-        Log delta below which the bits of sums do not grow any further, 1e-434.
+        Log delta below which the bits of sums do not grow further: 1e-434.
     """
 
     lost_on_grids: int = 64
@@ -153,8 +153,8 @@ class _Bits:
 
 
 _LIMITS, _BITS = _Limits(), _Bits()
-# Relative accuracies of delta that smoothed contours are chosen for in turn, if the upper bound
-# alone is asked for, always without the rarest large losses: the first is enough for most runs of
+# Relative accuracies of delta for which smoothed contours are chosen in turn, if only the upper
+# bound is wanted, always without the rarest large losses: the first is enough for most runs of
 # thousands of steps.
 _AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
 
@@ -190,7 +190,7 @@ def certify(
         takes the narrowest that can be proved.
     sides
         ``"both"``; or ``"upper"`` for an upper bound alone, which takes a fraction of the time. The
-        lower bound is then 0, and ``width`` is about how far the upper one may lie above the
+        lower bound is then 0, and ``width`` is about the distance of the upper one from the
         accountant's.
 
     Raises
@@ -200,7 +200,7 @@ def certify(
     UnsupportedEvent
         If no proof here covers the event under this relation.
     TargetUnreachable
-        If no proof of affordable size gives bounds so close, or any but trivial ones.
+        If no proof of affordable size gives bounds of this width, or any but trivial ones.
     MissingExtra
         If python-flint is not installed.
 
@@ -260,7 +260,7 @@ class _Search:
         return Decimal(answer.upper) * Decimal(1 + width)
 
     def epsilon(self, delta: float, width: float, event: DpEvent) -> tuple[DeltaBounds, ...]:
-        """Prove delta bounds on either side of the float accountant's epsilon."""
+        """Return proved delta bounds on either side of the float accountant's epsilon."""
         relation = self.composition.neighboring_relation
         answer = interface.epsilon(event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
@@ -292,9 +292,9 @@ class _Search:
         return (lower, upper) if lower is not None else (upper,)
 
     def delta(self, epsilon: float, width: float, enough: Decimal | None = None) -> DeltaBounds:
-        """Prove bounds on delta, those of the largest direction at most ``width`` apart.
+        """Return proved bounds on delta, at most ``width`` apart in the largest direction.
 
-        Where they lie on one side of ``enough``, they may be further apart.
+        They may be further apart if they lie on one side of ``enough``.
         """
         found: list[DirectionBounds] = []
         for direction in self.composition.directions:
@@ -310,7 +310,7 @@ class _Search:
         floor: Decimal,
         enough: Decimal | None,
     ) -> DirectionBounds:
-        """Return the best bounds, as soon as they are close or the upper one is below ``floor``."""
+        """Return the best bounds, once they are close or the upper one is below ``floor``."""
         lower, upper = Decimal(0), Decimal(1)
         for_lower: Argument | None = None
         for_upper: Argument | None = None
@@ -369,11 +369,11 @@ def _settled(
     proved: Callable[[float], DeltaBounds],
     sides: _Sides = _SIDES["both"],
 ) -> DeltaBounds | None:
-    """Return the first bounds that settle a target, further and further from the start."""
+    """Return the first bounds that settle a target, at growing distances from the start."""
     for _ in range(_LIMITS.moves):
         side = start + margin
         if side <= 0 < -margin:
-            # A lower bound of 0 on epsilon needs no proof.
+            # A lower bound of 0 on epsilon takes no proof.
             return None
         with contextlib.suppress(TargetUnreachable):
             found = proved(max(side, 0.0))
@@ -437,7 +437,7 @@ def _candidates(
 
 
 def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
-    """Return the bits of a sum that is as small as delta, with the digits that a power costs."""
+    """Return the bits of a sum as small as delta, with the digits that a power loses."""
     uses = sum(times for _, times in direction.parts)
     size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
     bits = _BITS.sums + 2 * math.ceil(-size / math.log(2))
@@ -445,14 +445,14 @@ def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
 
 
 def _bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bool = False) -> int:
-    """Return the bits that a transform needs before it is raised to its power, and what is lost."""
+    """Return the bits that a transform needs before its power is taken, with those lost."""
     uses = sum(times for _, times in parts)
     bits = _BITS.contours + 2 * math.ceil(math.log2(uses / width))
     return min(bits + _bits_lost(parts, proof), BITS[1])
 
 
 def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
-    """Return by how many bits terms on the shifted lines may exceed their sum."""
+    """Return the number of bits by which terms on the shifted lines may exceed their sum."""
     lost = 0.0
     for (loss, _), item in zip(parts, chosen.sums, strict=True):
         if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):

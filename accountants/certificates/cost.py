@@ -2,10 +2,9 @@ r"""How much work is it to re-prove a bound? An estimate, known before any of th
 
 The unit is one product of complex balls at 128 bits within a product of matrices, about 0.06
 microseconds in 2024. The verifier rejects a document whose proofs together take more than
-``MAX_WORK`` units, so that no document keeps it busy for longer than about ten minutes on one core
-of such a machine. The search proposes no proof of more than ``MAX_WORK_OF_PROOF`` units. A document
-has at most eight proofs (two epsilons, two directions, two sides), so that every certificate of the
-search is one that the verifier agrees to check.
+``MAX_WORK`` units, which is about ten minutes on one core of such a machine. The search proposes no
+proof of more than ``MAX_WORK_OF_PROOF`` units. A document has at most eight proofs (two epsilons,
+two directions, two sides), so that the verifier agrees to check every certificate of the search.
 
 >>> from dpcal.accountants.certificates import balls
 >>> from dpcal.accountants.certificates.enclosed_losses import enclosed
@@ -26,8 +25,8 @@ from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss
 
 __all__ = ["BITS", "MAX_WORK", "MAX_WORK_OF_PROOF", "work"]
 
-# Precisions in bits that a verifier agrees to work at. Below 64 nothing is gained; deltas of
-# 1e-300 take about 2,300 bits.
+# Precisions in bits that a verifier accepts. Fewer than 64 bits save no time; deltas of 1e-300 take
+# about 2,300 bits.
 BITS = (64, 4096)
 # Units of work of all proofs of a document. The proofs of hard corners (rare large losses) have
 # 1e8 units each.
@@ -35,18 +34,18 @@ MAX_WORK = 4e9
 # Units of work of one proof that the search proposes, so that eight of them are within MAX_WORK.
 MAX_WORK_OF_PROOF = MAX_WORK / 8
 
-# Power of the precision with which time grows, for products at 128 to 4,096 bits. That of
-# functions grows slower.
+# Power of the precision with which time grows, for products at 128 to 4,096 bits. The time of
+# functions grows more slowly.
 _EXPONENT = 1.5
 # Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits).
 _FUNCTION = 25
 # Functions that a value of a law takes for each Gaussian of its pair: two error functions, each
 # as slow as ten functions, and a few exponentials.
 _FUNCTIONS_OF_COMPONENT = 25
-# Functions that a value of a law takes besides: its ends and its share of the mass.
+# Further functions for a value of a law: its ends and its share of the mass.
 _FUNCTIONS_OF_VALUE = 6
-# Functions that a value takes in the sum of a transform along a line, where a transform is summed
-# at three tilts and beyond the last node.
+# Functions for a value in the sum of a transform along a line, where a transform is summed at three
+# tilts and beyond the last node.
 _FUNCTIONS_OF_TRANSFORM = 12
 # Units of a product of two balls in Python, outside of a product of matrices.
 _PRODUCT = 3
@@ -55,7 +54,7 @@ _TERM = 150
 
 
 def work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> float:
-    """Return the units of work of re-proving what a proof proves.
+    """Return the units of work of checking a proof.
 
     Parameters
     ----------
@@ -97,10 +96,11 @@ def _work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]]) -> float:
 
 @_work.register
 def _(proof: proofs.ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """Every node takes a product for each term of a transform, and a power for each part."""
+    """Return the work of a product at each node and term of a transform, and of powers."""
     total = float(_FUNCTION * _FUNCTIONS_OF_VALUE * proof.nodes)
     for (loss, times), item, tail in zip(parts, proof.sums, proof.tails, strict=True):
-        # The rows and columns of the two matrices are computed outside of their product.
+        # This includes the rows and columns of the two matrices, which are computed outside their
+        # product.
         in_matrices = proof.nodes + 2 * _PRODUCT * (proof.nodes**0.5 + 1)
         total += in_matrices * _values(loss, item)
         total += 2 * _PRODUCT * proof.nodes * times.bit_length()
@@ -112,13 +112,13 @@ def _(proof: proofs.ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> floa
 
 @_work.register
 def _(proof: proofs.ChernoffProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """Every part is summed at one real point."""
+    """Return the work of summing every part at one real point."""
     return sum(_of_transform(loss, item) for (loss, _), item in zip(parts, proof.sums, strict=True))
 
 
 @_work.register
 def _(proof: proofs.SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """Two laws are built, convolved and summed."""
+    """Return the work of building, convolving and summing two laws."""
     ((loss, times),) = parts
     grid = proof.sums[0]
     return 2 * (_of_law(loss, grid) + _TERM * loss.values(grid) * times)
@@ -126,13 +126,13 @@ def _(proof: proofs.SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
 
 @_work.register
 def _(proof: proofs.ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """Every counted part has a distribution, and all distributions are convolved, twice."""
+    """Return the work of each counted part's distribution, and of two convolutions of all."""
     counted = [
         (loss, times)
         for (loss, times), threshold in zip(parts, proof.thresholds, strict=True)
         if threshold is not None
     ]
-    # A law with atoms is written out; of others two masses are computed.
+    # A law with atoms is computed in full; for other laws only two masses are computed.
     grid = proofs.Grid(1.0, 0, 1)
     total = sum(_of_law(loss, grid) for loss, _ in counted)
     terms = [min(proof.least, times + 1) for _, times in counted]
@@ -142,6 +142,6 @@ def _(proof: proofs.ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> fl
 
 @_work.register
 def _(proof: proofs.SamplingProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """All means of a pair are compared with one another."""
+    """Return the work of comparing all means of a pair with one another."""
     compared = sum(2 * _PRODUCT * loss.components**2 for loss, _ in parts)
     return compared + _FUNCTION * _FUNCTIONS_OF_VALUE * len(parts)

@@ -5,8 +5,8 @@ Cut the outputs of a pair (P, Q) into intervals.
 * Report only the interval. This is post-processing, so the original loss dominates the loss
   log P(interval) / Q(interval), which has a finite law.
 * Let the loss grow along an interval. Move the mass that P and Q have on it to its two ends, where
-  the loss takes its values, so that both masses stay what they are. The resulting finite law
-  dominates the original loss (Doroshenko et al. 2022, "connect the dots").
+  the loss takes its values, so that both masses are kept. The resulting finite law dominates the
+  original loss (Doroshenko et al. 2022, "connect the dots").
 
 Every number is enclosed in ball arithmetic.
 
@@ -76,7 +76,7 @@ def law_of(atoms: Iterable[Atom], infinite: Ball | None = None) -> Law:
 
 
 def at_both_ends(p: Ball, q: Ball, u: Ball, v: Ball) -> tuple[Atom, Atom]:
-    """Move the masses p and q of an interval to its ends, where the loss is u < v.
+    """Return the atoms of an interval with masses p and q, moved to its ends with losses u < v.
 
     The mass x of P at v solves x + y = p and x exp(-v) + y exp(-u) = q, y the mass at u.
     """
@@ -98,8 +98,8 @@ def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
     pair
         The pair.
     points
-        Increasing outputs. Above the last of them the loss counts as its supremum, which may be
-        infinite; below the first of them it is at most its value there.
+        Increasing outputs. Above the last output the loss counts as its supremum, which may be
+        infinite; below the first it is at most its value there.
     """
     losses = [pair.loss(x) for x in points]
     masses = [pair.masses(None, points[0])[0], *[balls.arb(0)] * (len(points) - 1)]
@@ -116,7 +116,7 @@ def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
 
 
 def law_below_pair(pair: GaussianPair, points: list[Ball]) -> Law:
-    """Return the finite law of reporting only between which of the increasing points an output is.
+    """Return the finite law of reporting only the interval, between the points, of an output.
 
     The loss of the pair dominates it.
     """
@@ -127,7 +127,7 @@ def law_below_pair(pair: GaussianPair, points: list[Ball]) -> Law:
 def theta_tail(x: int, variance: Ball) -> Ball:
     """Enclose the sum of exp(-k^2 / (2 variance)) over whole numbers k >= x > 0.
 
-    It is at least its first term, and at most a geometric series. For x <= 0 nothing is known.
+    The sum is at least its first term, at most a geometric series; unbounded for x <= 0.
     """
     if x <= 0:
         return balls.arb("nan")

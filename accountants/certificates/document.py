@@ -79,7 +79,7 @@ class Argument:
     Attributes
     ----------
     proves
-        Which bounds it is for: ``"lower"``, ``"upper"`` or ``"both"``.
+        Bounds that it proves: ``"lower"``, ``"upper"`` or ``"both"``.
     bits
         Precision of the arithmetic.
     proof
@@ -92,7 +92,7 @@ class Argument:
 
     @property
     def method(self) -> str:
-        """What kind of argument it is."""
+        """The kind of argument."""
         return self.proof.method
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
 
 
 def _anything(value: Any, name: str) -> Any:
-    """Take a value that is read, or compared, once the other entries are known."""
+    """Return a value unchanged: it is read, or compared, when the other entries are known."""
     return value
 
 
@@ -183,7 +183,7 @@ class Certificate:
     neighboring_relation
         The relation that the bounds hold for.
     mechanisms
-        What is composed.
+        The mechanisms of the composition.
     delta
         The delta at which epsilon is bounded; None if delta is bounded at an epsilon.
     proofs
@@ -199,12 +199,12 @@ class Certificate:
 
     @property
     def quantity(self) -> str:
-        """What is bounded: ``"delta"`` or ``"epsilon"``."""
+        """The bounded quantity: ``"delta"`` or ``"epsilon"``."""
         return "delta" if self.delta is None else "epsilon"
 
     @property
     def lower(self) -> Decimal:
-        """Proved lower bound; a decimal, so that no delta is too small."""
+        """Proved lower bound; a decimal, which can hold any small delta."""
         if self.delta is None:
             return self.proofs[0].lower
         return Decimal(self.proofs[0].epsilon if len(self.proofs) == 2 else 0)
@@ -222,7 +222,7 @@ class Certificate:
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""
-        # Lists of a document are tuples elsewhere.
+        # A document holds lists where an event may hold tuples.
         return bool(document_of(mechanisms_of(event)) == document_of(self.mechanisms))
 
     @property
@@ -263,18 +263,18 @@ class Certificate:
 
     @classmethod
     def from_json(cls, document: str | Mapping[str, Any]) -> Certificate:
-        """Read a document, without checking its proofs.
+        """Return the certificate of a document, without checking its proofs.
 
         Parameters
         ----------
         document
-            JSON text, or the values parsed from it. An entry ``"about"`` holds words for readers;
-            it does not belong to the claim, and is ignored.
+            JSON text, or the values parsed from it. An entry ``"about"`` is text for readers; it is
+            not part of the claim, and is ignored.
 
         Raises
         ------
         CertificateRejected
-            If it is malformed or does not agree with its digest.
+            If the document is malformed or does not agree with its digest.
         """
         values = parse(document) if isinstance(document, str) else document
         if isinstance(values, Mapping):
@@ -296,7 +296,7 @@ def _certificate(
     proofs: tuple[DeltaBounds, ...],
     **computed: Any,
 ) -> Certificate:
-    """Build the certificate; the other entries are functions of these four."""
+    """Return the certificate; the other entries of the document are functions of these four."""
     if delta is None and len(proofs) != 1:
         reject("proofs", "a list of one proof, as delta is null", list(proofs))
     return Certificate(neighboring_relation, mechanisms, delta, proofs)

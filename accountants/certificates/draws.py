@@ -1,9 +1,9 @@
 r"""Which event with certificates dominates draws with replacement? A mixture, with proved weights.
 
 A batch of ``batch`` draws from ``size`` records holds the record k times with the probability b_k
-of Bin(batch, 1 / size), each time in another one's place. If the record is removed or added, the
-mixture of N(2 k, sigma^2) with the weights b_k against N(0, sigma^2) dominates
-(:func:`~dpcal.accountants.mechanisms.sampling.with_replacement`), and more draws cost more. So
+of Bin(batch, 1 / size), each time in place of another record. If the record is removed or added,
+the mixture of N(2 k, sigma^2) with the weights b_k against N(0, sigma^2) dominates
+(:func:`~dpcal.accountants.mechanisms.sampling.with_replacement`), and the loss grows with k. So
 
 * more than ``most`` draws count as a failure, with a probability that is rounded up;
 * given that there is none, the probability of k draws or more is rounded up to a multiple of 2^-53.
@@ -37,11 +37,11 @@ __all__ = ["dominating_draws"]
 
 # Precision of the binomial probabilities: a power of a number near 1, and quotients.
 _BITS = 256
-# Weights are multiples of 2 to minus this power, so that their sums are doubles. Each is rounded
-# up by 1e-16 at most, which a delta of 1e-12 over 1,000 steps does not show.
+# Weights are multiples of 2 to minus this power, so that their sums are doubles. Each is rounded up
+# by 1e-16 at most, which does not change a visible digit of a delta of 1e-12 over 1,000 steps.
 _GRID = 53
-# Draws of one record that are counted: a record that is drawn more often gains nothing from
-# sampling.
+# Most draws of one record that are counted: for a record that is drawn more often, sampling has no
+# benefit.
 _MOST_DRAWS = 64
 
 
@@ -50,8 +50,8 @@ def dominating_draws(
 ) -> DpEvent:
     """Return an event that dominates noisy sums over draws with replacement.
 
-    It does so if a record is added or removed, ``size`` being the number of records of the larger
-    data set. Under no other relation anything is stated.
+    The event dominates if a record is added or removed, ``size`` being the number of records of the
+    larger data set. It need not dominate under another relation.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ def dominating_draws(
     Returns
     -------
     DpEvent
-        Steps of a mixture of Gaussians, and as many failures.
+        The steps of a mixture of Gaussians, with a failure for each step.
 
     Raises
     ------
     UnsupportedEvent
-        If one record may be drawn more than 64 times, or always is.
+        If one record may be drawn more than 64 times, or is always drawn.
     MissingExtra
         If python-flint is not installed.
 
@@ -109,11 +109,11 @@ def dominating_draws(
 
 
 def _law(size: int, batch: int, failure: float) -> tuple[list[Ball], Ball]:
-    """Return the chances of 0, 1, ... draws, and a bound on that of more: at most ``failure``."""
+    """Return the chances of 0, 1, ... draws, and a bound <= ``failure`` on that of more draws."""
     chances = [(1 - balls.arb(1) / size) ** batch]
     for k in range(1, min(batch, _MOST_DRAWS) + 2):
         following = chances[-1] * (batch - k + 1) / (k * (size - 1))
-        # The chances of k draws and more are at most a geometric series.
+        # The chances of k and more draws are at most a geometric series.
         ratio = balls.arb(batch - k) / ((k + 1) * (size - 1))
         if k > 1 and ratio < 1 and following / (1 - ratio) <= failure:
             return chances, following / (1 - ratio)

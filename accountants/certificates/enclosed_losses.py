@@ -62,19 +62,19 @@ class EnclosedLoss(ABC):
     """One direction of a dominating pair (P, Q) in ball arithmetic."""
 
     substitutes: ClassVar[tuple[type[Any], ...]] = (Grid,)
-    """Kinds of substitutes that may stand for the loss in sums over its transform."""
+    """Kinds of substitutes that may replace the loss in sums over its transform."""
     equally_spaced: ClassVar[bool] = False
     """Whether the values of the loss are equally spaced, so that its law can be convolved."""
     components: int = 0
-    """How many Gaussians the pair consists of, in both mixtures together."""
+    """Number of Gaussians of the pair, in both mixtures together."""
 
     @abstractmethod
     def values(self, grid: Grid) -> int:
-        """Return how many values a law on this grid has, at most."""
+        """Return the largest number of values of a law on this grid."""
 
     @abstractmethod
     def _law(self, grid: Grid, dominating: bool) -> Law:
-        """Build the finite law on one side of the loss."""
+        """Return the finite law on one side of the loss."""
 
     def law(self, grid: Grid, *, dominating: bool) -> Law:
         """Return a finite law that bounds the loss.
@@ -82,7 +82,7 @@ class EnclosedLoss(ABC):
         Parameters
         ----------
         grid
-            Intervals that the outputs are cut into.
+            Intervals of the outputs.
         dominating
             Whether the law dominates the loss, or is dominated by it.
         """
@@ -103,7 +103,7 @@ class EnclosedLoss(ABC):
         return balls.arb("inf")
 
     def moment_bound(self, c: Ball) -> Ball:
-        """Bound M(c) by convexity; infinite where no such bound is known."""
+        """Return a bound on M(c) by convexity; infinity if no such bound is known."""
         return balls.arb("inf")
 
     @property
@@ -117,7 +117,7 @@ class EnclosedLoss(ABC):
 
 
 def _points(grid: Grid) -> list[Ball]:
-    """The ends of all intervals."""
+    """Return the ends of all intervals."""
     return [balls.arb(j) * balls.arb(grid.step) for j in range(grid.first, grid.last + 1)]
 
 
@@ -248,7 +248,7 @@ class _FixedBatch(EnclosedLoss):
             p, q = self.pair.masses(x, y)
             atoms += [*at_both_ends(p, q, u, v), *at_both_ends(q, p, -v, -u)]
         p, q = self.pair.tails(ends[-1])
-        # The losses of the mirror image beyond the last end are at most its value there.
+        # The losses of the mirror image beyond the last end are at most the loss there.
         return law_of([*atoms, (-losses[-1], q)], infinite=p)
 
     def _below(self, points: list[Ball]) -> Law:
@@ -286,7 +286,7 @@ class _Laplace(EnclosedLoss):
         return 2 * max(grid.points, 1) + 2
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
-        # The intervals always cover (-a, a), however few are requested: no mass may be lost.
+        # The intervals always cover (-a, a), for any requested number: no mass may be lost.
         count = max(grid.points, 1)
         ends = [self.a * (2 * balls.arb(j) / count - 1) for j in range(count + 1)]
         half = balls.arb(1) / 2
@@ -297,7 +297,7 @@ class _Laplace(EnclosedLoss):
         return law_of(atoms)
 
     def _masses(self, u: Ball, v: Ball) -> tuple[Ball, Ball]:
-        """P and Q of the losses between u < v, which have densities exp((+-l - a) / 2) / 4."""
+        """Return P and Q of the losses between u < v, of densities exp((+-l - a) / 2) / 4."""
         p = ((u - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
         q = ((-v - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
         return p, q
@@ -310,7 +310,7 @@ class _Laplace(EnclosedLoss):
         return (c * self.a).exp()
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
-        """Enclose the probabilities of the largest loss, whatever the threshold is."""
+        """Enclose the probabilities of the largest loss, for every threshold."""
         return balls.arb(1) / 2, (-self.a).exp() / 2
 
 
@@ -348,7 +348,7 @@ class _DiscreteLaplace(EnclosedLoss):
         return (c * self.largest).exp()
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
-        """Enclose the probabilities of the largest value, whatever the threshold is."""
+        """Enclose the probabilities of the largest value, for every threshold."""
         law = self.law(Grid(1.0, 0, 1), dominating=False)
         return law.masses[-1], law.masses[-1] * (-law.values[-1]).exp()
 
@@ -398,7 +398,7 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     loss
         A loss of a family that certificates cover.
     rounded
-        Whether its sampling probability or weights are known to a rounding only.
+        Whether its sampling probability or weights are known only up to rounding.
 
     Raises
     ------
@@ -408,7 +408,7 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-# No parameter of these four families is ever a quotient that was rounded.
+# The parameters of these four families are never quotients that were rounded.
 enclosed.register(Gaussian, lambda loss, rounded=False: _Gaussian(loss))
 enclosed.register(Laplace, lambda loss, rounded=False: _Laplace(loss))
 enclosed.register(LatticeLoss, lambda loss, rounded=False: _DiscreteLaplace(loss))

@@ -44,10 +44,10 @@ __all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
 
 Interval = tuple[Ball, Ball]
 
-# Binary exponents beyond which a number is not written out as a decimal: at 2^17 it has 40,000
-# digits, which take milliseconds.
+# Binary exponents beyond which a number is not written as a decimal: at 2^17 it has 40,000 digits,
+# which take milliseconds.
 _FARTHEST_EXPONENT = 1 << 17
-# Stands for every positive number with a smaller exponent: it is larger than 2^-(2^17).
+# Upper bound for all positive numbers with a smaller exponent: it is larger than 2^-(2^17).
 _LEAST = Decimal("1E-39000")
 
 
@@ -60,27 +60,27 @@ def enclose(
     rounded: bool = False,
     proves: str = "both",
 ) -> Interval:
-    """Return what a proof proves: a lower and an upper bound on delta(epsilon), as balls.
+    """Return the lower and the upper bound on delta(epsilon) that a proof gives, as balls.
 
     Parameters
     ----------
     proof
-        Any numbers in the ranges that its record states. Bad ones prove little, never anything
-        false.
+        Any numbers in the ranges that its record states. Bad numbers give wide bounds, never false
+        ones.
     parts
         Losses, and how often each is used.
     epsilon
-        Where delta is bounded, >= 0.
+        The epsilon >= 0 at which delta is bounded.
     bits
         Precision of the arithmetic.
     rounded
-        Whether sampling probabilities and weights are quotients, known to a rounding only.
+        Whether sampling probabilities and weights are quotients that were rounded.
     proves
-        ``"both"``, ``"lower"`` or ``"upper"``: which bound is asked for. With ``"upper"`` the lower
-        one may be 0, which takes half of the time.
+        The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. With ``"upper"`` the lower one
+        may be 0, which takes half of the time.
     """
     with balls.workprec(bits):
-        # A loss that may be infinite is so with a probability of its own.
+        # The probability that a loss is infinite is counted separately.
         finite, given = balls.arb(1), []
         for loss, times in parts:
             if isinstance(loss, LossWithFailure):
@@ -104,10 +104,10 @@ class _Total:
     def transforms(
         self, substitutes: Sequence[proofs.Substitute], dominating: bool
     ) -> list[tuple[Transform, int]]:
-        """Return the transform of each part, and how often it is used."""
+        """Return the transform of each part, and the number of its uses."""
         found = []
         for index, ((loss, times), item) in enumerate(zip(self.parts, substitutes, strict=True)):
-            # Only a loss that is replaced on a grid has two sides.
+            # Only a loss that is replaced on a grid has a law on each side.
             key = (index, dominating or not isinstance(item, proofs.Grid), item)
             if key not in self._transforms:
                 self._transforms[key] = loss.transform(item, dominating=dominating)
@@ -125,7 +125,7 @@ class _Total:
 
 @singledispatch
 def _prove(proof: proofs.Proof, total: _Total, epsilon: Ball) -> Interval:
-    """Return a lower and an upper bound; 0 and 1 on a side of which the proof says nothing."""
+    """Return a lower and an upper bound; 0 and 1 if the proof does not bound that side."""
     raise TypeError(f"proof must be a record of an argument, got {proof!r}.")
 
 
@@ -142,7 +142,7 @@ def _chernoff_factor(a: Ball, epsilon: Ball) -> Ball:
 
 
 def _chernoff(tilt: float, transforms: list[tuple[Transform, int]], epsilon: Ball) -> Ball:
-    """Bound exp(tilt (e - epsilon)) delta(e) for every e."""
+    """Return a bound on exp(tilt (e - epsilon)) delta(e) for every e."""
     if tilt == 0:
         return balls.arb(1)
     value = _chernoff_factor(balls.arb(tilt), epsilon)
@@ -153,14 +153,14 @@ def _chernoff(tilt: float, transforms: list[tuple[Transform, int]], epsilon: Bal
 
 @_prove.register
 def _(proof: proofs.ChernoffProof, total: _Total, epsilon: Ball) -> Interval:
-    """The Renyi divergence of order 1 + tilt, and the probability of an infinite loss."""
+    """Return 0, and the Renyi bound of order 1 + tilt plus the chance of an infinite loss."""
     bound = _chernoff(proof.tilt, total.transforms(proof.sums, True), epsilon)
     return balls.arb(0), total.infinite(proof.sums) + bound
 
 
 @_prove.register
 def _(proof: proofs.ConvexityProof, total: _Total, epsilon: Ball) -> Interval:
-    """The Chernoff bound with a bound on each moment in closed form."""
+    """Return 0, and the Chernoff bound with a bound on each moment in closed form."""
     c = balls.arb(proof.tilt)
     value = _chernoff_factor(c, epsilon)
     for loss, times in total.parts:
@@ -170,7 +170,7 @@ def _(proof: proofs.ConvexityProof, total: _Total, epsilon: Ball) -> Interval:
 
 @_prove.register
 def _(proof: proofs.SamplingProof, total: _Total, epsilon: Ball) -> Interval:
-    """One minus the probability, under a coupling, that no output differs."""
+    """Return 0, and one minus the probability, under a coupling, that no output differs."""
     unchanged = balls.arb(1)
     for loss, times in total.parts:
         unchanged *= (1 - loss.distance) ** times
@@ -179,7 +179,7 @@ def _(proof: proofs.SamplingProof, total: _Total, epsilon: Ball) -> Interval:
 
 @_prove.register
 def _(proof: proofs.SupportProof, total: _Total, epsilon: Ball) -> Interval:
-    """Delta is 0 if the largest sum of the losses is at most epsilon."""
+    """Return delta = 0 if the largest sum of the losses is at most epsilon."""
     largest = sum((times * loss.largest for loss, times in total.parts), balls.arb(0))
     return balls.arb(0), balls.arb(0) if largest <= epsilon else balls.arb(1)
 
@@ -189,7 +189,7 @@ def _(proof: proofs.SupportProof, total: _Total, epsilon: Ball) -> Interval:
 
 @_prove.register
 def _(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
-    """The finite sum, plus or minus what it leaves out, less the aliases."""
+    """Return the finite sum, plus or minus the omitted terms, less the aliases."""
     line = _along_line(proof, total, dominating=True)
     value, rest, aliases = _contour_sum(proof, total, epsilon, line, dominating=True)
     upper = balls.arb.min(value + rest + total.infinite(proof.sums), balls.arb(1))
@@ -199,7 +199,7 @@ def _(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
     if not total.with_lower:
         return balls.arb(0), upper
     moved = epsilon + proof.shift
-    # Only a loss that is replaced on a grid has other values for the lower bound.
+    # The values for the lower bound differ only if a loss is replaced on a grid.
     below = _along_line(proof, total, dominating=False) if on_grids else line
     value, rest, aliases = _contour_sum(proof, total, moved, below, dominating=False)
     lower = value - rest - aliases
@@ -210,7 +210,7 @@ def _(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 _Line = tuple[list[tuple[Transform, int]], list[Ball]]
-"""The transforms of a contour's parts, how often each is used, and their product at each node."""
+"""The transforms of a contour's parts with their uses, and the product at each node."""
 
 
 def _along_line(proof: proofs.ContourProof, total: _Total, *, dominating: bool) -> _Line:
@@ -228,7 +228,7 @@ def _along_line(proof: proofs.ContourProof, total: _Total, *, dominating: bool) 
 def _contour_sum(
     proof: proofs.ContourProof, total: _Total, epsilon: Ball, line: _Line, *, dominating: bool
 ) -> tuple[Ball, Ball, Ball]:
-    """Return the sum over the nodes, a bound on all others, and one on the aliases."""
+    """Return the sum over the nodes, a bound on all other nodes, and one on the aliases."""
     arb, acb = balls.arb, balls.acb
     c, h = arb(proof.tilt), arb(proof.step)
     transforms, products = line
@@ -248,7 +248,7 @@ def _contour_sum(
 
 
 def _beyond(proof: proofs.ContourProof, tails: list[tuple[Transform, int]], epsilon: Ball) -> Ball:
-    """Bound the sum over all nodes left out; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
+    """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
     for transform, times in tails:
@@ -261,7 +261,7 @@ def _beyond(proof: proofs.ContourProof, tails: list[tuple[Transform, int]], epsi
 
 @_prove.register
 def _(proof: proofs.SumProof, total: _Total, epsilon: Ball) -> Interval:
-    """The sum of (1 - exp(epsilon - l))_+ over the finite laws on either side."""
+    """Return the sums of (1 - exp(epsilon - l))_+ over the finite laws on either side."""
     ((loss, times),) = total.parts
     if times > 1 and not loss.equally_spaced:
         return balls.arb(0), balls.arb(1)
@@ -289,7 +289,7 @@ def _delta_of_law(law: Law, times: int, epsilon: Ball) -> Ball:
 
 @_prove.register
 def _(proof: proofs.ThresholdProof, total: _Total, epsilon: Ball) -> Interval:
-    """P(N >= least) - exp(epsilon) Q(N >= least), N the number of large outputs."""
+    """Return P(N >= least) - exp(epsilon) Q(N >= least), N the number of large outputs, and 1."""
     counted = [
         (loss.tails(threshold), times)
         for (loss, times), threshold in zip(total.parts, proof.thresholds, strict=True)
@@ -303,12 +303,12 @@ def _(proof: proofs.ThresholdProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 def _at_most(chances: list[tuple[Ball, int]], most: int) -> Ball:
-    """Enclose the probability that at most so many independent events occur.
+    """Enclose the probability that at most ``most`` independent events occur.
 
     Parameters
     ----------
     chances
-        Probabilities of events, and how many events have each.
+        Probabilities of events, and the number of events with each.
     most
         A whole number >= 0.
     """
@@ -340,20 +340,20 @@ def decimal_bounds(lower: Ball, upper: Ball) -> Callable[[int], tuple[Decimal, D
 
 
 def decimal_down(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal of so many digits not above any number in the ball."""
+    """Return a decimal with this number of digits, not above any number in the ball."""
     return _decimal(ball.lower(), digits, ROUND_FLOOR)
 
 
 def decimal_up(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal of so many digits not below any number in the ball."""
+    """Return a decimal with this number of digits, not below any number in the ball."""
     return _decimal(ball.upper(), digits, ROUND_CEILING)
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:
-    """Round an exact ball that bounds a probability.
+    """Return an exact ball that bounds a probability as a rounded decimal.
 
-    A bound that is not finite, or huge, says nothing about a probability. A bound that is tiny is
-    not written out to its last bit.
+    A bound that is not finite, or huge, is useless for a probability. A bound that is tiny is not
+    written to its last bit.
     """
     if not point.is_finite():
         return Decimal(0) if rounding == ROUND_FLOOR else Decimal(1)

@@ -45,15 +45,15 @@ class GaussianPair:
         return self._log_weight(self.numerator, x) - self._log_weight(self.denominator, x)
 
     def _log_weight(self, mixture: Mixture, x: Ball) -> Ball:
-        """Log of a mixture's density at x, over the density of the component with mean 0."""
+        """Return the log of a mixture's density at x, over that of the component with mean 0."""
         variance = self.sigma * self.sigma
-        # log(1 + sum of weights times expm1) keeps the digits of terms of small weight.
+        # The form log(1 + sum of weights times expm1) keeps the digits of terms of small weight.
         gain = sum(w * ((2 * x - a) * a / (2 * variance)).expm1() for a, w in mixture)
         return gain.log1p()
 
     @property
     def distance(self) -> Ball:
-        """Bound on the total variation distance: the weight that P and Q have at other means."""
+        """Bound on the total variation distance: the weight that P and Q do not share."""
         shared = balls.arb(0)
         for a, p in self.numerator:
             for b, q in self.denominator:
@@ -82,7 +82,7 @@ class GaussianPair:
         return numerator, denominator
 
     def _normal_mass(self, mean: Ball, low: Ball | None, high: Ball | None) -> Ball:
-        """Probability of an interval under one component."""
+        """Return the probability of an interval under one component."""
         scale = self.sigma * balls.arb(2).sqrt()
         left = None if low is None else (low - mean) / scale
         right = None if high is None else (high - mean) / scale
@@ -90,7 +90,7 @@ class GaussianPair:
             return balls.arb(1) if left is None else left.erfc() / 2
         if left is None:
             return (-right).erfc() / 2
-        # The mass can be written as two differences; the one of smaller terms loses fewer digits.
+        # The mass is one of two differences; the difference of smaller terms loses fewer digits.
         if left + right > 0:
             return (left.erfc() - right.erfc()) / 2
         return ((-right).erfc() - (-left).erfc()) / 2
@@ -99,14 +99,14 @@ class GaussianPair:
 def with_exact_sum(mixture: Sequence[tuple[float, float]], rounded: bool) -> Mixture:
     """Return a mixture in balls whose weights sum to 1 exactly.
 
-    The weight of the mean nearest to 0 is what the other weights leave.
+    The weight of the mean nearest to 0 is 1 less the sum of the other weights.
 
     Parameters
     ----------
     mixture
         Means and weights.
     rounded
-        Whether the weights are known to a rounding only.
+        Whether the weights are known only up to rounding.
     """
     center = min(mixture, key=lambda item: abs(item[0]))
     others = [

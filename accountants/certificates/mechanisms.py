@@ -1,4 +1,4 @@
-"""Which mechanisms can a certificate be about? Elementary events, and how documents hold them.
+"""Which mechanisms can a certificate cover? Elementary events, and their form in documents.
 
 >>> from dpcal.accountants import events
 >>> item = Mechanism(events.GaussianDpEvent(2.0), 3)
@@ -50,12 +50,12 @@ _COVERED = (
     "Gaussians, Laplace, discrete Laplace and discrete Gaussian noise, and claims of (epsilon, "
     "delta) or permute-and-flip"
 )
-# Values of a discrete Laplace loss: as many as its sensitivity, since its law is written out.
+# Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
-# Components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
+# Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
 # functions.
 _MOST_COMPONENTS = 1 << 8
-# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
+# Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
 
 
@@ -90,12 +90,12 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
 
 
 def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
-    """Whether sampling probabilities or weights of a composition are known to a rounding only."""
+    """Return whether sampling probabilities or weights are known only up to rounding."""
     return any(_is_rounded(item.event) for item in mechanisms)
 
 
 def _is_rounded(event: DpEvent) -> bool:
-    """Whether a sampling probability is a quotient, or weights must be scaled to sum to 1."""
+    """Return whether a sampling probability is a quotient, or weights are scaled to sum to 1."""
     if isinstance(event, MixtureOfGaussiansDpEvent):
         distinct = len(set(event.sensitivities)) == len(event.sensitivities)
         return not distinct or sum(Fraction(weight) for weight in event.sampling_probs) != 1
@@ -103,7 +103,7 @@ def _is_rounded(event: DpEvent) -> bool:
 
 
 def values_of(event: DpEvent) -> int:
-    """Return how many values or components the price of a covered event is computed from."""
+    """Return the number of values or components from which a covered event is priced."""
     if isinstance(event, DiscreteLaplaceDpEvent):
         return int(event.sensitivity)
     return len(event.sensitivities) if isinstance(event, MixtureOfGaussiansDpEvent) else 1

@@ -53,22 +53,22 @@ __all__ = [
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 
-# Nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
+# Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-# Points of one lattice or grid. Searches stop at a quarter of it.
+# Most points of one lattice or grid. Searches stop at a quarter of it.
 MAX_POINTS = 1 << 16
-# Terms of the convolution of one loss with itself: the largest sums take about 5 seconds.
+# Most terms of the convolution of one loss with itself: the largest sums take about 5 seconds.
 MAX_TERMS = 1 << 17
-# Number of outputs that a test may ask to be large, if only one part is counted: enough for sums of
+# Largest number of large outputs that a test counts, if it counts only one part: enough for sums of
 # tens of thousands of steps, in seconds.
 MAX_COUNTED = 1 << 14
-# Number of outputs that a test may ask to be large, if several parts are counted. The time grows
-# as its square.
+# Largest number of large outputs that a test counts, if it counts several parts. The time grows as
+# its square.
 MAX_COUNTED_OF_MANY = 1 << 6
-# Different losses of a composition. Ten thousand different steps still have contours of
+# Most different losses of a composition. Ten thousand different steps still have contours of
 # affordable work.
 MAX_PARTS = 1 << 14
-# First point of a lattice or grid, at most, so that whole numbers stay short.
+# Largest first point of a lattice or grid, so that whole numbers stay short.
 _FARTHEST = 1 << 40
 
 
@@ -108,7 +108,7 @@ class ShiftedLattice:
 
     @property
     def points(self) -> int:
-        """How many points it has, less one."""
+        """Number of points, less one."""
         return self.last - self.first
 
 
@@ -134,7 +134,7 @@ class Grid:
 
     @property
     def points(self) -> int:
-        """How many intervals it has."""
+        """Number of intervals."""
         return self.last - self.first
 
 
@@ -161,7 +161,7 @@ class Proof:
 
     @property
     def method(self) -> str:
-        """What kind of argument it is, as documents and messages name it."""
+        """The kind of argument, as in documents and messages."""
         return self.NAME
 
 
@@ -172,20 +172,20 @@ class ContourProof(Proof):
     Attributes
     ----------
     tilt
-        Where the line crosses the real axis, > 0.
+        Tilt > 0 at which the line crosses the real axis.
     step, nodes
-        Distance > 0 of neighboring nodes, and how many there are.
+        Distance > 0 of neighboring nodes, and their number.
     below, above
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
     sums
-        For each loss, what its transform at the nodes is computed with.
+        For each loss, the substitute for its transform at the nodes.
     tails
-        For each loss, what the bound on its transform beyond the last node is computed with.
+        For each loss, the substitute for the bound on its transform beyond the last node.
     smoothing
         Standard deviation >= 0 of a Gaussian loss that is added so that every transform decays.
     shift
-        The lower bound is then the one at an epsilon larger by ``shift``, less the probability that
-        the added loss is larger than ``shift``.
+        With smoothing, the lower bound is that at an epsilon larger by ``shift``, less the
+        probability that the added loss exceeds ``shift``.
     """
 
     NAME: ClassVar[str] = "contour"
@@ -210,7 +210,7 @@ class ContourProof(Proof):
 class ChernoffProof(Proof):
     """An upper bound on delta from the Renyi divergence of order 1 + tilt.
 
-    ``tilt`` > 0; ``sums`` has for each loss what its moment is computed with.
+    ``tilt`` > 0; ``sums`` has for each loss the substitute for its moment.
     """
 
     NAME: ClassVar[str] = "Renyi moment"
@@ -230,7 +230,7 @@ class ConvexityProof(Proof):
 
 @dataclass(frozen=True)
 class SamplingProof(Proof):
-    """An upper bound on delta: the probability that the record changes any output at all."""
+    """An upper bound on delta: the probability that the record changes any output."""
 
     NAME: ClassVar[str] = "sampling"
 

@@ -46,32 +46,32 @@ __all__ = [
 ]
 
 Reader = Callable[[Any, str], Any]
-# The entry to blame, what it must be, and whether the built object is so.
+# The entry named in an error, its condition in words, and whether the built object meets it.
 Rule = tuple[str, str, Callable[[Any], bool]]
 
 # Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
-# Characters of a document that are read at most. A certificate of ten thousand different
-# mechanisms has about 10 million characters, and 64 million take about a second to parse.
+# Most characters of a document. A certificate of ten thousand different mechanisms has about 10
+# million characters, and 64 million take about a second to parse.
 _MOST_CHARACTERS = 1 << 26
 
 
 _short = reprlib.Repr()
-# Characters of a string in a message: a digest has 64.
+# Most characters of a string in a message: a digest has 64.
 _short.maxstring = 80
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error message shows it: never long, and for any value at all."""
+    """Return a value as an error message shows it: shortened, and for any value."""
     try:
         return _short.repr(value)
     except (ValueError, RecursionError):
-        # Python refuses to write out whole numbers of thousands of digits.
+        # Python does not convert whole numbers of thousands of digits to text.
         return f"a value of type {type(value).__name__}"
 
 
 def reject(name: str, allowed: str, value: Any) -> NoReturn:
-    """Raise the rejection of an entry, in a sentence with its name, its range and its value."""
+    """Raise the rejection of an entry, as a sentence with its name, its range and its value."""
     raise CertificateRejected(f"{name} of the certificate must be {allowed}, got {shown(value)}.")
 
 
@@ -94,7 +94,7 @@ def parse(document: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object. Of two entries of one name, programs differ in which they take."""
+    """Return a JSON object; refuse two entries of one name, which programs read differently."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         raise ValueError(
@@ -116,8 +116,8 @@ class Shape:
     entries
         A reader for each entry. An object must have exactly these entries.
     rules
-        For each condition between entries: the entry to blame, what it must be, and a function of
-        the built object that says whether it is.
+        For each condition between entries: the entry to name, the condition in words, and a
+        function from the built object to whether it holds.
     """
 
     name: str
@@ -164,7 +164,7 @@ def shape_of(name: str, record: type, *rules: Rule) -> Shape:
 
 
 def document_of(value: Any) -> Any:
-    """Return a record, or what it holds, as JSON values; decimals become strings."""
+    """Return a record, or a value in it, as JSON values; decimals become strings."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value):
@@ -180,7 +180,7 @@ def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed
     Parameters
     ----------
     shape_of
-        Gives the shape of an object, or None if it has none.
+        Returns the shape of an object, or None if it has none.
     allowed
         What the object must be, for error messages.
     """
@@ -239,13 +239,13 @@ def choice(*options: str) -> Reader:
     return _checked(allowed, lambda value: isinstance(value, str) and value in options, str)
 
 
-# A whole number stays one, so that no digit of it is lost.
+# A whole number stays whole, so that no digit of it is lost.
 exact_number = _checked(
     "a finite number",
     _is_number,
     lambda value: int(value) if isinstance(value, int) else float(value),
 )
-# A probability that a string holds as a decimal number, of any number of digits.
+# A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
 text = _checked("a string", lambda value: isinstance(value, str), str)
 

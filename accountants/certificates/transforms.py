@@ -32,7 +32,7 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FiniteTransform", "GaussianTransform", "SampledGaussianTransform", "Transform"]
 
-# Points that are multiplied together: those of the longest contours take about 100 MB.
+# Most points that are multiplied together: those of the longest contours take about 100 MB.
 _CHUNK = 1 << 10
 
 
@@ -98,7 +98,7 @@ class SampledGaussianTransform(Transform):
     lattice
         The points of the rule.
     rounded
-        Whether the sampling probability is known to a rounding only.
+        Whether the sampling probability is known only up to rounding.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class SampledGaussianTransform(Transform):
         return sum((abs(term) for term in self._terms(balls.acb(c, t))), self._error(c))
 
     def _error(self, c: Ball) -> Ball:
-        """Bound the error of the rule at c + i t, for every t >= 0: quadrature and cut-off."""
+        """Return a bound on the error of the rule at c + i t, t >= 0: quadrature and cut-off."""
         # This is the square of the line's distance from the axis, in standard deviations of noise.
         square = (self.angle * self.sigma) ** 2
         on_line, on_edge = (square / 2).exp(), (2 * square).exp()
@@ -153,7 +153,7 @@ class SampledGaussianTransform(Transform):
         return quadrature + on_line * self._integral(c, *self._cut_off(self._power(c)))
 
     def _integral(self, c: Ball, near: Ball, far: Ball) -> Ball:
-        """Bound the integral of phi w^p over a set that has given shares of two normal laws.
+        """Return a bound on the integral of phi w^p over given shares of two normal laws.
 
         ``near`` is the share of the normal law around 0, ``far`` that of the one around p. By
         convexity w^p <= 1 - q + q exp(p (2 x - 1) / (2 sigma^2)), for p >= 1 and for p <= 0; for p
@@ -163,7 +163,7 @@ class SampledGaussianTransform(Transform):
         return bound if self.removing else balls.arb.min(bound, (1 - self.q) ** -c * near)
 
     def _cut_off(self, power: Ball) -> tuple[Ball, Ball]:
-        """Shares of the normal laws around 0 and around ``power`` that the lattice leaves out."""
+        """Return the shares of the normal laws around 0 and ``power`` outside the lattice."""
         scale = self.sigma * balls.arb(2).sqrt()
         left, right = self.lattice.first * self.step, self.lattice.last * self.step
         shares = []
@@ -176,7 +176,7 @@ class SampledGaussianTransform(Transform):
 
 
 def _sums_of_powers(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: int) -> list[Ball]:
-    """Sum terms times exp(k turn weight) for each k < nodes.
+    """Return the sums of terms times exp(k turn weight) for each k < nodes.
 
     With k = i + B j, B about sqrt(nodes), the sums are the entries of a product of two matrices,
     of powers of exp(turn weight) and of exp(B turn weight).

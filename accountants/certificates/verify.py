@@ -34,8 +34,8 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 __all__ = ["verify_certificate"]
 
-# Values and components of all mechanisms together, which are priced in floats before any proof is
-# checked. Four million take a few seconds.
+# Most values and components of all mechanisms together, which are priced in floats before any proof
+# is checked. Four million take a few seconds.
 _MOST_VALUES = 1 << 22
 # Digits to which a bound is computed before it is compared with a claim. Claims have 3 to 40
 # digits.
@@ -45,7 +45,7 @@ Parts = list[tuple[EnclosedLoss, int]]
 
 
 def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certificate:
-    """Re-prove every bound of a certificate from its numbers alone.
+    """Return a certificate after proving every bound again, from its numbers alone.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _refused(error: Exception) -> CertificateRejected:
 
 
 def _check_work(certificate: Certificate, composition: Composition) -> None:
-    """Reject proofs that do not fit their losses, or ask for more work than any proof needs."""
+    """Refuse proofs that do not fit their losses, or take more work than any proof needs."""
     total = 0.0
     for direction in range(len(composition.directions)):
         _, given = composition.directions[direction].finite
@@ -127,7 +127,7 @@ def _check_work(certificate: Certificate, composition: Composition) -> None:
 def _check_bounds(
     claim: DirectionBounds, direction: Direction, epsilon: float, rounded: bool
 ) -> None:
-    """Recompute the bounds of one direction and compare them with the claim."""
+    """Check a claim against the bounds of one direction, computed again."""
     proved = {"lower": Decimal(0), "upper": Decimal(1)}
     for item in claim.arguments:
         ends = enclose(
@@ -152,7 +152,7 @@ def _check_bounds(
 
 
 def _check_epsilon(certificate: Certificate) -> None:
-    """Check that the bounds on delta imply the bounds on epsilon, if such are claimed."""
+    """Check that the bounds on delta imply the claimed bounds on epsilon, if there are any."""
     if certificate.delta is None:
         return
     delta, found = Decimal(certificate.delta), certificate.proofs
@@ -168,7 +168,7 @@ def _check_epsilon(certificate: Certificate) -> None:
 
 @singledispatch
 def _check_fit(proof: proofs.Proof, parts: Parts) -> None:
-    """Reject a proof that is not about these losses. Proofs without substitutes fit all losses."""
+    """Refuse a proof of other losses. Proofs without substitutes fit all losses."""
 
 
 def _check_substitutes(substitutes: tuple[proofs.Substitute, ...], parts: Parts) -> None:

@@ -59,8 +59,7 @@ def epsilon(
     draws
         Monte Carlo draws for each direction, default 100,000.
     failure_probability
-        Probability that the bounds from draws are wrong; default delta / 100, or 0.05 for normal
-        intervals.
+        Probability of wrong bounds from draws; default delta / 100, or 0.05 for normal intervals.
     seed
         Fixes the draws; fresh and secret by default.
     arithmetic
@@ -72,8 +71,7 @@ def epsilon(
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint, save_every
-        File to which draws are saved and from which they are resumed, and chunks >= 1 between two
-        saves.
+        File for saving and resuming draws, and chunks >= 1 between two saves.
 
     Returns
     -------

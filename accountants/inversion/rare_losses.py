@@ -56,8 +56,7 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
     Returns
     -------
     Product or None
-        The part, with a bound on the probability that was cut off; None if no loss has rare large
-        values.
+        The part, with a bound on the mass cut off; None if no loss has rare large values.
     """
     if not any(_has_rare_losses(loss) for loss, _ in parts):
         return None

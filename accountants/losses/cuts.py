@@ -33,8 +33,7 @@ class _Widths:
         In standard deviations of the noise. With a wider cut more of the law beyond it remains, and
         a narrower one takes more points.
     losses
-        In sigma^2, the distance over which the exponent of w changes by 1; for a sharp cut times
-        the loss there.
+        In sigma^2, over which the exponent of w changes by 1; for a sharp cut times the loss there.
     densities
         In units of the distance over which the normal density falls.
     """

@@ -397,9 +397,8 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     """Return a law in two parts, cut in the valley between the two peaks of its integrand at c.
 
     The integrand phi_sigma(x) w(x)^p of M has two peaks if jumps are rare: one where the output
-    hardly shows the record and one where it shows it clearly. Each side of the cut is easy on a
-    contour of its own. The result is None where the integrand has one peak, and in the direction of
-    adding.
+    hardly shows the record and one where it shows it clearly. Each side is easy on a contour of its
+    own. The result is None if the integrand has one peak, and in the direction of adding.
     """
     if loss.direction != "remove":
         return None

@@ -1,7 +1,7 @@
 """Which correlation between steps, at what price? Strategies of matrix mechanisms.
 
-A strategy is a lower-triangular matrix C; step t's noise is row t of C^-1 z. It knows its errors,
-its sensitivity under a participation schema, and the event of an unsampled run, which any
+A strategy is a lower-triangular matrix C; step t's noise is row t of C^-1 z. It computes its
+errors, its sensitivity under a participation schema, and the event of an unsampled run, which any
 accountant prices.
 
 >>> from dpcal.accountants import epsilon

@@ -1,7 +1,7 @@
 """What is a strategy? The matrix C of a matrix mechanism, its errors, its price, and its noise.
 
-Notation, once for the package: A the workload, B = A C^-1, X = C^T C, z rows of independent
-standard normals, T the number of steps.
+Notation of the package: A is the workload, B = A C^-1, X = C^T C, z has rows of independent
+standard normals, and T is the number of steps.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Array = NDArray[np.float64]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
-# A dense matrix of this many rows takes 2 GB.
+# Most rows of a dense matrix, which then takes 2 GB.
 _DENSE_STEPS = 2**14
 
-# Most that a rounding error of z may be enlarged on its way through C^-1 and C. The noise that is
-# released is z to a part of 2^-53 times that; at 1e10 it is z to six digits, and above it neither
-# the noise nor the gradients that it is added to keep theirs.
+# Largest growth of a rounding error of z by C^-1 and C. The relative error of the released noise is
+# 2^-53 times this: at 1e10 the noise is z to six digits, and above it neither the noise nor the
+# gradients under it keep theirs.
 _MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}
@@ -93,10 +93,10 @@ class Strategy(ABC):
     steps
         Number T of rows of C.
     bands
-        How many diagonals of C, from the main one down, may be nonzero; None for all. (Of C, not of
-        its inverse: a strategy with few bands has separated columns that are orthogonal.)
+        Number of diagonals of C, from the main one down, that may be nonzero; None for all. (Of C,
+        not of its inverse: a strategy with few bands has orthogonal separated columns.)
     inverse_bands
-        The same for C^-1.
+        The same number for C^-1.
     """
 
     kind: ClassVar[str]
@@ -106,7 +106,7 @@ class Strategy(ABC):
 
         @property
         def bands(self) -> int | None:
-            """How many diagonals of C may be nonzero; None for all."""
+            """Number of diagonals of C that may be nonzero; None for all."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -115,7 +115,7 @@ class Strategy(ABC):
 
     @property
     def inverse_bands(self) -> int | None:
-        """How many diagonals of C^-1 may be nonzero; None for all."""
+        """Number of diagonals of C^-1 that may be nonzero; None for all."""
         return None
 
     @property
@@ -130,7 +130,7 @@ class Strategy(ABC):
 
     @property
     def series(self) -> tuple[Array, Array] | None:
-        """Decays d and scales s with ``C[t + k, t] = sum_j s[j] d[j]^(k - 1)``, if they are few.
+        """Decays d, scales s of ``C[t + k, t] = sum_j s[j] d[j]^(k - 1)``; None if not few.
 
         C has a unit diagonal then.
         """
@@ -148,7 +148,7 @@ class Strategy(ABC):
         Raises
         ------
         ValueError
-            If T is above 16384: the matrix would not fit.
+            If T is above 16384: the matrix would not fit into memory.
         """
 
     @abstractmethod
@@ -235,7 +235,7 @@ class Strategy(ABC):
         noise_multiplier
             Standard deviation > 0 of z, in units of the clipping norm (not of the sensitivity).
         participation
-            The guarantee of the data pipeline; at most once when omitted.
+            The guarantee of the data pipeline; ``Single()`` when omitted.
         neighboring_relation
             ``"replace-special"`` (one record's contributions become zero), ``"replace-one"``
             (another record takes its place and its steps; accountants count twice the sensitivity),
@@ -244,7 +244,7 @@ class Strategy(ABC):
         Raises
         ------
         UnsupportedEvent
-            For adding or removing a record where that may change other records' steps.
+            For adding or removing a record if that may change other records' steps.
         """
         sigma = _validate.positive(noise_multiplier=noise_multiplier)
         schema = Single() if participation is None else participation
@@ -302,7 +302,7 @@ class Strategy(ABC):
 
 
 class Toeplitz(Strategy):
-    """A strategy whose matrix is constant along diagonals: all follows from the first column."""
+    """A strategy whose matrix is constant along diagonals: the first column determines it."""
 
     @property
     @abstractmethod

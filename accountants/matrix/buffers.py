@@ -9,7 +9,7 @@ e_j, u_1 < v_1 < u_2 < v_2 < ... . By partial fractions,
 
 where beta is the column of A C^-1 for prefix sums, and r_j is s_j with the gaps exchanged and the
 sign turned. Squared norms of both columns are sums over pairs of geometric series, which take
-O(buffers^2) however many steps there are.
+O(buffers^2) for any number of steps.
 
 >>> import numpy as np
 >>> from dpcal.accountants.matrix import BLT, Single
@@ -33,8 +33,8 @@ Array = NDArray[np.float64]
 # Real numbers, or complex ones whose imaginary part is a derivative.
 Numbers = NDArray[Any]
 
-# Largest gap 1 - decay at the start of the search. Gaps between it and the smallest are spaced
-# geometrically, as those of the best rational functions near a square root are (Newman).
+# Largest gap 1 - decay at the start of the search. Gaps down to the smallest are spaced
+# geometrically, as in the best rational approximations of a square root (Newman).
 _LARGEST_GAP = 0.3
 # Smallest gaps at the starts of two searches, as multiples of 1 / steps. One of the two finds the
 # better minimum for each number of participations that was tried.
@@ -44,7 +44,7 @@ _SMALLEST_GAPS = (0.3, 3.0)
 _CLOSEST = -12.0
 # Largest sum of the log-ratios of neighboring gaps, so that no gap is rounded to 0.
 _WIDEST = 600.0
-# Imaginary step of a derivative: nothing is subtracted, so that it has no error but rounding.
+# Imaginary step of a derivative: no difference is taken, so that the only error is rounding.
 _STEP = 1e-30
 # Below this, a difference of two sums of a slowly falling series loses more digits than two terms
 # of its expansion do.
@@ -111,7 +111,8 @@ def _sensitivity(u: Numbers, scales: Numbers, steps: int, separation: int, times
     starts = np.arange(times) * separation
     lengths = np.minimum(separation, steps - starts)
     lengths[-1] = steps - starts[-1]
-    # Before step m separation, earlier columns have left sum_j past_jm decays_j^k in row k of it.
+    # Before step m separation, row k of the sum holds sum_j past_jm decays_j^k from earlier
+    # columns.
     ratio = separation * logs
     ahead = np.expm1(np.multiply.outer(np.arange(times), ratio)) / np.expm1(ratio)
     past = scales * np.exp((separation - 1) * logs) * ahead
@@ -127,7 +128,7 @@ def _sensitivity(u: Numbers, scales: Numbers, steps: int, separation: int, times
 
 
 def _gaps(free: Numbers) -> Numbers:
-    """Return increasing gaps for the logarithms of the logarithms of their ratios, 1 the last."""
+    """Return increasing gaps, the last 1, from the logarithms of the logarithms of their ratios."""
     return np.asarray(np.exp(-np.cumsum(np.exp(free)))[::-1])
 
 

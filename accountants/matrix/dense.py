@@ -1,4 +1,4 @@
-"""Dense strategies: any lower-triangular C, and the one of least mean error.
+"""Dense strategies: any lower-triangular C, and the C of least mean error.
 
 >>> import numpy as np
 >>> Dense([[1.0, 0.0], [0.5, 1.0]]).steps
@@ -96,9 +96,10 @@ class Dense(Strategy):
         workload
             The workload.
         equal_norms
-            Whether all columns of C must have one norm, so that every step costs alike; sampling
-            then amplifies all of them alike. Otherwise later epochs may have smaller ones; not of
-            ``LeastSeparation``, whose patterns overlap and whose norms are always equal.
+            Whether all columns of C must have one norm, so that every step has the same price and
+            the same amplification by sampling. Otherwise later epochs may have smaller norms,
+            except under ``LeastSeparation``, whose patterns overlap and whose norms are always
+            equal.
 
         >>> from dpcal.accountants.matrix import FixedEpochs, SquareRoot
         >>> schema = FixedEpochs(4, 8)
@@ -115,7 +116,7 @@ class Dense(Strategy):
 
     @cached_property
     def bands(self) -> int | None:
-        """How many diagonals of C are not zero throughout; None for all."""
+        """Number of diagonals of C that are not all zero; None for all."""
         matrix, steps = self.matrix(), self.steps
         used = [lag for lag in range(steps) if matrix.diagonal(-lag).any()]
         return None if used[-1] + 1 == steps > 1 else used[-1] + 1

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Limits:
-    """Where the descent ends.
+    """Limits of the descent.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class _Limits:
     change
         Change of the logarithm of the value over ten steps.
     steps
-        Steps at most.
+        Most steps.
     halvings
-        Halvings of one step at most: after 60 of them it is below a rounding of any step.
+        Most halvings of one step: after 60 of them it is below the rounding of any step.
     memory
-        Pairs of steps and slopes from which curvature is read.
+        Number of pairs of steps and slopes from which curvature is computed.
     """
 
     slope: float = 1e-9
@@ -59,12 +59,12 @@ class _Limits:
 
 
 _LIMITS = _Limits()
-# Part of what its slope promises by which a step must lower the value; otherwise it is halved.
+# Part of the decrease that the slope predicts that a step must reach; otherwise it is halved.
 _ARMIJO = 1e-4
 
 
 def may_overlap(steps: int, schema: Participation) -> NDArray[np.bool_]:
-    """Return which pairs of different steps no record can meet together, shape (steps, steps).
+    """Return a mask of the step pairs that no record can meet together, shape (steps, steps).
 
     >>> may_overlap(4, FixedEpochs(2, 2)).astype(int).tolist()
     [[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
@@ -147,9 +147,9 @@ def _by_logits(by_log: Array, shares: Array, period: int) -> Array:
 
 
 def _descend(of: Callable[[Array], tuple[float, Array] | None], start: Array) -> Array:
-    """Return where a function is least, by L-BFGS with halved steps, as it is nowhere for None.
+    """Return the minimiser of a function, by L-BFGS with halved steps; None is outside its domain.
 
-    Library searches take a value for every point; matrices that are not positive definite have
+    Library searches need a value at every point, but matrices that are not positive definite have
     none.
     """
     point, (value, slope) = start, _known(of(start))
@@ -183,7 +183,7 @@ def _known(found: tuple[float, Array] | None) -> tuple[float, Array]:
 
 
 def _curved(slope: Array, past: deque[tuple[Array, Array]]) -> Array:
-    """Return the slope times an inverse Hessian that is read off past steps (Nocedal 1980)."""
+    """Return the slope times an inverse Hessian estimated from past steps (Nocedal 1980)."""
     direction, kept = slope.copy(), []
     for step, change in reversed(past):
         weight = float(step @ direction) / float(step @ change)

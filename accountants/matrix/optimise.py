@@ -1,8 +1,8 @@
 """Which member of a family has the least error at a given price?
 
-The objective is log(squared error) + log(squared sensitivity): the sensitivity is part of it, not a
-penalty, so scale does not matter. For Toeplitz C with column c, beta = a / c as power series and s
-the sum of the earliest pattern's columns,
+The objective is log(squared error) + log(squared sensitivity): the sensitivity is a part of it, not
+a penalty, so the scale of C does not matter. For Toeplitz C with column c, beta = a / c as power
+series and s
 
     squared error = sum_k w_k beta_k^2,    squared sensitivity = sum_k s_k^2,
 
@@ -41,8 +41,8 @@ Array = NDArray[np.float64]
 
 ERRORS = ("mean", "max")
 
-# Buffers of longer runs are found from closed forms, without a column of C: the same minimum, in a
-# second at any length. (Shorter columns take no longer, and any workload.)
+# Buffers of longer runs are computed from closed forms, without a column of C: the minimum is the
+# same, in a second at any length. (Shorter columns take no longer, with any workload.)
 _LONG = 2**14
 
 
@@ -103,7 +103,7 @@ class Objective:
         return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
 
     def _sensitivity(self, head: Array, size: int) -> tuple[float, Array]:
-        """Squared norm of the sum of the pattern's columns, and half its gradient."""
+        """Return the squared norm of the sum of the pattern's columns, and half its gradient."""
         from scipy.signal import fftconvolve
 
         total = fftconvolve(self._pattern, head)[: self.steps]
@@ -117,7 +117,7 @@ def checked_bands(name: str, bands: int, steps: int) -> int:
     Raises
     ------
     ValueError
-        If it is outside.
+        If the number is outside this range.
     """
     count = _validate.count(**{name: bands})
     if count > steps:
@@ -140,7 +140,7 @@ def banded(objective: Objective, bands: int) -> tuple[int, Array]:
 
 
 def _least(of: Callable[..., Any], start: Array, bounds: list[tuple[float, float]]) -> Array:
-    """Return where a function, given with its gradient, is (locally) least."""
+    """Return the (local) minimiser of a function that is given with its gradient."""
     from scipy.optimize import minimize
 
     found = minimize(
@@ -195,13 +195,13 @@ def blt(objective: Objective, buffers: int) -> tuple[tuple[float, ...], tuple[fl
 
 
 def _spread_decays(steps: int, count: int) -> Array:
-    """Decays whose memories 1 / (1 - decay) grow geometrically from 1 to the number of steps."""
+    """Return decays whose memories 1 / (1 - decay) grow geometrically from 1 to the step count."""
     memories = np.geomspace(1.5, 1.5 + steps, count) if count > 1 else np.array([steps**0.5 + 1])
     return 1 - 1 / memories
 
 
 def _polynomials(decays: Array, scales: Array) -> tuple[Array, Array]:
-    """Numerator and denominator of 1 + sum_j scales[j] x / (1 - decays[j] x)."""
+    """Return numerator and denominator of 1 + sum_j scales[j] x / (1 - decays[j] x)."""
     denominator = np.ones(1)
     for decay in decays:
         denominator = np.convolve(denominator, [1.0, -decay])
@@ -226,7 +226,7 @@ def lambda_cgd(objective: Objective) -> tuple[float]:
 
 
 def _best_share(of: Callable[[float], float], steps: int) -> tuple[float, float]:
-    """A number in (0, 1) at which a function is least, searched by its logit, and the value."""
+    """Return the minimiser of a function in (0, 1), searched by its logit, and the minimum."""
     from scipy.optimize import minimize_scalar
 
     bounds = -12.0, np.log(1e4 * steps)
@@ -246,7 +246,7 @@ def root_series(count: int, exponent: float) -> Array:
 
 
 def fractional_root(objective: Objective, inverse_bands: int) -> tuple[int, float]:
-    """Return bands of an inverse, and their best exponent in (0, 1), to about 1e-9, by Brent."""
+    """Return bands of an inverse, and their best exponent in (0, 1) to about 1e-9."""
     count = checked_bands("inverse_bands", inverse_bands, objective.steps)
 
     def of(exponent: float) -> float:
@@ -266,7 +266,7 @@ def dense(
         X = _fixed_point(A.T @ A)
     else:
         X = best_gram(A, schema, equal_norms=equal_norms)
-    # The lower-triangular C with C^T C = X is the Cholesky factor of X read backwards.
+    # The lower-triangular C with C^T C = X is the Cholesky factor of X in reversed order.
     return np.tril(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T)
 
 

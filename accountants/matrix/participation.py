@@ -1,4 +1,4 @@
-"""When may one record take part? Participation schemas: the promise that a data pipeline makes.
+"""When may one record take part? Participation schemas: guarantees of a data pipeline.
 
 A sensitivity holds for a schema, and a schema is a guarantee of the pipeline, not of the
 accountant: a record that takes part more often, or sooner again, is not covered.
@@ -30,10 +30,9 @@ class Participation(ABC):
     Attributes
     ----------
     independent
-        Whether a record's steps are fixed without regard to which other records are present. Only
-        then is adding or removing a record the same as zeroing its contributions out; where batches
-        are cut from one shuffled list, a new record moves others, and the relation that a theorem
-        covers is ``"replace-special"``.
+        Whether a record's steps do not depend on the presence of other records. Only then is adding
+        or removing a record equivalent to zeroing its contributions out. If batches are cut from
+        one shuffled list, a new record moves others, and theorems cover only ``"replace-special"``.
     """
 
     kind: ClassVar[str]
@@ -41,7 +40,7 @@ class Participation(ABC):
 
     @abstractmethod
     def earliest(self, steps: int) -> NDArray[np.intp]:
-        """Return the pattern that starts at step 0 and repeats as soon as it may.
+        """Return the pattern that starts at step 0 and repeats as early as allowed.
 
         Raises
         ------
@@ -91,7 +90,7 @@ class Single(Participation):
 
 @dataclass(frozen=True)
 class FixedEpochs(Participation):
-    """Each record takes part once an epoch, at the same place of every epoch.
+    """Each record takes part once in each epoch, at the same place.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ class LeastSeparation(Participation):
     separation
         Distance b >= 1; 1 allows every step.
     at_most
-        Bound k >= 1 on how often a record takes part; None for no other bound than the separation.
+        Largest number k >= 1 of a record's participations; None for no bound but the separation.
     independent
         See :class:`Participation`.
     """
@@ -152,7 +151,7 @@ class LeastSeparation(Participation):
             object.__setattr__(self, "at_most", _validate.count(at_most=self.at_most))
 
     def times(self, steps: int) -> int:
-        """Return how often a record can take part in ``steps`` steps."""
+        """Return the largest number of participations of a record in ``steps`` steps."""
         fits = -(-steps // self.separation)
         return fits if self.at_most is None else min(fits, self.at_most)
 

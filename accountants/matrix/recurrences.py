@@ -1,4 +1,4 @@
-"""How does the next row of C^-1 z arise? Recurrences that keep a few rows, never the matrix.
+"""How is the next row of C^-1 z computed? Recurrences that keep a few rows, never the matrix.
 
 A recurrence reads the rows of z in turn and writes those of C^-1 z. The ``slots``
 rows that it keeps are the memory of the noise.
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)
 
-# Kept rows from which on it is quicker to read them once for four steps than for each.
+# Number of kept rows from which on one reading for four steps is faster than one for each step.
 _MANY = 6
 
 
@@ -43,7 +43,7 @@ def inverse_series(coefficients: Array, count: int) -> Array:
 
 
 def _block(slots: int) -> int:
-    """Return how many steps share one reading of the kept rows."""
+    """Return the number of steps that share one reading of the kept rows."""
     return 4 if slots >= _MANY else 1
 
 
@@ -55,7 +55,7 @@ class Recurrence(ABC):
     dimension
         Length of a row.
     slots
-        How many rows are kept.
+        Number of kept rows.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Recurrence(ABC):
     """
 
     reach: int | None = None
-    """How many earlier rows of z the next row depends on; None for all of them."""
+    """Number of earlier rows of z that the next row depends on; None for all of them."""
 
     def __init__(self, dimension: int, slots: int) -> None:
         self.buffers = np.zeros((slots, dimension))
@@ -76,11 +76,11 @@ class Recurrence(ABC):
         Parameters
         ----------
         step
-            From 0; steps come in turn, each with all of its columns once.
+            From 0; steps are in order, and all columns of a step are written once.
         z
             Columns of row ``step`` of z.
         out
-            Of the same shape; it may be z itself.
+            Array of the same shape for the result; it may be z itself.
         start
             First column.
         """
@@ -103,7 +103,7 @@ class Filter(Recurrence):
         self._block = _block(self.reach)
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Add z to the share of the last rows of z."""
+        """Write z plus the weighted last rows of z."""
         kept, block = self.buffers, self._block
         convolve(z, out, kept, start, self._scale, self._weights, step, block, FRESH)
 
@@ -118,7 +118,7 @@ class Feedback(Recurrence):
         self._block = _block(len(self.buffers))
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Add z to the share of the last results."""
+        """Write z plus the weighted last results."""
         kept, block = self.buffers, self._block
         convolve(z, out, kept, start, self._scale, self._weights, step, block, RESULT)
 
@@ -135,7 +135,7 @@ class Buffers(Recurrence):
         self._scales, self._decays = scales, decays
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Subtract the buffers from z, then let them decay and take the result up."""
+        """Subtract the buffers from z, then update them with their decays and the result."""
         leak(z, out, self.buffers, start, self._scales, self._decays)
 
 
@@ -152,7 +152,7 @@ class TreeNodes(Recurrence):
         self._spread, self._pull = spread, pull
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Close the nodes that end here."""
+        """Write the row of a step, and close the nodes that end there."""
         count = step + 1
         level = (count & -count).bit_length() - 1
         pull = np.ascontiguousarray(self._pull[level, :level])
@@ -179,7 +179,7 @@ class Rows(Recurrence):
         self._steps, self._weights_of = steps, weights
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Mix z with all rows before."""
+        """Write the weighted sum of z and all earlier rows."""
         weights = self._weights_of(step)
         rows = np.flatnonzero(weights[:step])
         slot = step if step < len(self.buffers) else -1

@@ -2,9 +2,7 @@
 
 One record contributes vectors of norm at most 1 at the steps of its pattern. With X = C^T C the
 squared norm of its part of C G is at most the sum of abs(X) over pairs of steps in the pattern,
-and that is attained where X >= 0. For lower-triangular C this also bounds contributions that are
-chosen after seeing earlier outputs (Denisov et al. 2022), so the release is that of a Gaussian
-mechanism with this sensitivity.
+which is attained if X >= 0. For lower-triangular C this also bounds contributions that are
 
 >>> from dpcal.accountants.matrix import FixedEpochs, LambdaCGD, Single
 >>> sensitivity = LambdaCGD(1000, 0.9).sensitivity(FixedEpochs(10, 100))
@@ -37,7 +35,7 @@ EXACT, UPPER = "exact", "upper bound"
 
 # Above this many steps the two-stage bound, which needs the whole Gram matrix, is not tried.
 _GRAM_STEPS = 4096
-# Participations times steps^2 up to which the two-stage bound takes a few seconds.
+# Largest product of participations and steps^2 for the two-stage bound: it takes a few seconds.
 _TWO_STAGE_COST = 10**9
 
 
@@ -48,7 +46,7 @@ class Sensitivity:
     Parameters
     ----------
     value
-        Rounded up by a bound on its rounding error.
+        The norm, rounded up by a bound on its rounding error.
     label
         ``"exact"`` (up to that rounding) or ``"upper bound"``.
     theorem
@@ -76,7 +74,7 @@ class Sensitivity:
 def _made(
     square: float, error: float, exact: bool, theorem: str, schema: Participation, steps: int
 ) -> Sensitivity:
-    """Round the square up by ``error`` and by the rounding of its sum of ``steps`` terms."""
+    """Return the sensitivity of a square, rounded up by ``error`` and by its own rounding."""
     value = math.sqrt((square + error) * (1 + (2 * steps + 16) * UNIT))
     return Sensitivity(value, EXACT if exact else UPPER, theorem, schema, steps)
 
@@ -97,7 +95,7 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
     column
         First column, shape (steps,).
     bands
-        How many leading coefficients may be nonzero; None for all.
+        Number of leading coefficients that may be nonzero; None for all.
     schema
         The participation schema.
 
@@ -113,7 +111,7 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
         return _made(float(column @ column), 0.0, True, theorem, schema, steps)
     separation = int(places[1] - places[0])
     if bands is not None and bands <= separation:
-        # Columns so far apart are orthogonal, and the earliest are the longest.
+        # Columns at this distance are orthogonal, and the earliest are the longest.
         energies = np.cumsum(column**2)[::-1]
         theorem = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
         return _made(float(energies[places].sum()), 0.0, True, theorem, schema, steps)
@@ -125,7 +123,7 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
 
 
 def _toeplitz_epochs(column: Array, period: int, schema: Participation) -> Sensitivity:
-    """Fixed epochs: step 0's pattern for C >= 0, sums of abs(X) over each pattern otherwise."""
+    """Return the sensitivity of fixed epochs: exact for C >= 0, otherwise by sums of abs(X)."""
     steps = len(column)
     places = schema.earliest(steps)
     if column.min() >= 0:
@@ -155,7 +153,7 @@ def _gram_theorem(nonnegative: bool) -> str:
 def _toeplitz_separated(
     column: Array, places: NDArray[np.intp], schema: LeastSeparation
 ) -> Sensitivity:
-    """Min separation: the earliest packing is the worst for columns that never increase."""
+    """Return the sensitivity under a separation: for falling columns the earliest is worst."""
     steps = len(column)
     # Enlarging entries of a non-negative C enlarges every entry of C^T C.
     majorant = np.maximum.accumulate(np.abs(column)[::-1])[::-1]
@@ -183,7 +181,7 @@ def of_matrix(C: Array, schema: Participation) -> Sensitivity:
     C
         Shape (steps, steps), lower-triangular.
     schema
-        In which steps one record may take part.
+        The steps in which one record may take part.
     """
     steps = len(C)
     places = schema.earliest(steps)
@@ -221,11 +219,11 @@ def _epochs(C: Array, schema: FixedEpochs) -> Sensitivity:
 
 
 def _two_stage(gram: Array, schema: LeastSeparation) -> Sensitivity:
-    """Best pattern of each row of abs(X), then best pattern of the rows' values."""
+    """Return a bound by the best pattern of each row of abs(X), and then of the rows' values."""
     steps = len(gram)
     times = schema.times(steps)
     if times * steps**2 > _TWO_STAGE_COST:
-        # The bound on the number of participations is left out, which takes a fraction of the time.
+        # The bound on the number of participations is not used, which saves most of the time.
         times = steps
     rows = most_separated(np.abs(gram), schema.separation, times)
     square = float(most_separated(rows, schema.separation, times))
@@ -245,7 +243,7 @@ def most_separated(values: Array, separation: int, times: int) -> Array:
     separation
         Smallest distance >= 1 of two places.
     times
-        How many values may be taken, >= 1.
+        Largest number >= 1 of values.
 
     Returns
     -------
@@ -260,7 +258,7 @@ def most_separated(values: Array, separation: int, times: int) -> Array:
         return _most_separated_any_number(values, separation)
     best = np.zeros((*values.shape[:-1], steps + separation))
     for _ in range(times):
-        # Either place i is not taken, or it is and the rest starts at i + separation.
+        # If place i is taken, the rest starts at i + separation.
         taken = values + best[..., separation:]
         head = np.maximum.accumulate(taken[..., ::-1], axis=-1)[..., ::-1]
         best = np.concatenate([head, np.zeros((*values.shape[:-1], separation))], axis=-1)
@@ -268,9 +266,9 @@ def most_separated(values: Array, separation: int, times: int) -> Array:
 
 
 def _most_separated_any_number(values: Array, separation: int) -> Array:
-    """As :func:`most_separated`, where the separation alone bounds the number of values."""
+    """Return :func:`most_separated` if only the separation bounds the number of values."""
     steps = values.shape[-1]
-    # Places first, so that each pass reads and writes whole rows.
+    # Places are the first axis, so that each pass reads and writes whole rows.
     columns = np.moveaxis(values, -1, 0)
     best = np.zeros((steps + separation, *columns.shape[1:]))
     for place in range(steps - 1, -1, -1):

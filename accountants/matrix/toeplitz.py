@@ -29,15 +29,15 @@ __all__ = ["BIFR", "BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot
 
 Array = NDArray[np.float64]
 
-# Roots of C^-1(x) whose partial fractions are taken. More series are not priced by their states.
+# Most roots of C^-1(x) whose partial fractions are computed: no grid of states serves more series.
 _MOST_ROOTS = 3
 
 
 class _Family(Toeplitz):
-    """A family of strategies, of which one is the best for a run."""
+    """A family of strategies, with a search for the best member for a run."""
 
     _best: ClassVar[Callable[..., tuple[Any, ...]]]
-    """Maps an objective and the family's size to the fields of the best member after steps."""
+    """Maps an objective and the family's size to the best member's fields after ``steps``."""
 
     @classmethod
     def optimised(
@@ -120,7 +120,7 @@ class Identity(Toeplitz):
 
 @dataclass(frozen=True, eq=False)
 class LambdaCGD(_Family):
-    """Noise z_t - decay z_{t-1}: each step takes back part of the last step's noise.
+    """Noise z_t - decay z_{t-1}: each step subtracts part of the last step's noise.
 
     C[t, u] = decay^(t - u). The last noise can be drawn again instead of being stored, so that
     memory is that of DP-SGD (Kalinin, McKenna, Pagh and Lampert 2026, DP-lambdaCGD).
@@ -130,7 +130,7 @@ class LambdaCGD(_Family):
     steps
         Number of steps, >= 1.
     decay
-        Fraction lambda in [0, 1) of the last noise that is taken back.
+        Fraction lambda in [0, 1) of the last noise that is subtracted.
 
     >>> LambdaCGD(3, 0.5).matrix().tolist()
     [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.25, 0.5, 1.0]]
@@ -192,9 +192,9 @@ class Banded(_Family):
         Number of nonzero diagonals of C, in [1, steps].
     coefficients
         First entries of the first column, shape (bands,), the first not 0, whose inverse does not
-        explode (no root of c(x) far inside the unit disc). When omitted, the ones
-        whose mean error on prefix sums times sensitivity is least, for participations at least
-        ``bands`` apart; :meth:`optimised` minimises others.
+        explode (no root of c(x) far inside the unit disc). By default the product of mean error on
+        prefix sums and sensitivity is least, for participations at least ``bands`` apart;
+        :meth:`optimised` minimises others.
 
     >>> Banded(3, 2, [1.0, 0.5]).matrix().tolist()
     [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.5, 1.0]]
@@ -296,7 +296,7 @@ class _BandedInverse(Toeplitz):
 
     @property
     def exponent(self) -> float:
-        """The root that is taken."""
+        """The exponent of the root."""
         return 0.5
 
     @property
@@ -306,10 +306,10 @@ class _BandedInverse(Toeplitz):
 
     @property
     def series(self) -> tuple[Array, Array] | None:
-        """The partial fractions of 1 / C^-1(x), where its roots are real and distinct."""
+        """The partial fractions of 1 / C^-1(x), if its roots are real and distinct."""
         if not 2 <= self.inverse_bands <= _MOST_ROOTS + 1:
             return None
-        # 1 / C(x) = prod_j (1 - decays[j] x).
+        # The roots give the decays, as 1 / C(x) = prod_j (1 - decays[j] x).
         roots = np.roots(self.inverse_coefficients[: self.inverse_bands])
         if np.iscomplex(roots).any() or len(np.unique(roots)) < len(roots):
             return None
@@ -412,9 +412,9 @@ class BLT(_Family):
     steps
         Number of steps, >= 1.
     decays
-        One or more numbers in [0, 1], one a buffer.
+        Numbers in [0, 1], one for each buffer, at least one.
     scales
-        As many finite numbers, for which the inverse does not explode.
+        The same number of finite numbers, for which the inverse does not explode.
 
     >>> BLT(4, (0.5,), (0.5,)).coefficients.tolist()
     [1.0, 0.5, 0.25, 0.125]
@@ -438,7 +438,8 @@ class BLT(_Family):
             raise ValueError(f"decays must be numbers in [0, 1], got {self.decays!r}.")
         object.__setattr__(self, "decays", tuple(decays.tolist()))
         object.__setattr__(self, "scales", tuple(scales.tolist()))
-        # 1 / c(x) is a sum of powers of these, and grows where one of them is beyond the unit disc.
+        # The column of C^-1 is a sum of powers of these, and grows if one lies outside the unit
+        # disc.
         zeros = np.linalg.eigvals(np.diag(decays) - np.outer(np.ones(len(decays)), scales))
         growth = self.steps * math.log(max(1.0, float(np.abs(zeros).max())))
         refuse_explosion("scales", math.exp(growth) if growth < 700 else math.inf, self.steps)
@@ -477,12 +478,12 @@ class BLT(_Family):
         return read_only(np.append(1.0, -column)[: self.steps])
 
     def recurrence(self, dimension: int) -> Recurrence:
-        """Return the recurrence with one kept row a buffer."""
+        """Return the recurrence with one kept row for each buffer."""
         return Buffers(dimension, np.array(self.scales), np.array(self.decays))
 
 
 def _numbers(name: str, values: ArrayLike) -> Array:
-    """One or more finite numbers, or a sentence."""
+    """Return one or more finite numbers, or raise an error in a sentence."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

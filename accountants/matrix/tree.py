@@ -1,8 +1,9 @@
 """Tree aggregation as a strategy: one row of C for each node that a prefix sum uses.
 
-Of a binary tree over T steps, prefix sums use T nodes: at step t (from 1) the node that covers the
-last 2^k steps, where 2^k is the largest power of two that divides t. With one noise a node this is
-a square, lower-triangular C of zeros and ones, and its inverse needs one kept row a level.
+In a binary tree over T steps, prefix sums use T nodes: at step t (from 1) the node that covers the
+last 2^k steps, where 2^k is the largest power of two that divides t. With one noise for each node
+this is a square, lower-triangular C of zeros and ones, whose inverse needs one kept row for each
+level.
 
 >>> Tree(4).matrix().tolist()
 [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]
@@ -114,7 +115,7 @@ class Tree(Strategy):
         return C
 
     def recurrence(self, dimension: int) -> Recurrence:
-        """Return the recurrence with one kept row a level."""
+        """Return the recurrence with one kept row for each level."""
         return TreeNodes(dimension, *self._weights)
 
     def sensitivity(self, participation: Participation) -> Sensitivity:

@@ -1,8 +1,7 @@
 """What is the noise of a whole run measured in? Linear workloads over the steps' gradients.
 
 A workload A (steps x steps, lower triangular Toeplitz) maps the steps' gradients to the quantities
-that matter: the iterates of SGD are prefix sums of gradients. The error of a strategy C is that of
-A C^-1 z.
+of interest: the iterates of SGD are prefix sums of gradients. The error of a strategy C is that of
 
 >>> Workload().coefficients(4).tolist()
 [1.0, 1.0, 1.0, 1.0]

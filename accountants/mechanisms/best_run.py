@@ -7,9 +7,8 @@ with M and M' exchanged. Let f be the generating function of the number of runs 
 a run is not better than y; ties are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls
 from g(0) = 1.
 
-1. If a run is better than y with chance b under M', its chance under M is at least ``T(b) = max_k
-(b - h'(k)) / k``.
-   h'(k)) / k`` under M.
+1. If a run is better than y with chance b under M', its chance under M is at least
+   ``T(b) = max_k (b - h'(k)) / k``.
 2. So the best run's densities at y are at most ``m M(y) g(T(b))`` and exactly ``m M'(y) g(b)``,
    for some b in [0, 1]. With L = M(y) / M'(y) and k = e^epsilon,
 

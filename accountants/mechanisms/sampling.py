@@ -134,8 +134,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. More draws have a larger loss, so that probabilities are rounded towards more
-    draws.
+    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws.
 
     Parameters
     ----------

@@ -50,18 +50,18 @@ __all__ = ["about_log_delta", "choose_contour", "choose_smoothed", "saddle"]
 
 Reals = NDArray[np.float64]
 
-# Nodes times points that a contour may take, all losses together: about 5 seconds at 128 bits.
+# Most nodes times points of a contour, all losses together: about 5 seconds at 128 bits.
 _MAX_PRODUCTS = 5e7
-# Nodes times points of a smoothed contour, whose smoothing is raised until they suffice.
+# Most nodes times points of a smoothed contour; its smoothing is raised until they suffice.
 _MAX_SMOOTHED_PRODUCTS = 1.5e7
-# Points that a node costs as much as, besides those of the losses.
+# Points whose work equals that of a node, beside the points of the losses.
 _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# How often smoothing is made three times as large, so up to 20,000 times.
+# Number of smoothings that are tried, each three times the last, so up to 20,000 times.
 _SMOOTHINGS = 9
-# Digits, as a logarithm, by which transforms are more accurate than their powers must be.
+# Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
 
 
@@ -83,7 +83,7 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return about log delta(epsilon): a lower bound, an upper bound, or a saddle-point estimate.
+    """Return an approximate log delta(epsilon): a bound, or a saddle-point estimate.
 
     Raises
     ------
@@ -113,12 +113,12 @@ class Piece:
     grid: Grid | None
 
     def substitute(self) -> Substitute:
-        """Return what the transform at the nodes is computed with."""
+        """Return the substitute with which the transform at the nodes is computed."""
         return self.integrand.coarsest() if self.integrand else self.grid
 
     @property
     def source(self) -> PrivacyLoss:
-        """Whose cumulants those of a part on a grid are about."""
+        """The loss whose cumulants are used, also for a part on a grid."""
         if self.grid is not None and isinstance(self.loss, LINE_FAMILIES):
             return on_grid(self.loss, self.grid)
         return self.loss
@@ -140,7 +140,7 @@ def pieces_of(
     tilts
         Increasing tilts at which transforms are needed.
     width, log_delta
-        Relative width of bounds that is aimed at, and about the logarithm of delta.
+        Wanted relative width of the bounds, and the approximate logarithm of delta.
     grids
         Grids that are given for some of the losses.
 
@@ -192,7 +192,7 @@ class _Rest:
         )
 
     def __call__(self, nodes: int) -> tuple[float, tuple[Substitute, ...]]:
-        """Return the logarithm of the estimate, and what it is computed with for each part."""
+        """Return the logarithm of the estimate, and each part's substitute for it."""
         c, t = self.c, nodes * self.step
         log_size = math.log((1 + 1 / nodes) / (math.pi * t)) + self.fixed
         tails: list[Substitute] = []
@@ -211,7 +211,7 @@ class _Rest:
 def _choose_nodes(
     pieces: list[Piece], c: float, step: float, log_floor: float
 ) -> tuple[int, tuple[Substitute, ...]]:
-    """Return about the fewest nodes with a rest below exp(log_floor), and its tails."""
+    """Return nearly the fewest nodes with a rest below exp(log_floor), and its tails."""
     rest = _Rest(pieces, c, step)
 
     def is_short(nodes: float) -> bool:
@@ -239,7 +239,7 @@ def choose_contour(
     smoothing: float = 0.0,
     grids: Mapping[PrivacyLoss, Grid] | None = None,
 ) -> ContourProof:
-    """Choose a contour whose bounds on delta are about ``width`` apart, relative to delta.
+    """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def choose_contour(
     epsilon
         Where delta is bounded.
     width
-        Relative width that is aimed at; smoothing adds to it.
+        Wanted relative width; smoothing adds to it.
     smoothing
         Standard deviation >= 0 of an added Gaussian loss, by which every contour ends.
     grids
@@ -284,7 +284,7 @@ def choose_contour(
 def choose_smoothed(
     parts: Parts, epsilon: float, *, width: float, cut: bool = False
 ) -> ContourProof:
-    """Choose a contour with the smallest smoothing that is affordable.
+    """Return a contour with the smallest smoothing that is affordable.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def choose_smoothed(
     epsilon
         Where delta is bounded.
     width
-        Relative width of the bounds that is aimed at.
+        Wanted relative width of the bounds.
     cut
         Whether the rarest large losses of sampled mechanisms count as infinite.
 

@@ -26,15 +26,15 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["choose_sum"]
 
-# How often a grid is chosen for a width ten times as large. Aims beyond a tenth change nothing,
-# so that 13 of them reach from a width of 1e-12 to there.
+# Most grids, each chosen for ten times the width of the last. Widths above a tenth change nothing,
+# so that 13 of them cover 1e-12 to 0.1.
 _AIMS = 13
 # Largest width that a grid is chosen for.
 _WIDEST_AIM = 0.1
 
 
 def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
-    """Choose the grid of a single use; or of a discrete loss, used as often as is affordable.
+    """Return the sum on a grid of a single use, or of a discrete loss of several uses.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
     epsilon
         Where delta is bounded.
     width
-        Relative width of the bounds that is aimed at. A larger one is taken if needed.
+        Wanted relative width of the bounds. A larger one is taken if needed.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
     rest = log_rest(parts, width, log_delta)
     slope = 1.0
     if isinstance(loss, Gaussian | SampledGaussian):
-        # The tilt at which these losses are large sets how fine their grids must be.
+        # The tilt at which these losses are large determines the step of their grids.
         slope = max(1.0, saddle(Total(parts), epsilon)[0])
     for aim in (width * 10.0**k for k in range(_AIMS)):
         with contextlib.suppress(OutOfReach):

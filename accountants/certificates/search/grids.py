@@ -47,8 +47,8 @@ __all__ = [
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 SHARE = 1 / 16
-# Logarithm of the probability, at most, that a single use leaves out: rarely matters, and keeps
-# grids wider than four standard deviations.
+# Logarithm of the largest probability that a single use leaves out: it rarely has an effect, and
+# keeps grids wider than four standard deviations.
 _MOST_LOG_REST = -8.0
 # Largest intervals, in standard deviations of the noise.
 _WIDEST_STEP = 0.5
@@ -56,16 +56,16 @@ _WIDEST_STEP = 0.5
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What a grid is chosen for.
+    """The wanted accuracy of a grid.
 
     Attributes
     ----------
     tilt
         Largest tilt > 0 at which moments of the law on the grid are taken.
     width
-        Relative width of the bounds on delta that is aimed at.
+        Wanted relative width of the bounds on delta.
     log_delta
-        About the logarithm of delta.
+        Approximate logarithm of delta.
     log_rest
         Logarithm of the probability that the grid may leave out.
     """
@@ -77,7 +77,7 @@ class Accuracy:
 
     @property
     def step(self) -> float:
-        """Width of intervals, in standard deviations of what is cut.
+        """Width of intervals, in standard deviations of the law that is cut.
 
         An interval of width d adds at most about d^2 / 6 to the variance of a loss.
         """
@@ -85,7 +85,7 @@ class Accuracy:
 
     @property
     def reach(self) -> float:
-        """Standard deviations of a normal law within which all but the rest lies."""
+        """Half-width of the grid, in standard deviations: a normal law has only the rest beyond."""
         return math.sqrt(-2 * self.log_rest)
 
 
@@ -108,7 +108,7 @@ def limited_grid(step: float, first: float, last: float) -> Grid:
     Raises
     ------
     OutOfReach
-        If it has more intervals than a proof should.
+        If the grid has more intervals than a proof may have.
     """
     if not last - first < MAX_POINTS / 4:
         raise OutOfReach
@@ -129,7 +129,7 @@ def choose_grid(loss: Any, aim: Accuracy) -> Grid:
     gap = max(high - low, 1.0)
     step = sigma * min(aim.step, math.sqrt(aim.width) * sigma / (aim.tilt * gap), _WIDEST_STEP)
     first = first_output(loss, aim.reach)
-    # A component of weight w leaves out no more than w does.
+    # A component of weight w leaves out at most w.
     last = max(
         mean + sigma * math.sqrt(-2 * min(aim.log_rest - math.log(max(weight, 1e-300)), -4.0))
         for mean, weight in mixtures(loss)[0]
@@ -139,7 +139,7 @@ def choose_grid(loss: Any, aim: Accuracy) -> Grid:
 
 @choose_grid.register
 def _(loss: LatticeLoss, aim: Accuracy) -> Grid:
-    # Its values are finitely many: the grid is not used.
+    # The loss has finitely many values, so that the grid is not used.
     return Grid(1.0, 0, 1)
 
 
@@ -156,7 +156,7 @@ def _(loss: DiscreteGaussian, aim: Accuracy) -> Grid:
 
 
 def on_grid(loss: PrivacyLoss, grid: Grid) -> ScatteredLoss:
-    """Return about the law of one loss on a grid: rarer large losses are cut off."""
+    """Return an approximate law of one loss on a grid: rarer large losses are cut off."""
     x = grid.step * np.arange(grid.first, grid.last + 1.0)
     is_batch = isinstance(loss, FixedBatchGaussian)
     x = x[x > first_output(loss, 0.0)] if is_batch else x
@@ -166,10 +166,10 @@ def on_grid(loss: PrivacyLoss, grid: Grid) -> ScatteredLoss:
         # The losses of a fixed batch are those of one record, their mirror image, and an atom at 0.
         ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
         ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
-    # A mass that underflows counts for nothing, however large the loss there is.
+    # A mass that underflows is left out, for any size of the loss there.
     order = np.argsort(ell)[q[np.argsort(ell)] > 0]
     ell, log_q = ell[order], np.log(q[order] / q.sum())
-    # The law is shifted so that P is a law as well.
+    # The losses are shifted so that the masses of P sum to 1 as well.
     ell -= math.log(math.fsum(np.exp(log_q + ell)))
     return ScatteredLoss(tuple(ell), tuple(log_q), "a grid")
 

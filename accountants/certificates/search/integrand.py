@@ -23,8 +23,8 @@ __all__ = ["Decay", "Integrand"]
 
 Reals = NDArray[np.float64]
 
-# Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down
-# to 1.3e-3; at pi / 2 the bounds on the strip end.
+# Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down to
+# 1.3e-3; the bounds on the strip end at pi / 2.
 _ANGLES = 1.3 * 0.8 ** np.arange(32.0)
 
 
@@ -56,7 +56,7 @@ class Integrand:
         return float(max(0.0, (np.asarray(bounds) - values).max()))
 
     def _range(self, growth: float) -> tuple[float, float]:
-        """Return the range in which phi w^p counts, for its growth on the line."""
+        """Return the range in which phi w^p is not negligible, for its growth on the line."""
         reaches = [
             self.sigma * math.sqrt(2 * (self.digits + growth + min(excess, 1e300)))
             for excess in (self.convex, self.flat)

@@ -40,7 +40,7 @@ Reals = NDArray[np.float64]
 # Means and weights.
 Mixture = list[tuple[float, float]]
 
-# Families whose large losses are rarer than their moments say, so that it pays to cut them off.
+# Families whose large losses are rarer than their moments suggest: cutting them off narrows bounds.
 CUT_FAMILIES = (SampledGaussian, GaussianMixtures, FixedBatchGaussian)
 # Families whose losses grow along the outputs.
 LINE_FAMILIES = (Gaussian, *CUT_FAMILIES)
@@ -81,7 +81,7 @@ def _(loss: GaussianMixtures) -> tuple[Mixture, Mixture]:
 
 
 def range_of_means(loss: PrivacyLoss) -> tuple[float, float]:
-    """Return the smallest and the largest mean, or where positive losses begin for batches."""
+    """Return the smallest and the largest mean; for batches, the first of positive losses."""
     if isinstance(loss, FixedBatchGaussian):
         return 0.5, 1.0
     means = [mean for side in mixtures(loss) for mean, _ in side]
@@ -89,15 +89,15 @@ def range_of_means(loss: PrivacyLoss) -> tuple[float, float]:
 
 
 def first_output(loss: PrivacyLoss, reach: float) -> float:
-    """Return the smallest output that matters.
+    """Return the smallest output that is not negligible.
 
     Parameters
     ----------
     loss
         A loss of one of the families here.
     reach
-        How many standard deviations below the smallest mean outputs matter; for batches only
-        outputs with positive losses do.
+        Standard deviations below the smallest mean at which outputs begin to count; for batches
+        only outputs with positive losses do.
     """
     low, _ = range_of_means(loss)
     if isinstance(loss, FixedBatchGaussian):

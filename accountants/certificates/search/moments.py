@@ -33,22 +33,22 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 
 __all__ = ["choose_chernoff", "choose_convexity", "choose_cut_chernoff"]
 
-# Tilts that are tried first: powers of 2 from 1/16 to 4,096. Beyond the ends, bounds with delta
-# within range of a double are rare; denser tilts follow around the best one.
+# Tilts that are tried first: powers of 2 from 1/16 to 4,096. Outside this range, bounds whose delta
+# is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
-# Shares of epsilon from which on a single loss counts as large. The best is mostly 0.5 to 0.95.
+# Shares of epsilon above which a single loss counts as large. The best is usually 0.5 to 0.95.
 _LARGE_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
 # Intervals of a grid up to the first large loss.
 _INTERVALS = 1000
 # Standard deviations below the smallest mean at which such a grid starts: beyond 8 of them less
 # than 1e-15 of the mass has its loss rounded up.
 _LOW_REACH = 8.0
-# Logarithm of the least delta that a grid is chosen for: far below what doubles hold.
+# Logarithm of the least delta that a grid is chosen for: far below the range of a double.
 _LEAST_LOG_DELTA = -1e6
 
 
 def _log_bound(total: Total, c: float, epsilon: float) -> float:
-    """Return the logarithm of the Chernoff bound at tilt c; infinite out of reach."""
+    """Return the logarithm of the Chernoff bound at tilt c; infinity if it is out of reach."""
     try:
         return float(total.cumulants([c])[0, 0] + log_chernoff(c) - c * epsilon)
     except OutOfReach:
@@ -56,7 +56,7 @@ def _log_bound(total: Total, c: float, epsilon: float) -> float:
 
 
 def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ChernoffProof:
-    """Choose the tilt of a good Chernoff bound.
+    """Return a Chernoff bound with a good tilt.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ChernoffPr
 
 
 def choose_cut_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
-    """Choose a Chernoff bound given that no single loss is large, and the chance that one is.
+    """Return a Chernoff bound given that no single loss is large, plus the chance that one is.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def choose_cut_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
 
 
 def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, ChernoffProof]:
-    """Return about the bound if losses above a share of epsilon are infinite, and its proof."""
+    """Return an approximate bound with losses above a share of epsilon infinite, and its proof."""
     grids: dict[PrivacyLoss, Grid] = {}
     beyond = 0.0
     for loss, times in parts:
@@ -137,7 +137,7 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
 
 
 def choose_convexity(parts: Parts, epsilon: float) -> ConvexityProof:
-    """Choose the tilt at which bounds by convexity on the moments are best.
+    """Return a proof with the best tilt of bounds by convexity on the moments.
 
     Parameters
     ----------

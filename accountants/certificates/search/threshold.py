@@ -38,14 +38,14 @@ __all__ = ["LargeOutputs", "TableOfOutputs", "choose_threshold", "large_outputs"
 
 Reals = NDArray[np.float64]
 
-# Losses from which on an output counts as large that are tried.
+# Most losses that are tried as the level from which an output counts as large.
 _MAX_LEVELS = 200
 # Outputs in a table of losses.
 _OUTPUTS = 4000
 # Standard deviations of the noise that such a table reaches below the smallest mean.
 _LOW_REACH = 5.0
-# Standard deviations of the noise that such a table reaches above the largest mean: beyond 38 of
-# them probabilities underflow.
+# Standard deviations of the noise that such a table reaches above the largest mean: probabilities
+# underflow beyond 38.
 _HIGH_REACH = 38.0
 # Standard deviations of discrete Gaussian noise that its table reaches on either side.
 _DISCRETE_REACH = 30
@@ -54,7 +54,7 @@ _MAX_EXPONENT = 700.0
 
 
 def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
-    """Choose a test whose errors bound delta from below.
+    """Return a test whose errors bound delta from below.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
 
 
 class LargeOutputs(ABC):
-    """The outputs of one loss above a threshold, and how probable they are.
+    """The outputs of one loss above a threshold, and their probabilities.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class LargeOutputs(ABC):
 
     @abstractmethod
     def threshold(self, level: float) -> float | None:
-        """Return the output from which on the loss is about so large; None if it never is."""
+        """Return the output above which the loss is about ``level`` or more, or None."""
 
     @abstractmethod
     def chances(self, at: float) -> tuple[float, float]:
@@ -129,7 +129,7 @@ class TableOfOutputs(LargeOutputs):
         self.levels = losses_at(loss, self.x)
 
     def threshold(self, level: float) -> float | None:
-        """Return the first output of the table whose loss is at least so large."""
+        """Return the first output of the table whose loss is at least ``level``, or None."""
         index = int(np.searchsorted(self.levels, level))
         return float(self.x[index]) if index < len(self.x) else None
 
@@ -140,7 +140,7 @@ class TableOfOutputs(LargeOutputs):
 
 
 class _OfDiscreteGaussian(TableOfOutputs):
-    """Large outputs of discrete Gaussian noise, whose tails are about those of the continuous."""
+    """Large outputs of discrete Gaussian noise, whose tails are nearly those of the Gaussian."""
 
     def __init__(self, loss: DiscreteGaussian) -> None:
         self.sensitivity, self.sigma = s, sigma = loss.sensitivity, loss.sigma
@@ -155,7 +155,7 @@ class _OfDiscreteGaussian(TableOfOutputs):
 
 
 class _OfLargestLoss(LargeOutputs):
-    """Outputs whose loss is the largest, of a loss that takes it with a probability p under P."""
+    """Outputs with the largest loss, for a loss whose largest value has a probability p under P."""
 
     def __init__(self, loss: PrivacyLoss, p: float) -> None:
         self.upper, self.p = loss.upper, p
@@ -181,14 +181,14 @@ for _family in LINE_FAMILIES:
 
 
 def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tuple[float, int]:
-    """About the largest P(N >= k) - exp(epsilon) Q(N >= k), and its k.
+    """Return an approximate largest P(N >= k) - exp(epsilon) Q(N >= k), and its k.
 
-    N is the number of large outputs, which is about Poisson.
+    N is the number of large outputs, which is approximately Poisson.
     """
     rates = [sum(times * item[side] for *item, times in chances) for side in (0, 1)]
     if not 0 < rates[1] < rates[0]:
         return 0.0, 1
-    # The likelihood ratio of two Poisson laws exceeds exp(epsilon) from this count on.
+    # From this count on the likelihood ratio of two Poisson laws is above exp(epsilon).
     least = math.ceil((epsilon + rates[0] - rates[1]) / math.log(rates[0] / rates[1]))
     most = MAX_COUNTED if len(chances) == 1 else MAX_COUNTED_OF_MANY
     best = (0.0, 1)

@@ -182,8 +182,7 @@ class Sample:
         draws, failure_probability
             Number of draws, and failure probability of the bound.
         errors
-            Number of standard errors, of this sample and of the other one, that are added as a
-            margin.
+            Standard errors of this sample and of the other one that are added as a margin.
         rare
             Weight of the range, which has an effect if few draws exceed epsilon.
         """
@@ -318,8 +317,7 @@ def simulate(
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint
-        File to which chunks are saved, even if the run is interrupted, and from which they are
-        resumed.
+        File for saving and resuming chunks, also of an interrupted run.
     save_every
         Chunks between two saves, >= 1.
 

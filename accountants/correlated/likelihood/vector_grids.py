@@ -45,9 +45,8 @@ class VectorEngine:
     nodes
         Number of nodes of each axis.
     middles
-        For each axis the state below which half of its nodes lie. An axis extends to the largest
-        possible states, often a hundred times further than the states of usual records, and log M
-        is flat there.
+        For each axis the state below which half of its nodes lie. Possible states often reach a
+        hundred times further than those of usual records, and log M is flat there.
     """
 
     mechanism: Mechanism
