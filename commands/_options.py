@@ -89,6 +89,9 @@ def add_options(parser: Any, *texts: str, **given: Any) -> None:
     >>> add_options(parser, "--steps T:whole=3  >= 1 (default: %(default)s)")
     >>> parser.parse_args([]).steps, parser.parse_args(["--steps", "1e4"]).steps
     (3, 10000)
+    >>> add_options(parser, "--rate Q:number!  > 0", "--no-intercept  fit none")
+    >>> parser.parse_args(["--rate", "2", "--no-intercept"])
+    Namespace(steps=3, rate=2.0, intercept=False)
     """
     given = {**_GIVEN, **given}
     for text in texts:

@@ -63,11 +63,8 @@ def run(options: Namespace) -> int:
     if "bound" in document:
         about.append(document["bound"])
     dpcal.plot.save(figure, options.output, title=title, description=" | ".join(about))
-    present(
-        options,
-        {"output": str(options.output), **document},
-        f"picture written to {options.output}",
-    )
+    document = {"output": str(options.output), **document}
+    present(options, document, f"picture written to {options.output}")
     return 0
 
 
