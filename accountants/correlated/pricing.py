@@ -237,6 +237,7 @@ def priced(
         The relation that the answer names.
     **how
         Settings of the draws that the event does not have: keywords of
+        :class:`~dpcal.accountants.correlated.question.Options`.
     """
     options = Options(**{name: getattr(event, name) for name in DRAWING}, **how)
     reserved = 0.0

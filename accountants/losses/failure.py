@@ -26,6 +26,7 @@ class LossWithFailure(PrivacyLoss):
     """A loss that is infinite with some probability, and otherwise follows a law of its own.
 
     No moment M(c), c > 0, is finite. Accountants that know the law separate the two cases: see
+    :attr:`dpcal.accountants.directions.Direction.finite`.
 
     Parameters
     ----------

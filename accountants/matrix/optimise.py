@@ -2,7 +2,7 @@
 
 The objective is log(squared error) + log(squared sensitivity): the sensitivity is a part of it, not
 a penalty, so the scale of C does not matter. For Toeplitz C with column c, beta = a / c as power
-series and s
+series and s the sum of the earliest pattern's columns,
 
     squared error = sum_k w_k beta_k^2,    squared sensitivity = sum_k s_k^2,
 

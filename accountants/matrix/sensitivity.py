@@ -2,7 +2,9 @@
 
 One record contributes vectors of norm at most 1 at the steps of its pattern. With X = C^T C the
 squared norm of its part of C G is at most the sum of abs(X) over pairs of steps in the pattern,
-which is attained if X >= 0. For lower-triangular C this also bounds contributions that are
+which is attained if X >= 0. For lower-triangular C this also bounds contributions that are chosen
+after seeing earlier outputs (Denisov et al. 2022), so the release is that of a Gaussian mechanism
+with this sensitivity.
 
 >>> from dpcal.accountants.matrix import FixedEpochs, LambdaCGD, Single
 >>> sensitivity = LambdaCGD(1000, 0.9).sensitivity(FixedEpochs(10, 100))

@@ -2,6 +2,7 @@
 
 A workload A (steps x steps, lower triangular Toeplitz) maps the steps' gradients to the quantities
 of interest: the iterates of SGD are prefix sums of gradients. The error of a strategy C is that of
+A C^-1 z.
 
 >>> Workload().coefficients(4).tolist()
 [1.0, 1.0, 1.0, 1.0]

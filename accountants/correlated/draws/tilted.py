@@ -34,6 +34,9 @@ class Tilted(OfSetting):
     """Half of the draws from P, half from L^2 Q / E_Q[L^2], for ``C[t, u] = decay^(t - u)``.
 
     A draw from the second law is C (y1 + y2) plus noise, for two patterns with probability
+    proportional to s(y1) s(y2) exp(<C y1, C y2> / sigma^2), which are drawn forward with exact
+    look-ahead. The terms (L - e^eps)_+ / (1/2 L + 1/2 L^2 / E[L^2]) are bounded by about twice the
+    order-2 Renyi conversion of delta.
     """
 
     setting: Setting
