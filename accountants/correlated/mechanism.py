@@ -62,7 +62,7 @@ class Matrix:
         Shape (T, T), finite, zero above the diagonal and nonzero on it. If entries have both signs,
         their absolute values count.
     decay
-        Set if ``abs(C[t, u]) = decay^(t - u)``; methods for this case give closer answers.
+        Set if ``abs(C[t, u]) = decay^(t - u)``; such a C has methods of its own.
     """
 
     C: ArrayLike = field(repr=False)

@@ -97,9 +97,8 @@ class Dense(Strategy):
             The workload.
         equal_norms
             Whether all columns of C must have one norm, so that every step has the same price and
-            the same amplification by sampling. Otherwise later epochs may have smaller norms,
-            except under ``LeastSeparation``, whose patterns overlap and whose norms are always
-            equal.
+            amplification. Otherwise later epochs may have smaller norms, except under
+            ``LeastSeparation``, whose patterns overlap and whose norms are always equal.
 
         >>> from dpcal.accountants.matrix import FixedEpochs, SquareRoot
         >>> schema = FixedEpochs(4, 8)

@@ -1,9 +1,8 @@
 """Tree aggregation as a strategy: one row of C for each node that a prefix sum uses.
 
 In a binary tree over T steps, prefix sums use T nodes: at step t (from 1) the node that covers the
-last 2^k steps, where 2^k is the largest power of two that divides t. With one noise for each node
-this is a square, lower-triangular C of zeros and ones, whose inverse needs one kept row for each
-level.
+last 2^k steps, where 2^k is the largest power of two that divides t. With one noise per node this
+is a square, lower-triangular C of zeros and ones; its inverse keeps one row per level.
 
 >>> Tree(4).matrix().tolist()
 [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]
