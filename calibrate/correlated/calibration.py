@@ -100,7 +100,7 @@ class CalibratedNoise:
         probability are the result's. The failure probabilities of all confirmations that may have
         happened are part of it.
     confirmations
-        How many times a multiplier was put to the test.
+        Number of multipliers that were tested.
     """
 
     noise_multiplier: float
@@ -131,7 +131,7 @@ class Found:
         The delta at the target's epsilon, from the draws that confirm it; None where a
         deterministic bound does.
     confirmations
-        How many times a multiplier was put to the test.
+        Number of multipliers that were tested.
     """
 
     noise_multiplier: float

@@ -179,7 +179,7 @@ def builder(
     sizes: str = "dimension",
     options: type | None = None,
 ) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
-    """Return a decorator that makes a plan builder of a function of what every builder takes.
+    """Return a decorator that makes a plan builder of a function of the shared parameters.
 
     The function takes a :class:`Given`, and keywords of its own. The builder takes ``constants``,
     and keywords ``n``, that of the dimension, ``epsilon``, ``delta``, the function's own,
@@ -352,8 +352,8 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
 def informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
     """Return the number of records, to two digits, from which a theorem promises something.
 
-    ``accuracy`` is the promise as a function of the number of records. It says something where it
-    is below ``trivial``, which holds without an optimizer; at n it is not.
+    ``accuracy`` is the promise as a function of the number of records. It is worth
+    having below ``trivial``, which holds without an optimizer; at n it is not below it.
     """
 
     def meets(size: float) -> bool:
@@ -380,7 +380,7 @@ def promise(
     *,
     kind: str = "order",
 ) -> dict[str, Parameter]:
-    """Return what a plan records of its theorem's accuracy, and warn where that says nothing.
+    """Return a plan's parameters about its theorem's accuracy; warn if the accuracy is trivial.
 
     The optimizer ``name`` promises ``value`` at n records and about ``accuracy`` at others;
     ``trivial`` is the name and value of a bound that holds without an optimizer. See

@@ -51,7 +51,7 @@ _CAUTIOUS_STEPS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What round k does, all of it public.
+    """The public settings of round k.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """From a target to Ada-DP-SPIDER: gradients afresh when the iterate has drifted, up to a number.
 
-When an estimate is refreshed depends on what was released, so that its count is not known before
-the run. The plan pays for the most that may be asked; the order is free.
+The released values decide when an estimate is refreshed, so the number of refreshes is not known
+before the run. The plan pays for the largest number; the order is free.
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0)

@@ -119,7 +119,7 @@ class _Derived:
 
 
 def _derived(setting: Setting, options: Options) -> _Derived:
-    """Fill in what was not given."""
+    """Return the settings, with the ones that were not given derived."""
     K, alpha = _inner_steps(setting, options), options.accuracy
     if alpha is None:
         alpha = _accuracy(setting, K)

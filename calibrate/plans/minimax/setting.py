@@ -1,4 +1,4 @@
-"""What is known of a minimax problem, and what was asked for? Checked, before anything is derived.
+"""Known constants and requested settings of a minimax problem, checked before any derivation.
 
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=2.0)
@@ -32,9 +32,9 @@ _OF_THEOREMS = ("inner_steps",)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Settings of DP-RGDA that may be given; what is None is derived from the others.
+    """Settings of DP-RGDA that may be given; a None is replaced by a derived value.
 
-    Choices have their defaults here too, so that what differs was given.
+    Choices have their defaults here too: a value that differs from its default was given.
 
     Parameters
     ----------

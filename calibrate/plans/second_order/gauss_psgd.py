@@ -84,7 +84,7 @@ _GROWTH = 40.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Settings of Gauss-PSGD that may be given; what is None is derived from the others.
+    """Settings of Gauss-PSGD that may be given; a None is replaced by a derived value.
 
     Parameters
     ----------
