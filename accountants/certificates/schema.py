@@ -110,7 +110,7 @@ class Shape:
     Attributes
     ----------
     name
-        What error messages call such an object.
+        Name of such an object in error messages.
     build
         Called with the entries' values as keyword arguments.
     entries
@@ -152,7 +152,7 @@ def shape_of(name: str, record: type, *rules: Rule) -> Shape:
     Parameters
     ----------
     name
-        What error messages call such an object.
+        Name of such an object in error messages.
     record
         A dataclass with fields such as ``tilt: Annotated[float, number()]``.
     *rules

@@ -84,7 +84,7 @@ def epsilon(
     Raises
     ------
     UnsupportedEvent
-        With the reason, where no theorem covers the pair.
+        If no theorem covers the pair; the message states the reason.
     TargetUnreachable
         If neither draws nor a deterministic bound give a finite epsilon.
     """
@@ -122,7 +122,7 @@ def delta(
     Raises
     ------
     UnsupportedEvent
-        With the reason, where no theorem covers the pair.
+        If no theorem covers the pair; the message states the reason.
     """
     at = _validate.non_negative(epsilon=epsilon)
     event, how = _event(strategy, sampler, noise_multiplier, options)

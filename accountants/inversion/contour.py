@@ -243,7 +243,7 @@ class Contour:
 
     @property
     def _mean(self) -> float:
-        """Mean of the tilted law, of the smoothed one where it is smoothed."""
+        """Return the mean of the tilted law, or of the smoothed law if it is smoothed."""
         return self.mean + self.smoothing**2 * (self.c + 0.5)
 
     def _integrand(self, epsilon: float) -> Complexes:

@@ -106,7 +106,7 @@ class Measure(ABC):
 
     @property
     def lattice(self) -> Lattice | None:
-        """The lattice on which the measure lives, if it does."""
+        """The lattice that holds the measure, or None."""
         return None
 
     @property

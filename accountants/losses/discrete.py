@@ -139,7 +139,7 @@ class LatticeLoss(DiscreteLoss):
     log_reference
         Log probability of each value under Q; under P it is that plus the value.
     name
-        How the mechanism is called.
+        Name of the mechanism.
     offset
         A number that is added to every value.
     value_rounding
@@ -191,7 +191,7 @@ class ScatteredLoss(DiscreteLoss):
     log_reference
         Log probability of each value under Q; under P it is that plus the value.
     name
-        How the mechanism is called.
+        Name of the mechanism.
     sampling_probability
         Probability that the output depends on the record at all.
     rounded_down

@@ -93,7 +93,7 @@ def log_product(gaps: Numbers, steps: int, separation: int, times: int, error: s
     steps
         Number of steps.
     separation, times
-        Every how many steps, and how often, a record takes part, from the first step on.
+        Steps between participations of a record, and their number, from the first step on.
     error
         ``"mean"`` or ``"max"``.
     """
@@ -142,7 +142,7 @@ def best_buffers(
     steps
         Number of steps.
     separation, times
-        Every how many steps, and how often, a record takes part, from the first step on.
+        Steps between participations of a record, and their number, from the first step on.
     error
         ``"mean"`` or ``"max"``.
     buffers

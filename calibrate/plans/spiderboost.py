@@ -326,7 +326,7 @@ def _descent(problem: _Problem, steps: int | None) -> _Choice:
 def _closed_form(
     problem: _Problem, steps: int | None, batch_size: int | None
 ) -> tuple[int, int, int]:
-    """Steps, period and batch where N samples at rate r with multiplier z cost N (r / z)^2.
+    """Return steps, period and batch, if N samples at rate r with multiplier z cost N (r / z)^2.
 
     Differences then err by T a^2 / (1 - share) + S per step and unit of movement, and gradients by
     a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).

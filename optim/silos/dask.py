@@ -135,7 +135,7 @@ class RemoteSilo:
         return answered
 
     def close(self) -> None:
-        """End the answers."""
+        """Refuse further answers."""
         self._call("close")
 
     def fingerprints(self, key: bytes) -> list[bytes]:

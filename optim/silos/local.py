@@ -118,7 +118,7 @@ class Silo:
         return oracle.difference(w, v, query)
 
     def close(self) -> None:
-        """End the answers and close the file; the ledger can still be read."""
+        """Refuse further answers and close the file; the ledger can still be read."""
         if self._oracle is not None:
             getattr(self._oracle, "close", lambda: None)()
 

@@ -98,7 +98,7 @@ class LargeOutputs(ABC):
     Attributes
     ----------
     levels
-        Losses from which on an output may count as large.
+        Levels of loss above which an output may count as large.
     """
 
     levels: Reals

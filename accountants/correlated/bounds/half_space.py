@@ -66,7 +66,7 @@ class HalfSpaces(Curve):
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A strategy of any kind.
     law
         Of independent participations.
     """
@@ -136,7 +136,7 @@ def projection_delta(mechanism: Mechanism, law: Automaton, epsilon: float) -> fl
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A strategy of any kind.
     law
         Of independent participations.
     epsilon

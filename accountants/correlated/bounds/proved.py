@@ -128,7 +128,7 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A strategy of any kind.
     sampler
         One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     """
@@ -254,7 +254,7 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A strategy of any kind.
     sampler
         One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     both

@@ -150,7 +150,7 @@ class Revealed(_Known):
     Parameters
     ----------
     mechanism
-        Of any kind.
+        A strategy of any kind.
     law
         An automaton, or log-probabilities of 0, 1, ..., steps participations.
     """

@@ -91,7 +91,7 @@ class PowerMoment(Plain):
     order
         Whole number q >= 2.
     cells
-        Of the polygon, for lambda-CGD and one buffer.
+        Cells of the polygon, for lambda-CGD and one buffer.
     """
 
     mechanism: Mechanism
@@ -180,7 +180,7 @@ class PowerTilted(OfSetting):
     order
         Whole number q >= 2.
     cells
-        Of the polygon, for lambda-CGD and one buffer.
+        Cells of the polygon, for lambda-CGD and one buffer.
     """
 
     setting: Setting
