@@ -77,8 +77,12 @@ def privatediff(
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep. A comparator.
 
-    The keywords are those of :func:`dpcal.optim.dp_rgda`. The status is ``"not-applicable"``: there
-    are no escape phases. Callbacks receive (x, y).
+    The status is ``"not-applicable"``: there are no escape phases. Callbacks receive (x, y).
+
+    Parameters
+    ----------
+    initial_dual, dual_set
+        Those of :func:`dpcal.optim.dp_rgda`.
 
     References
     ----------
