@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ class Batches:
                 self._dimension,
                 sampling=child,
                 noise=self._streams.noise,
-                claim=partial(self._streams.claim_row, query.name),
+                claim=self._streams.claims(query.name),
             )
             for query, child in zip(correlated, children, strict=True)
         }

@@ -81,18 +81,17 @@ class _Drawn:
                 )
             self._roots.add(kept)
 
-    def claim_row(self, root: str, row: int) -> None:
+    def claim_row(self, key: str, row: int) -> None:
         """Refuse a row of correlated noise if it, or a later row, was drawn before."""
-        kept = _digest("rows", root)
         with self._lock:
-            if row < self._rows.get(kept, 0) and not self.replays:
+            if row < self._rows.get(key, 0) and not self.replays:
                 raise NoiseReused(
                     f"this process has drawn row {row} of this run's correlated noise already: the "
                     "difference of two answers that share their noise has none. Go on from a state "
                     "once, and from the last one. To reproduce a run that was released, run it "
                     "inside dpcal.optim.replaying()."
                 )
-            self._rows[kept] = row + 1
+            self._rows[key] = row + 1
 
 
 _DRAWN = _Drawn()
@@ -257,10 +256,15 @@ class Streams:
                 self._words[role] = KeyStream(key)
             return self._words[role]
 
-    def claim_row(self, name: str, row: int) -> None:
-        """Refuse a row of a query's correlated noise that this process has drawn before."""
-        if not self.in_file:
-            _DRAWN.claim_row(_digest(name, self._secret()), row)
+    def claims(self, name: str) -> Callable[[int], None]:
+        """Return a function that refuses a row of a query's noise that this process has drawn."""
+        key = _digest("rows", name, self._secret())
+
+        def claim(row: int) -> None:
+            if not self.in_file:
+                _DRAWN.claim_row(key, row)
+
+        return claim
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:

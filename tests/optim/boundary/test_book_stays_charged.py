@@ -115,6 +115,21 @@ def test_a_store_that_cannot_be_read_leaves_its_run_charged(tmp_path):
     assert float(book.spent()) == spent
 
 
+def test_the_error_of_a_run_leaves_it_though_its_file_is_gone(tmp_path):
+    def lose(progress):
+        (tmp_path / "store").unlink()
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost") as caught:
+        optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "store", callback=lose, callback_every=2)
+    assert optim.released(caught.value).answers == 2
+    run(book := book_in(tmp_path), tmp_path / "kept", callback=lambda progress: progress.step == 4)
+    (tmp_path / "kept").rename(tmp_path / "store")
+    with pytest.raises(KeyError, match="lost") as caught:
+        run(book, tmp_path / "store", callback=lose, callback_every=2)
+    assert optim.released(caught.value).answers == 2
+
+
 def test_a_run_that_asked_nothing_is_free_once(tmp_path):
     book = book_in(tmp_path)
     book.with_store(tmp_path / "store").oracle(OBJECTIVE, PLAN).close()
