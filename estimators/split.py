@@ -90,16 +90,17 @@ def private_steps(model: Any) -> dict[str, PrivateEstimator]:
     ValueError
         If another step learns from the records: its fit costs privacy, and nobody prices it.
     """
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    for name, step in steps if isinstance(model, Pipeline) else ():
-        if isinstance(step, PrivateEstimator) or step in (None, "passthrough"):
+    if not isinstance(model, Pipeline):
+        return {"": model} if isinstance(model, PrivateEstimator) else {}
+    private = {name: step for name, step in model.steps if isinstance(step, PrivateEstimator)}
+    for name, step in model.steps:
+        if name in private or step in (None, "passthrough") or not get_tags(step).requires_fit:
             continue
-        if get_tags(step).requires_fit:
-            raise ValueError(
-                f"pipeline must have steps that are private or learn nothing, got {name!r}, a "
-                f"{type(step).__name__}, which is fitted to the records and is not private."
-            )
-    return {name: step for name, step in steps if isinstance(step, PrivateEstimator)}
+        raise ValueError(
+            f"pipeline must have steps that are private or learn nothing, got {name!r}, a "
+            f"{type(step).__name__}, which is fitted to the records and is not private."
+        )
+    return private
 
 
 def _largest_scale(
