@@ -9,7 +9,7 @@ from libc.math cimport sqrt
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
+from dpcal._ext.noise cimport add_normals, bits_of, next_rows
 
 from dpcal._ext.gradients import aligned_zeros
 
@@ -24,7 +24,7 @@ cdef class _Step:
     cdef ClippedSum kernel
     cdef bitgen_t* sampling
     cdef bitgen_t* noise
-    cdef double rate, max_norm, standard_deviation, expected_batch_size, l2, radius
+    cdef double sampling_probability, max_norm, standard_deviation, expected_batch_size, l2, radius
     cdef Py_ssize_t penalized
     cdef double[::1] w, total
     cdef Py_ssize_t[BLOCK] rows
@@ -36,7 +36,12 @@ cdef class _Step:
         self.total[:] = 0.0
         while count == BLOCK:
             count = next_rows(
-                self.sampling, self.rate, self.kernel.n, &position, self.rows, BLOCK
+                self.sampling,
+                self.sampling_probability,
+                self.kernel.n,
+                &position,
+                self.rows,
+                BLOCK,
             )
             self.kernel.add(
                 &self.w[0], NULL, Batch(&self.rows[0], count, self.max_norm), &self.total[0]
@@ -119,7 +124,7 @@ def descend(
     step.kernel = kernel
     step.sampling = bits_of(sampling)
     step.noise = bits_of(noise)
-    step.rate = skip_rate(sampling_probability)
+    step.sampling_probability = sampling_probability
     step.max_norm = max_norm
     step.standard_deviation = standard_deviation
     step.expected_batch_size = expected_batch_size

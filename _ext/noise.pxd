@@ -2,11 +2,9 @@ from numpy.random cimport bitgen_t
 
 cdef bitgen_t* bits_of(object generator) except NULL
 
-cdef double skip_rate(double sampling_probability) noexcept nogil
-
 cdef Py_ssize_t next_rows(
     bitgen_t* bits,
-    double rate,
+    double sampling_probability,
     Py_ssize_t n,
     Py_ssize_t* position,
     Py_ssize_t* rows,

@@ -21,6 +21,8 @@ from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
 
+from dpcal._ext.keyed cimport is_keyed, keyed_rows
+
 import numpy as np
 
 cnp.import_array()
@@ -39,14 +41,9 @@ cdef bitgen_t* bits_of(object generator) except NULL:
     return <bitgen_t*>PyCapsule_GetPointer(generator.bit_generator.capsule, "BitGenerator")
 
 
-cdef double skip_rate(double sampling_probability) noexcept nogil:
-    """Rate of the exponential law whose whole part is the number of records passed over."""
-    return -log1p(-sampling_probability) if sampling_probability < 1 else INFINITY
-
-
 cdef Py_ssize_t next_rows(
     bitgen_t* bits,
-    double rate,
+    double sampling_probability,
     Py_ssize_t n,
     Py_ssize_t* position,
     Py_ssize_t* rows,
@@ -54,13 +51,18 @@ cdef Py_ssize_t next_rows(
 ) noexcept nogil:
     """Write the next sampled rows at or after ``position``, at most ``capacity``; return how many.
 
-    With E standard exponential, P(floor(E / rate) >= k) = exp(-k rate) = (1 - q)^k: the gap before
-    the next sampled record. The gap is compared as a double before it becomes an integer, so that
-    none is too large. The sample is complete when fewer than ``capacity`` rows come back.
+    With E standard exponential and rate = -log(1 - q), P(floor(E / rate) >= k) = exp(-k rate) =
+    (1 - q)^k: the gap before the next sampled record. The gap is compared as a double before it
+    becomes an integer, so that none is too large. Cryptographic bits give exact gaps instead. The
+    sample is complete when fewer than ``capacity`` rows come back.
     """
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t at = position[0]
-    cdef double gap
+    cdef double gap, rate = INFINITY
+    if sampling_probability < 1:
+        if is_keyed(bits):
+            return keyed_rows(bits, sampling_probability, n, position, rows, capacity)
+        rate = -log1p(-sampling_probability)
     while count < capacity and at < n:
         if not isinf(rate):
             gap = random_standard_exponential(bits) / rate
@@ -127,14 +129,13 @@ def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
             f"sampling_probability must be a number in (0, 1], got {sampling_probability!r}."
         )
     cdef bitgen_t* bits = bits_of(generator)
-    cdef double rate = skip_rate(sampling_probability)
     cdef Py_ssize_t[BLOCK] block
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t count = BLOCK
     parts = []
     with generator.bit_generator.lock:
         while count == BLOCK:
-            count = next_rows(bits, rate, n, &position, block, BLOCK)
+            count = next_rows(bits, sampling_probability, n, &position, block, BLOCK)
             parts.append(taken(block, count))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -5,7 +5,7 @@ from dpcal._ext.gradients cimport ClippedSum
 
 cdef class Sample:
     cdef bitgen_t* bits
-    cdef double rate
+    cdef double sampling_probability
     cdef Py_ssize_t n, size, position
     cdef bint shuffled
     cdef Py_ssize_t[::1] rows, order, swaps

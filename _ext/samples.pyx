@@ -16,7 +16,7 @@ from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_bounded_uint64
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
+from dpcal._ext.noise cimport add_normals, bits_of, next_rows
 
 import numpy as np
 
@@ -45,7 +45,7 @@ cdef class Sample:
 
     def __init__(self, Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size):
         self.n, self.size = n, batch_size
-        self.rate = skip_rate(sampling_probability)
+        self.sampling_probability = sampling_probability
         self.rows = np.empty(batch_size or BLOCK, dtype=np.intp)
         # Where numpy.random.Generator.choice shuffles the tail of all row numbers, and where it
         # draws numbers one by one (Floyd's algorithm).
@@ -66,7 +66,12 @@ cdef class Sample:
             if self.position >= self.n:
                 return 0
             count = next_rows(
-                self.bits, self.rate, self.n, &self.position, &self.rows[0], BLOCK
+                self.bits,
+                self.sampling_probability,
+                self.n,
+                &self.position,
+                &self.rows[0],
+                BLOCK,
             )
             if count < BLOCK:
                 self.position = self.n

@@ -121,7 +121,7 @@ class Batches:
         """The rounds of each query with correlated noise, by its name."""
         correlated = [query for query in self._plan.queries if query.correlation is not None]
         # Each query has a stream of its own, which neither other queries nor a resumption change.
-        children = self._streams.sampling.spawn(len(correlated))
+        children = self._streams.samplings(len(correlated))
         return {
             query.name: Rounds(
                 query,

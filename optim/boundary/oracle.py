@@ -122,6 +122,7 @@ class Admitted:
         self.objective = objective
         self.plan = plan
         self._streams = streams
+        streams.keyed = noise == "discrete"
         self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():

@@ -39,6 +39,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import MissingExtra, NoiseReused
 
@@ -181,6 +182,9 @@ class Streams:
         Whether a seed was given: then the run is private only as long as the seed is secret.
     public
         Generator of public choices, from a root of its own.
+    keyed
+        Whether generators, other than the public one, read cryptographic words instead of PCG64;
+        set before the first draw.
     in_file
         Whether a file holds every answer before it is released: then the file records which rows
         of correlated noise were used, and a row that was drawn and not released is drawn again.
@@ -188,7 +192,7 @@ class Streams:
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
         self.given = seed is not None
-        self.in_file = False
+        self.in_file = self.keyed = False
         words = _words(seed)
         self._plan, self._digest = plan, digest
         self._seed = words
@@ -233,6 +237,15 @@ class Streams:
         """Generator of partitions."""
         return self._stream("parting")
 
+    def samplings(self, count: int) -> list[np.random.Generator]:
+        """Return ``count`` generators of batches, independent of each other and of the rest.
+
+        They are the same at each call only where words are cryptographic.
+        """
+        if not self.keyed:
+            return self.sampling.spawn(count)
+        return [self._keyed(f"sampling {number}") for number in range(count)]
+
     def positions(self) -> dict[str, Any]:
         """Return the position of each stream that was used, as JSON values; a secret."""
         with self._lock:
@@ -252,8 +265,7 @@ class Streams:
         """Return the stream of cryptographic words of a role, with a secret key of its own."""
         with self._lock:
             if role not in self._words:
-                key = bytes.fromhex(_digest("key", role, self._secret()))
-                self._words[role] = KeyStream(key)
+                self._words[role] = KeyStream(self._key(role))
             return self._words[role]
 
     def claims(self, name: str) -> Callable[[int], None]:
@@ -268,10 +280,20 @@ class Streams:
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:
-            if role not in self._made:
+            if role not in self._made and self.keyed:
+                self._made[role] = self._keyed(role)
+            elif role not in self._made:
                 entropy = int(_digest(role, self._secret()), 16)
                 self._made[role] = np.random.default_rng(entropy)
             return self._made[role]
+
+    def _keyed(self, role: str) -> np.random.Generator:
+        bits: Any = KeyedBits(KeyStream(self._key(role)))
+        return np.random.Generator(bits)
+
+    def _key(self, role: str) -> bytes:
+        """Return the key of a stream of words, 32 bytes."""
+        return bytes.fromhex(_digest("key", role, self._secret()))
 
     def _secret(self) -> str:
         """Return the secret root, made when it is first needed."""
