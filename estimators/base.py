@@ -108,7 +108,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         The :class:`dpcal.optim.Ledger` of everything that the last fit released.
     epsilon_spent_
         Epsilon at ``delta`` of everything released since the last ``fit``, calls of
-        ``partial_fit`` included, computed from the ledgers.
+        ``partial_fit`` included, computed from the ledgers. A call that ended before its plan's
+        end costs its whole plan.
     report_
         What the claim covers, with plan, ledger and price, as JSON values.
     """
@@ -119,7 +120,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
 
     _own_doc = __doc__
-    _released: list[Ledger] = field(init=False)
+    _released: list[Ledger | Plan] = field(init=False)
     _left_budget_of: int = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
@@ -237,7 +238,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _close(
         self, plan: Plan, ledgers: Sequence[Ledger], w: Table, *, first: bool, complete: bool = True
     ) -> None:
-        """Keep what was released: the ledger, its price, the report."""
+        """Keep what was released: the ledger, its price, the report.
+
+        A fit that is not complete costs its whole plan, because its end is one of its outputs.
+        """
         entries = [entry for ledger in ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
         empty = np.empty(0)
@@ -247,6 +251,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             ledger=ledger,
             plan=plan,
             complete=complete,
+            early=not complete,
             message="released all that was planned"
             if complete
             else "stopped before its plan's end",
@@ -255,7 +260,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         result.verify()
         self._last = plan, list(ledgers), np.ravel(w), complete
         before = [] if first else list(self._released)
-        self._released = [*before, ledger]
+        self._released = [*before, ledger if complete else plan]
         self.ledger_ = ledger
         together = events.ComposedDpEvent([each.event for each in self._released])
         self.epsilon_spent_ = epsilon_of(

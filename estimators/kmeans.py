@@ -66,9 +66,6 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
     ----------
     cluster_centers_
         Shape (n_clusters, n_features).
-    labels_
-        Shape (n,): the cluster of each record that was given, a function of that record and of the
-        private centres. It is not private: keep it with the records.
     counts_
         Shape (n_clusters,), the noisy counts of the last round.
 
@@ -105,7 +102,6 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
         self._close(plan, [started, moved], centers, first=True)
-        self.labels_ = self.predict(X)
         return self
 
     def _lloyd(self, plan: Any, rows: Table, centers: Table) -> tuple[Table, Table, Any]:
@@ -143,8 +139,15 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> NDArray[np.int32]:
         """Learn centres, and return the cluster of each record; that is not private."""
-        labels: NDArray[np.int32] = self.fit(X).labels_
-        return labels
+        return self.fit(X).predict(X)
+
+    @property
+    def labels_(self) -> NDArray[np.int32]:
+        """Not kept: the model would hold an exact function of each record."""
+        raise AttributeError(
+            "labels_ are exact functions of the records, and are not kept in the model: use "
+            "fit_predict(X), or predict(X)."
+        )
 
     def transform(self, X: ArrayLike) -> Table:
         """Return distances of records from the centres, shape (m, n_clusters)."""

@@ -167,14 +167,12 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
                 result = self._descend(rows, y, classes, norm, gradient, first=first)
                 ledgers.append(result.ledger)
                 queries[-1] = result.plan.query("gradient")
-            else:
-                queries.pop()
         self._close(
             self._plan(n, *queries, steps=steps),
             ledgers,
             result.w if len(classes) >= 2 else np.zeros(d),
             first=first,
-            complete=len(classes) < 2 or result.complete,
+            complete=len(classes) >= 2 and result.complete,
         )
         if len(classes) < 2:
             raise ValueError(

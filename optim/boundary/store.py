@@ -362,7 +362,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         for statement in _SCHEMA:
             file.execute(statement)
         file.commit()
-    except sqlite3.Error as error:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except (sqlite3.Error, OSError) as error:
         file.close()
         raise ValueError(
             f"store must be a path of a file of this kind, got {str(path)!r}: {error}."

@@ -126,6 +126,17 @@ def test_labels_that_are_too_few_are_a_sentence():
         LogisticRegression(epsilon=0.1).fit(X, [0, 1] * 10)
 
 
+def test_a_fit_that_found_too_few_classes_costs_its_whole_plan():
+    """That it stopped is an answer; the labels alone cost a tenth of the squared parameter."""
+    X = np.random.default_rng(6).standard_normal((900, 2))
+    model = LogisticRegression(epsilon=1.0)
+    with pytest.raises(ValueError, match="two classes or more"):
+        model.fit(X, ["only"] * 900)
+    assert [query.name for query in model.ledger_.entries] == ["labels"]
+    assert 0.9 < model.epsilon_spent_ <= 1.0
+    assert model.report_["epsilon"]["upper"] == pytest.approx(model.epsilon_spent_)
+
+
 def test_moments_have_the_noise_that_was_paid_for():
     """Means of 3600 columns of records in the middle of their bounds: sigma sqrt(5 d / 4) / n.
 

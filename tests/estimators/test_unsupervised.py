@@ -70,6 +70,17 @@ def test_clusters_are_found_at_epsilon_one():
     assert [query.name for query in model.ledger_.entries] == ["grid", "clusters"]
 
 
+def test_a_fitted_model_keeps_no_cluster_of_a_record():
+    X = np.random.default_rng(3).uniform(0, 1, (500, 2))
+    model = KMeans(2, bounds=(0, 1))
+    assert (model.fit_predict(X) == model.predict(X)).all()
+    kept = [np.shape(value) for value in vars(model).values() if isinstance(value, np.ndarray)]
+    assert kept
+    assert not [shape for shape in kept if 500 in shape]
+    with pytest.raises(AttributeError, match=r"fit_predict\(X\)"):
+        _ = model.labels_
+
+
 @pytest.mark.slow
 def test_a_split_budget_adds_up_over_a_pipeline():
     steps = make_pipeline(

@@ -257,7 +257,10 @@ def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
     assert read_ledger(tmp_path / "run.db").count("gradient") == 2
 
 
-def test_the_file_is_its_owner_s_alone(tmp_path):
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_the_file_is_its_owner_s_alone(mode, tmp_path):
+    if mode is not None:
+        (tmp_path / "run.db").touch(mode)
     optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=tmp_path / "run.db")
     assert (tmp_path / "run.db").stat().st_mode & 0o077 == 0
 
