@@ -21,9 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._precision import workprec
 from dpcal.calibrate.plan import Plan
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim import budget
 from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.exact import LEAST_DELTA
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -31,10 +35,27 @@ from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 
 __all__ = ["PrivateChoices"]
 
+Integers = NDArray[np.int64]
+
 # Every value is moved by at most half of this share of its column's bounds, because columns often
 # hold one value many times, and a median needs points between equal values. A smaller share costs
 # accuracy: its logarithm, 14, is the cost in units of the scale of the noise on scores.
 _SPREAD = 1e-6
+
+# Discrete noise: a count of one is so many whole numbers, and an interval between cuts has so many
+# points. Both are powers of two.
+_ONE = 1 << 20
+_POINTS = 1 << 52
+
+# Rounding a Gaussian to the discrete one moves it by at most so many whole numbers, but with a
+# probability below 2^-700: a threshold that is higher by as much is passed no more often.
+_ROUNDING = 64
+
+# Relative: a weight in double precision is off by less.
+_OFF = 1e-6
+
+# Bits of the coins that accept what such weights propose.
+_COIN = 192
 
 
 class PrivateChoices:
@@ -50,13 +71,26 @@ class PrivateChoices:
         BudgetExceeded, and no record is read for it.
     seed
         That of :func:`dpcal.optim.run`.
+    noise
+        ``"gaussian"``, in floating point and from PCG64; or ``"discrete"``: counts have discrete
+        Gaussian noise, and choices are drawn from their law in whole numbers, both from
+        cryptographic words. A delta below 2^-44 raises UnsupportedEvent then.
     """
 
-    def __init__(self, records: NDArray[Any], plan: Plan, *, seed: Seed = None) -> None:
+    def __init__(
+        self, records: NDArray[Any], plan: Plan, *, seed: Seed = None, noise: str = "gaussian"
+    ) -> None:
+        self._discrete = _validate.choice(("gaussian", "discrete"), noise=noise) == "discrete"
+        if self._discrete and plan.delta < LEAST_DELTA:
+            raise UnsupportedEvent(
+                "noise='discrete' is within 2^-64 of its law, which only a delta of at least 2^-44 "
+                f"leaves out of account, got a plan with delta={plan.delta!r}."
+            )
         if len(records) != plan.n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records = records
         self._streams = Streams(seed, plan, self._digest)
+        self._streams.keyed = self._discrete
         self._admission = Admission(plan)
         if budget.in_use():
             budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
@@ -86,10 +120,17 @@ class PrivateChoices:
         self._admission.spend(asked, 1)
         asked_of = self._records if column is None else self._records[:, column]
         found, counts = np.unique(asked_of, return_counts=True)
-        noisy = counts.astype(np.float64)
-        add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
         assert asked.threshold is not None
-        kept: NDArray[Any] = found[noisy > asked.threshold]
+        if self._discrete:
+            whole = counts.astype(np.int64) * _ONE
+            words = self._streams.words("noise")
+            DiscreteNormals.covering(asked.noise_multiplier * _ONE, words).add(whole)
+            passed = whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
+        else:
+            noisy = counts.astype(np.float64)
+            add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
+            passed = noisy > asked.threshold
+        kept: NDArray[Any] = found[passed]
         return kept
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
@@ -125,7 +166,9 @@ class PrivateChoices:
         places = np.searchsorted(values, edges)
         return np.array(
             [
-                self._median(values[first:last], low, high, scale)
+                (self._point if self._discrete else self._median)(
+                    values[first:last], low, high, scale
+                )
                 for first, last, low, high in zip(
                     places, places[1:], edges, edges[1:], strict=False
                 )
@@ -149,3 +192,47 @@ class PrivateChoices:
             tops = scores / scale + np.log(lengths) + noise.gumbel(size=len(lengths))
         chosen = int(np.argmax(tops))
         return float(min(max(noise.uniform(ends[chosen], ends[chosen + 1]), low), high))
+
+    def _point(self, values: Vector, low: float, high: float, scale: float) -> float:
+        """Draw one of the interval's points from exactly the law that :meth:`medians` states."""
+        width = high - low
+        if not width:
+            return low
+        # Dividing first keeps the place of a value from overflowing.
+        shares = np.clip((np.clip(values, low, high) - low) / width, 0.0, 1.0)
+        ends = np.concatenate([[0], (shares * _POINTS).astype(np.int64), [_POINTS]])
+        lengths = np.diff(ends)
+        halves = np.abs(2 * np.arange(len(lengths)) - len(values))
+        chosen = _drawn(lengths, halves, 2 * scale, self._streams.noise)
+        point = ends[chosen] + self._streams.noise.integers(lengths[chosen])
+        return min(low + width * (float(point) / _POINTS), high)
+
+
+def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.random.Generator) -> int:
+    """Draw i with probability proportional to ``lengths[i] exp(-steps[i] / scale)``.
+
+    Weights in double precision, rounded up to whole numbers, propose; a coin of 192 bits, computed
+    in ball arithmetic for the one that is proposed, accepts with the share of its proposal that it
+    is due. At least one length is positive.
+    """
+    from flint import arb, fmpq
+
+    places = np.flatnonzero(lengths)
+    with np.errstate(under="ignore"):
+        heights = np.log(lengths[places]) - steps[places] / scale
+        top = int(np.argmax(heights))
+        tall = np.exp(heights - heights[top])
+    unit = (1 << 61) // len(places)
+    proposed = (tall * unit).astype(np.int64) + 1
+    sums = np.cumsum(proposed)
+    rate = 1 / fmpq(*scale.as_integer_ratio())
+    while True:
+        i = int(np.searchsorted(sums, generator.integers(sums[-1]), side="right"))
+        here, best = places[i], places[top]
+        coin = int.from_bytes(generator.bytes(_COIN // 8), "little")
+        due = fmpq(int(lengths[here]) * unit, int(lengths[best]) * int(proposed[i]))
+        with workprec(2 * _COIN):
+            share = arb(rate * (int(steps[best]) - int(steps[here]))).exp() * due
+            accepted = bool(share * (arb(1) - arb(_OFF)) * arb(2) ** _COIN > coin)
+        if accepted:
+            return int(here)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
+from dpcal._ext.keyed import KeyedBits
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.choices import PrivateChoices, _drawn
+from dpcal.optim.boundary.seeds import KeyStream
 
 
 def plan_of(n, relation="replace-special", **query):
@@ -19,7 +21,8 @@ def plan_of(n, relation="replace-special", **query):
     )  # fmt: skip
 
 
-def test_medians_are_drawn_with_the_density_that_was_promised():
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_medians_are_drawn_with_the_density_that_was_promised(noise):
     """The chance of each gap between values, exp(score / scale) times its length, by brute force.
 
     3000 draws, seed 0. A chi-square test rejects one right law in 10^6.
@@ -29,7 +32,7 @@ def test_medians_are_drawn_with_the_density_that_was_promised():
     edges = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 9.0, 10.0])
     scores = -np.abs(np.arange(6) - 2.5)
     law = np.exp(scores / 1.0) * np.diff(edges)
-    choices = PrivateChoices(values, plan, seed=0)
+    choices = PrivateChoices(values, plan, seed=0, noise=noise)
     draws = [choices.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
@@ -72,15 +75,60 @@ def test_labels_cost_a_gaussian_and_the_chance_that_one_record_shows():
     assert plan.price(delta) == pytest.approx(epsilon(events.ComposedDpEvent(parts), delta=delta))
 
 
-def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says():
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says(noise):
     """500 draws, seeds 0 to 499; five standard deviations, one false alarm in 10^6."""
     labels = np.repeat(["a", "b"], [10, 50])
     plan = plan_of(60, kind="labels", noise_multiplier=3.0, threshold=14.0)
-    kept = [PrivateChoices(labels, plan, seed=k).labels("asked").tolist() for k in range(500)]
+    kept = [
+        PrivateChoices(labels, plan, seed=k, noise=noise).labels("asked").tolist()
+        for k in range(500)
+    ]
     chance = norm.sf(4 / 3)
     seen = sum("a" in each for each in kept)
     assert abs(seen - 500 * chance) < 5 * np.sqrt(500 * chance * (1 - chance))
     assert all("b" in each for each in kept)
+
+
+def test_a_discrete_choice_has_the_law_of_its_weights():
+    """Against weights by brute force: 20,000 draws, seed 0; one right law in 10^6 is rejected."""
+    lengths = np.array([5, 0, 1000, 1, 1 << 50, 3])
+    steps = np.array([0, 0, 5, 3, 60, 1])
+    law = lengths * np.exp(-steps / 2.0)
+    bits = np.random.Generator(KeyedBits(KeyStream(bytes(32))))
+    draws = np.bincount([_drawn(lengths, steps, 2.0, bits) for _ in range(20_000)], minlength=6)
+    likely = law > 1e-4 * law.sum()
+    expected = 20_000 * law[likely] / law.sum()
+    assert chisquare(draws[likely], expected * draws[likely].sum() / expected.sum()).pvalue > 1e-6
+    assert not draws[lengths == 0].any()
+
+
+@pytest.mark.parametrize("height", [1.0, 1e9, 1e300])
+def test_a_discrete_choice_lies_between_the_cuts_whatever_the_values_are(height):
+    """All values beyond an end, equal, or huge: scores that no double tells apart from nothing."""
+    plan = plan_of(50_000, kind="selection", max_norm=0.5, noise_multiplier=0.01, count=40)
+    values = np.full((50_000, 1), height)
+    values[::2] *= -1
+    values[:9] = 0.0
+    choices = PrivateChoices(values, plan, noise="discrete")
+    for cuts in ([-height, 0.0, height], [2 * height / 3, height], [0.0, 0.0], [0.0, 1e-300]):
+        for low, high, drawn in zip(
+            cuts, cuts[1:], choices.medians(0, cuts, "asked"), strict=False
+        ):
+            assert low <= drawn <= high
+
+
+def test_discrete_choices_come_from_words_and_repeat_with_their_seed():
+    plan = plan_of(60, kind="selection", max_norm=0.5, noise_multiplier=3.0, count=1)
+    values = np.arange(60.0)[:, np.newaxis]
+    draws = [
+        PrivateChoices(values, plan, seed=seed, noise="discrete").medians(0, [0, 60], "asked")[0]
+        for seed in (3, 3, 4)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+    tiny = Plan(optimizer="test", n=60, queries=plan.queries, epsilon=9.0, delta=1e-15)
+    with pytest.raises(UnsupportedEvent, match="2\\^-44"):
+        PrivateChoices(values, tiny, noise="discrete")
 
 
 def test_choices_are_refused_where_no_theorem_covers_them():
