@@ -35,6 +35,7 @@ from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.budget import Budget, in_use, prepaid
 from dpcal.report import statement
 
@@ -99,6 +100,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
         the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
         nearer bound.
+    noise
+        ``"gaussian"`` or ``"discrete"``: that of :func:`dpcal.optim.run`.
     budget
         A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
@@ -117,6 +120,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     epsilon: float = 1.0
     delta: float = 1e-6
     bounds: Any = None
+    noise: str = "gaussian"
     budget: Budget | None = None
 
     _own_doc = __doc__
@@ -186,6 +190,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the checked target."""
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise TypeError(f"budget must be a dpcal.budget(...) or None, got {self.budget!r}.")
+        _validate.choice(tuple(MECHANISMS), noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
     def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
@@ -282,13 +287,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return a private mean of one vector a record, shortened to the query's bound."""
         part = part_of(plan, "sum", plan.query(name).with_count(1))
         objective = FromGradients(lambda w, rows: vectors(rows), n=plan.n, dimension=dimension)
-        oracle = PrivateOracle(objective, part, seed=self._seed)
+        oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
         return oracle.gradient(np.zeros(dimension), name), oracle.ledger
 
     def _learned_labels(self, plan: Plan, y: NDArray[Any]) -> tuple[NDArray[Any], Ledger]:
         """Return the labels that enough records carry, and the ledger of the answer."""
         part = part_of(plan, "labels", plan.query("labels"))
-        choices = PrivateChoices(y, part, seed=self._seed)
+        choices = PrivateChoices(y, part, seed=self._seed, noise=self.noise)
         return choices.labels("labels"), choices.ledger
 
 

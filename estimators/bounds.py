@@ -109,7 +109,9 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
     )
     whole = events.ComposedDpEvent([plan.event, *found])
     with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
-        choices = PrivateChoices(_orders(columns), plan, seed=estimator._seed)
+        choices = PrivateChoices(
+            _orders(columns), plan, seed=estimator._seed, noise=estimator.noise
+        )
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]
         for name, low, high in zip(

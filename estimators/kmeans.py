@@ -118,7 +118,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
 
         part = part_of(plan, "lloyd", query)
         objective = FromGradients(vectors, n=n, dimension=k * (d + 1))
-        oracle = PrivateOracle(objective, part, seed=self._seed)
+        oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
         few = _FEW * query.noise_multiplier * query.max_norm
         counts = np.zeros(k)
         for _ in range(query.count):

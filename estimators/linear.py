@@ -89,7 +89,7 @@ class LinearModel(PrivateEstimator):
             neighboring_relation=RELATION,
             parameters={"steps": query.count, "learning_rate": learning_rate},
         )
-        result: Result = run(objective, plan, seed=self._seed, initial=initial)
+        result: Result = run(objective, plan, seed=self._seed, initial=initial, noise=self.noise)
         return result
 
 

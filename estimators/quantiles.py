@@ -77,7 +77,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         plan = self._plan(n, query)
         inside = np.clip(X, low, high)
         with self._paid(plan):
-            choices = PrivateChoices(inside, plan, seed=self._seed)
+            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
             columns = []
             for column in range(d):
                 cuts = np.array([low[column], high[column]])
