@@ -88,6 +88,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         CORRELATED_NOISE,
         MINIMAX,
         """
+--mechanism NAME=gaussian  discrete noise and exact sums, or gaussian noise in floating point, whose
+    traces the claim leaves out (default: %(default)s)
 --seed SEED:whole   >= 0; to be kept secret (default: fresh from the system)
 --budget FILE:path  charge the run to this budget book, and refuse it if it does not fit; a new
     book takes the run's epsilon and delta for its total
@@ -95,6 +97,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         REPORT,
         loss=("logistic", "squared"),
         noise=NOISES,
+        mechanism=("discrete", "gaussian"),
         sampler=SAMPLERS,
     )
     add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))

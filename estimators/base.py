@@ -261,6 +261,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             if complete
             else "stopped before its plan's end",
             seed_given=self._seed is not None,
+            noise=self.noise,
         )
         result.verify()
         self._last = plan, list(ledgers), np.ravel(w), complete

@@ -44,6 +44,7 @@ from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 from dpcal.estimators.base import RELATION, blank_targets, single_release
 from dpcal.estimators.split import private_steps
+from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import Budget, collected, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
@@ -194,7 +195,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
+        # The number of trials and the candidates of those that lose must stay hidden.
+        return keyed_generator() if self._seed is None else np.random.default_rng(self._seed)
 
     def _parts(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         fraction = _validate.probability(validation_fraction=self.validation_fraction)

@@ -230,6 +230,7 @@ class Run:
             message=self._stopped or f"took all {self._steps} planned steps",
             early=self._stopped is not None,
             seed_given=bool(getattr(self.oracle, "seed_given", False)),
+            noise=getattr(self.oracle, "noise", "gaussian"),
         )
 
     def _note(self) -> None:

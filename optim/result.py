@@ -69,6 +69,9 @@ class Result(Priced):
     seed_given
         Whether a seed was given. Then the run can be reproduced, and it is private only against
         those who neither know nor guess the seed.
+    noise
+        The keyword of :func:`dpcal.optim.run`: ``"discrete"``, or ``"gaussian"`` for Gaussians in
+        floating point, against whose traces the claim does not hold.
     """
 
     w: NDArray[np.float64]
@@ -79,6 +82,7 @@ class Result(Priced):
     message: str
     early: bool = False
     seed_given: bool = False
+    noise: str = "gaussian"
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:

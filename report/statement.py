@@ -27,6 +27,19 @@ from dpcal.optim import Result
 
 __all__ = ["fingerprint", "privacy_statement", "released", "software"]
 
+# What the noise of a run is, and what its kind leaves outside the claim, by the noise's name.
+_NOISE = {
+    "discrete": "Sums are of whole numbers and exact; their noise is discrete and comes from "
+    "cryptographic bits, at the price of the noise that is named here.",
+    "gaussian": "Sums and noise are floating-point numbers.",
+}
+_OUTSIDE = {
+    "discrete": "What the machine tells beside its output (the time that a run takes, the contents "
+    "of its memory) is outside the claim, and so is a guess of the operating system's entropy.",
+    "gaussian": "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian "
+    "in floating point, not in real numbers: attacks on either are outside the claim.",
+}
+
 PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "scikit-learn")
 
 
@@ -78,15 +91,15 @@ def privacy_statement(
     return {
         "unit": unit or _unit(result.plan),
         "neighboring_relation": result.plan.neighboring_relation,
-        "mechanism": _mechanism(result.plan),
+        "mechanism": f"{_mechanism(result.plan)} {_NOISE[result.noise]}",
+        "noise": result.noise,
         "covered": "the released parameters and every iterate of the run",
         "not_covered": [
             _about_n(result.plan),
             "The columns and the classes are treated as public.",
             "A seed that others know voids the claim: the noise can then be subtracted. So does a "
             "seed that serves twice about the same records, unless a budget book refused it.",
-            "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian in "
-            "floating point, not in real numbers: attacks on either are outside the claim.",
+            _OUTSIDE[result.noise],
             *outside,
         ],
     }

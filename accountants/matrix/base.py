@@ -11,6 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,8 @@ _DENSE_STEPS = 2**14
 _MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}
+# Modules of this package that add theirs, loaded when a document names a kind.
+_OWN = (".dense", ".toeplitz", ".tree")
 
 
 def read_only(array: ArrayLike) -> Array:
@@ -275,6 +278,8 @@ class Strategy(ABC):
         """Return the strategy that :meth:`to_dict` wrote."""
         if not isinstance(document, Mapping):
             raise TypeError(f"document must be a mapping, got {type(document).__name__}.")
+        for module in _OWN:
+            import_module(module, __package__)
         kind = _validate.choice(tuple(sorted(_KINDS)), strategy=document.get("strategy"))
         fields = {name: value for name, value in document.items() if name != "strategy"}
         try:

@@ -118,7 +118,7 @@ def _noisy(
     )
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
-    oracle = oracle_of(records, plan, child, book)
+    oracle = oracle_of(records, plan, child, book, run.result.noise)
     answer = oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n
     if hasattr(oracle, "close"):
         oracle.close()

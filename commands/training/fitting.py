@@ -119,6 +119,7 @@ def _trained(
             task,
             plan,
             seed=request.seed,
+            noise=request.mechanism,
             advance=progress.update,
             store=book,
             scored=request.held_out == "unprotected",

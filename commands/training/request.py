@@ -33,7 +33,7 @@ EXTRAS = ("polars", "matplotlib")
 # Fields that are options, as they were given.
 AS_GIVEN = (
     *("loss", "l2", "test_fraction", "seed", "epsilon", "delta"),
-    *("silos", "held_out", "budget", "output", "force"),
+    *("silos", "held_out", "budget", "output", "force", "mechanism"),
 )
 NOISE = ("noise", "decay", "bands", "sampler", "separation", "proved")
 
@@ -108,6 +108,8 @@ class Request(Learning):
         The minimax problem, if any.
     silos
         The column whose categories are silos, if any.
+    mechanism
+        How noise is drawn: ``"discrete"`` or ``"gaussian"``.
     held_out
         How held-out records are scored; None for the default.
     budget, output, force
@@ -122,6 +124,7 @@ class Request(Learning):
     noise: Mapping[str, Any]
     problem: Problem | None
     silos: str | None
+    mechanism: str
     held_out: str | None
     budget: Path | None
     output: Path

@@ -112,6 +112,7 @@ def train(
     plan: Plan,
     *,
     seed: int | None,
+    noise: str = "gaussian",
     advance: Callable[[int], object] = lambda steps: None,
     store: Store = None,
     scored: bool = True,
@@ -124,6 +125,8 @@ def train(
         What to fit, and at what cost.
     seed
         An integer >= 0, or None for fresh entropy.
+    noise
+        That of :func:`dpcal.optim.run`.
     advance
         Called with the number of steps since it was last called.
     scored
@@ -146,7 +149,9 @@ def train(
     how = averaging(plan.optimizer)
     options = task.options | ({} if how == "none" else {"output": how})
     with stopping:
-        result = run(task.asked, plan, seed=seed, store=store, callback=follow, **options)
+        result = run(
+            task.asked, plan, seed=seed, store=store, callback=follow, noise=noise, **options
+        )
     return Run(result=result, scores=scores, interrupted=stopping.asked)
 
 

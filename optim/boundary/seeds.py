@@ -43,7 +43,7 @@ from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import MissingExtra, NoiseReused
 
-__all__ = ["KeyStream", "Seed", "Streams", "replaying", "spawned"]
+__all__ = ["KeyStream", "Seed", "Streams", "keyed_generator", "replaying", "spawned"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -288,8 +288,7 @@ class Streams:
             return self._made[role]
 
     def _keyed(self, role: str) -> np.random.Generator:
-        bits: Any = KeyedBits(KeyStream(self._key(role)))
-        return np.random.Generator(bits)
+        return keyed_generator(self._key(role))
 
     def _key(self, role: str) -> bytes:
         """Return the key of a stream of words, 32 bytes."""
@@ -305,6 +304,12 @@ class Streams:
             self._root = root
         assert self._root is not None
         return self._root
+
+
+def keyed_generator(key: bytes | None = None) -> np.random.Generator:
+    """Return a generator over the words of a :class:`KeyStream` with this key."""
+    bits: Any = KeyedBits(KeyStream(key))
+    return np.random.Generator(bits)
 
 
 def spawned(seed: Seed, count: int) -> list[Seed]:

@@ -177,6 +177,11 @@ class StoredOracle:
         """Whether a seed was given when the run was new."""
         return self._inner.seed_given
 
+    @property
+    def noise(self) -> str:
+        """How noise is drawn: the keyword of :func:`dpcal.optim.run`."""
+        return self._inner.noise
+
     def remaining(self, query: str) -> int:
         """Return the number of answers that are left to the query."""
         return self._inner.remaining(query)

@@ -87,6 +87,7 @@ class DistributedResult(SecondOrderResult):
             message=self.message,
             early=True,
             seed_given=self.seed_given,
+            noise=self.noise,
         )
 
 

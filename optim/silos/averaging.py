@@ -104,7 +104,7 @@ class SiloOracle:
         noise: str = "gaussian",
         overlap: str = "local",
     ) -> None:
-        _validate.choice(tuple(MECHANISMS), noise=noise)
+        self.noise = _validate.choice(tuple(MECHANISMS), noise=noise)
         self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
         count = len(self._silos)
         if count != plan.parameters.get("silos", 1):

@@ -345,6 +345,18 @@ def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
 
 
 @pytest.mark.usefixtures("without_pictures")
+@pytest.mark.usefixtures("without_pictures")
+def test_the_mechanism_is_in_the_report_and_in_the_words_of_the_claim(trained, tmp_path, capsys):
+    for mechanism, words in (("discrete", "exact"), ("gaussian", "floating-point numbers")):
+        output = tmp_path / mechanism
+        assert main(asked_for(trained, output, "--mechanism", mechanism)) == 0
+        report = json.loads((tmp_path / mechanism / "report.json").read_text())
+        assert report["privacy"]["noise"] == report["runs"][0]["noise"] == mechanism
+        assert words in report["privacy"]["mechanism"]
+        assert main(["verify", str(output)]) == 0
+    capsys.readouterr()
+
+
 def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(-4, 4, 4000)

@@ -1,0 +1,51 @@
+"""Estimators with discrete noise: the same releases but for noise, and no other generator."""
+
+import numpy as np
+import pytest
+
+from dpcal.estimators.checks import ESTIMATORS
+from dpcal.optim.boundary.seeds import Streams
+
+MADE = [pytest.param(make, id=type(make()).__name__) for make, _ in ESTIMATORS]
+
+
+def fitted(make, noise, X, y, epsilon):
+    model = make().set_params(epsilon=epsilon, delta=1e-6, noise=noise)
+    if model.bounds is not None:
+        model.set_params(bounds=(-1.0, 1.0))
+    if "classes" in model.get_params():
+        model.set_params(classes=[0, 1])
+    return model.fit(X, y)
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_discrete_noise_costs_and_tells_the_same_as_gaussian(make, monkeypatch):
+    """With next to no noise both kinds release the same numbers; plan and price are equal."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    gaussian = fitted(make, "gaussian", X, y, epsilon=1e5)
+
+    def refuse(self, role):
+        assert self.keyed, f"{role} comes from a generator that is not cryptographic"
+        return stream(self, role)
+
+    stream = Streams._stream
+    monkeypatch.setattr(Streams, "_stream", refuse)
+    discrete = fitted(make, "discrete", X, y, epsilon=1e5)
+    assert discrete.report_["plan"] == gaussian.report_["plan"]
+    assert discrete.epsilon_spent_ == gaussian.epsilon_spent_
+    assert discrete.report_["privacy"]["noise"] == "discrete"
+    told = " ".join(
+        [gaussian.report_["privacy"]["mechanism"], *gaussian.report_["privacy"]["not_covered"]]
+    )
+    assert "floating-point" in told
+    for name in ("coef_", "mean_", "scale_", "quantiles_", "components_", "cluster_centers_"):
+        if name in vars(discrete):
+            np.testing.assert_allclose(vars(discrete)[name], vars(gaussian)[name], atol=0.02)
+
+
+def test_another_noise_is_refused_before_a_record_is_read():
+    make = ESTIMATORS[0][0]
+    with pytest.raises(ValueError, match="noise must be"):
+        make().set_params(noise="laplace").fit(np.zeros((9, 2)), [0, 1, 0, 1, 0, 1, 0, 1, 0])
