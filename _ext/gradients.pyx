@@ -21,7 +21,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.float cimport DBL_MAX, DBL_MIN
-from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, log1p, nextafter, sqrt
+from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, isnan, log1p, nextafter, sqrt
 from libc.string cimport memcpy
 
 from dpcal._ext.rows cimport Row, dot, dpcal_prefetch, many_axpys, many_dots
@@ -356,7 +356,7 @@ cdef class LinearClippedSum(ClippedSum):
     X
         Records, shape (n, d), finite: an array, or what has its shape and its rows ``X[a:b]``.
     targets
-        Shape (n,), finite.
+        Shape (n,), finite, or NaN: that record contributes zero.
     intercept
         Whether each record gets the constant feature 1 at its end, which counts in its norm.
     """
@@ -426,12 +426,14 @@ cdef class LinearClippedSum(ClippedSum):
         return self.owner[1][::2].copy()
 
     def mean_loss(self, w):
-        """Return the mean loss over all records. Not private."""
+        """Return the mean loss over all records, zero for those of no target. Not private."""
         cdef const double[::1] parameters = self.padded(w)
         cdef double total = 0
         cdef Py_ssize_t i
         with nogil:
             for i in range(self.n):
+                if isnan(self.targets_and_norms[2 * i]):
+                    continue
                 total += self.loss.value(
                     dot(self.rows + i * self.stride, &parameters[0], self.stride),
                     self.targets_and_norms[2 * i],

@@ -23,10 +23,10 @@ from dpcal.optim.objectives.arrays import (
     digest_of,
     parameters,
     prints_of_rows,
-    records,
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import blanked, records_of
 
 __all__ = ["Trigonometric"]
 
@@ -37,16 +37,18 @@ class Trigonometric(Objective):
     With z uniform on [-a, a]^d about offsets o, population risk is ``sum_i (1 - phi cos(w_i +
     o_i))`` with phi = sin(a) / a. At o = 0 its minima are the multiples of 2 pi, and (pi, 0, ...,
     0) is a saddle point whose gradient is zero and whose smallest eigenvalue is -phi. The records Z
-    have the shape (n, d), finite.
+    have the shape (n, d); one with a cell that is not a finite number is blank.
     """
 
     kernel: TrigonometricClippedSum
 
     def __init__(self, Z: ArrayLike) -> None:
-        self._Z = records(Z)
+        # Every sine of a blank record is not a number, and counts as zero.
+        self._Z = blanked(*records_of(Z), math.nan)
         self.n, self.dimension = self._Z.shape
         self.penalized = self.dimension
-        self.kernel = TrigonometricClippedSum(self._Z)
+        with np.errstate(all="ignore"):
+            self.kernel = TrigonometricClippedSum(self._Z)
 
     @classmethod
     def drawn(
@@ -102,13 +104,13 @@ class Trigonometric(Objective):
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""
-        return np.asarray(np.cos(self._Z[rows] + w).sum(axis=0) * v)
+        return np.asarray(np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0).sum(axis=0) * v)
 
     def clipped_hessian_sum(
         self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
     ) -> Vector:
         """See :meth:`Objective.clipped_hessian_sum`: a diagonal's norms are a vector's."""
-        table = np.cos(self._Z[rows] + w)
+        table = np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0)
         if max_norm > (1.0 if spectral else math.sqrt(self.dimension)):
             diagonal = table.sum(axis=0)
         elif spectral:

@@ -32,6 +32,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
+from dpcal.optim.objectives.domains import counted, typed
 
 __all__ = ["PrivateChoices"]
 
@@ -64,8 +65,8 @@ class PrivateChoices:
     Parameters
     ----------
     records
-        Labels, shape (n,), or numbers, shape (n, d), finite; n is the plan's, or a ValueError is
-        raised.
+        Labels, shape (n,), or numbers, shape (n, d); n is the plan's, or a ValueError is raised.
+        Labels and numbers that are not finite, or of another type, are not counted.
     plan
         The queries, with their counts and their noise. An answer beyond them raises
         BudgetExceeded, and no record is read for it.
@@ -103,7 +104,9 @@ class PrivateChoices:
 
     def _digest(self) -> bytes:
         kept = self._records
-        return digest_of(kept if kept.dtype.kind in "biuf" else np.array(kept, dtype=str))
+        if kept.dtype.kind not in "biuf":
+            kept = np.array([str(each) for each in kept.flat]).reshape(kept.shape)
+        return digest_of(kept)
 
     def labels(self, query: str, column: int | None = None) -> NDArray[Any]:
         """Return the labels whose noisy counts exceed the query's threshold, in sort order.
@@ -119,7 +122,7 @@ class PrivateChoices:
         asked = self._admission.asked(query, "labels")
         self._admission.spend(asked, 1)
         asked_of = self._records if column is None else self._records[:, column]
-        found, counts = np.unique(asked_of, return_counts=True)
+        found, counts = counted(asked_of)
         assert asked.threshold is not None
         if self._discrete:
             whole = counts.astype(np.int64) * _ONE
@@ -130,8 +133,7 @@ class PrivateChoices:
             noisy = counts.astype(np.float64)
             add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
             passed = noisy > asked.threshold
-        kept: NDArray[Any] = found[passed]
-        return kept
+        return typed(found[passed])
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
         """Return a private median of a column in each interval between neighboring cuts, (k,).

@@ -103,6 +103,8 @@ class Admitted:
         streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, filter=filter, noise=noise)
 
+    # A floating-point error of one record must raise nothing, and digests of records may have some.
+    @np.errstate(all="ignore")
     def _open(
         self,
         objective: Objective,
@@ -241,7 +243,7 @@ class PrivateOracle(Admitted):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient", noise_multiplier)
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             return self._noisy_gradient(w, asked)
 
@@ -262,7 +264,7 @@ class PrivateOracle(Admitted):
         bound = asked.bound(distance(w, v))
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             return self._noisy_difference(w, v, asked, bound)
 
@@ -275,7 +277,7 @@ class PrivateOracle(Admitted):
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient norm", noise_multiplier)
         size = asked.expected_batch_size(self.plan.n)
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows, bound = self._batches.sample(asked), asked.max_norm
             if asked.correlation is None and (answers := self._compiled_answers()) is not None:
@@ -301,7 +303,7 @@ class PrivateOracle(Admitted):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "scalar", noise_multiplier)
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
             total = self._mechanism.loss_sum(self.objective, w, rows, asked.max_norm)
@@ -353,7 +355,7 @@ class PrivateOracle(Admitted):
             radius=radius,
         )
         one_pass.check(self.objective, w)
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
             mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)

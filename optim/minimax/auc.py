@@ -26,9 +26,10 @@ from dpcal import _validate
 from dpcal._ext.pairs import AreaPairs
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
-from dpcal.optim.minimax.reweighted import _signs
+from dpcal.optim.minimax.reweighted import signs_of
 from dpcal.optim.minimax.sets import Box
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
+from dpcal.optim.objectives.domains import blanked
 
 __all__ = ["AUCMaximization"]
 
@@ -68,8 +69,11 @@ class AUCMaximization(Factored):
         class_labels: tuple[Any, Any] | None = None,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table = with_intercept(X, False)
-        self._positive = _signs(labels, class_labels, len(table)) > 0
+        table, known = with_intercept(X, False)
+        signs = signs_of(labels, class_labels, len(table))
+        self._positive = signs > 0
+        # The gradients of a record that is not a number count as zero.
+        table = blanked(table, known & np.isfinite(signs), math.nan)
         self._p = p = _validate.probability(positive_share=positive_share)
         bound = 2 * _validate.positive(score_bound=score_bound)
         super().__init__(
@@ -132,7 +136,7 @@ class AUCMaximization(Factored):
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return y in closed form: f is a parabola in it. Not private."""
         x = parameters(numbers("x", x), self.dimensions[0])
-        scores = self._X @ x[:-2]
+        scores = self._counting(self._X @ x[:-2])
         lean = np.where(self._positive, -(1 - self._p), self._p)
         return self.dual_set.project(np.array([2 * float(lean @ scores) / self.n / self.dual_l2]))
 

@@ -41,6 +41,7 @@ from dpcal.optim.objectives.arrays import (
     parameters,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import blanked, finite_rows
 
 __all__ = ["MinimaxObjective"]
 
@@ -163,7 +164,8 @@ class MinimaxObjective(Objective):
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
             for some in self._blocks(np.arange(self.n, dtype=np.intp)):
-                state.update(digest_of(self.record_gradients(w, some)))
+                table = self.record_gradients(w, some)
+                state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
         return state.digest()
 
     @property

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows, numbers_of
+from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
+from dpcal.optim.objectives.domains import cells
 
 __all__ = ["AveragedClip", "Minimax"]
 
@@ -82,7 +83,7 @@ class Minimax(MinimaxObjective):
         pair = self._gradients(x.copy(), y.copy(), rows.copy())
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"gradients must return a pair of arrays, got {type(pair).__name__}.")
-        tables = [numbers_of("gradients", part) for part in pair]
+        tables = [cells("gradients", part) for part in pair]
         shapes = [(len(rows), size) for size in self.dimensions]
         if [table.shape for table in tables] != shapes:
             raise ValueError(
@@ -96,7 +97,7 @@ class Minimax(MinimaxObjective):
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         x, y = self.split(w)
-        losses = numbers_of("loss", self._loss(x.copy(), y.copy(), rows.copy()))
+        losses = cells("loss", self._loss(x.copy(), y.copy(), rows.copy()))
         if losses.shape != (len(rows),):
             raise ValueError(
                 f"loss must return shape ({len(rows)},) for {len(rows)} rows, got {losses.shape}."

@@ -23,31 +23,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, records
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
+from dpcal.optim.objectives.domains import Mask, blanked, finite_rows, records_of
 
 __all__ = ["Factored", "with_intercept"]
 
 Factors = tuple[Vector, Vector]
 
 
-def with_intercept(X: ArrayLike, fit_intercept: bool) -> Vector:
-    """Return a copy of the records, with a constant feature at the end for an intercept."""
-    table = records(X)
+def with_intercept(X: ArrayLike, fit_intercept: bool) -> tuple[Vector, Mask]:
+    """Return a copy of the records, and whether each is of finite numbers.
+
+    The copy has a constant feature at its end for an intercept.
+    """
+    table, known = records_of(X)
     if fit_intercept:
-        return np.column_stack([table, np.ones(len(table))])
-    return np.array(table)
+        return np.column_stack([table, np.ones(len(table))]), known
+    return np.array(table), known
 
 
 class Factored(MinimaxObjective):
     """A problem whose gradient in a linear model's weights is a number times the record.
 
     It takes the records, the constant feature included, other arrays of length n for the digest,
-    the number of primal parameters beside the weights, and d2. Its subclasses take:
+    the number of primal parameters beside the weights, and d2. All cells of blank records are NaN.
+    Its subclasses take:
 
     Parameters
     ----------
     X, labels
-        Records, shape (n, d), finite, and, in classification, one of two classes for each.
+        Records, shape (n, d), and, in classification, one of two classes for each. A record of
+        another class, or with a cell that is not a finite number, is blank.
     primal_l2
         Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
     fit_intercept
@@ -72,6 +78,10 @@ class Factored(MinimaxObjective):
         self._X = np.array(X)
         self._X.flags.writeable = False
         self._targets = targets
+
+    def _counting(self, values: Vector) -> Vector:
+        """Return values of all records, shape (n,), with zeros for blank ones."""
+        return blanked(values, finite_rows(self._X))
 
     @abstractmethod
     def factors(self, w: Vector, rows: Rows) -> Factors:

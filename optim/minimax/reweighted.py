@@ -28,7 +28,16 @@ from dpcal._ext.pairs import TiltedPairs
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
 from dpcal.optim.minimax.sets import Ball, Simplex
-from dpcal.optim.objectives.arrays import Rows, Vector, classes, numbers, parameters, row_norms
+from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters, row_norms
+from dpcal.optim.objectives.domains import (
+    Mask,
+    blanked,
+    cells,
+    classes_and_weights,
+    codes,
+    counted,
+    labels_of,
+)
 
 __all__ = ["CovariateShift", "FairClassification"]
 
@@ -39,7 +48,12 @@ class _Reweighted(Factored):
     base: float
     point_loss: type[LogisticLoss | SquaredLoss]
 
-    def __init__(self, X: Vector, targets: Vector, tilts: Vector, **options: Any) -> None:
+    def __init__(
+        self, X: Vector, known: Mask, targets: Vector, tilts: Vector, **options: Any
+    ) -> None:
+        # The gradients of a record that is not a number count as zero.
+        X, targets = blanked(X, known, math.nan), blanked(targets, known, math.nan)
+        tilts = blanked(tilts, known)
         super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
         self._y, self._tilts = targets, tilts
         self.pairs = TiltedPairs(
@@ -66,7 +80,7 @@ class _Reweighted(Factored):
         """Return the worst tilt, in closed form: f is linear in y up to its regulariser."""
         x = parameters(numbers("x", x), self.dimensions[0])
         everyone = np.arange(self.n, dtype=np.intp)
-        losses, _ = self.losses(self.scores(x, everyone), self._y)
+        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
         return self.dual_set.project(losses @ self._tilts / self.n / self.dual_l2)
 
 
@@ -82,7 +96,8 @@ class FairClassification(_Reweighted):
     X, labels, primal_l2, fit_intercept, class_labels, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
-        Number of each record's group in [0, G), shape (n,). It is protected like its other values.
+        Number of each record's group in [0, G), shape (n,). It is protected like its other values,
+        and a record of another group is blank.
     dual_l2
         Strength > 0 of the regulariser of y: mu of the problem.
     shares
@@ -111,27 +126,23 @@ class FairClassification(_Reweighted):
         class_labels: tuple[Any, Any] | None = None,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table = with_intercept(X, fit_intercept)
-        signs = _signs(labels, class_labels, len(table))
-        numbered = np.asarray(groups)
-        whole = numbered.dtype.kind in "iu" and numbered.shape == (len(table),)
-        if not whole or numbered.min() < 0:
-            raise ValueError(
-                f"groups must be whole numbers >= 0 of shape ({len(table)},), got "
-                f"{numbered.dtype} of shape {numbered.shape}."
-            )
+        table, known = with_intercept(X, fit_intercept)
+        signs = signs_of(labels, class_labels, len(table))
+        told = labels_of(groups)
+        if told.shape != (len(table),):
+            raise ValueError(f"groups must have shape ({len(table)},), got {told.shape}.")
         if shares is None:
-            count = int(numbered.max()) + 1
+            count = int(counted(told)[0].max()) + 1
             shares = np.full(count, 1 / count)
         weights = numbers("shares", shares)
-        if weights.ndim != 1 or weights.min() <= 0 or numbered.max() >= len(weights):
-            raise ValueError(
-                f"shares must be numbers > 0, one for each of {int(numbered.max()) + 1} groups, "
-                f"got {weights.tolist()}."
-            )
+        if weights.ndim != 1 or not len(weights) or weights.min() <= 0:
+            raise ValueError(f"shares must be numbers > 0, one for each group, got {weights}.")
+        numbered = codes("groups", told, np.arange(len(weights)))
+        known = known & np.isfinite(signs) & (numbered >= 0)
         self.fit_intercept = fit_intercept
         super().__init__(
             table,
+            known,
             signs,
             (np.eye(len(weights)) / weights)[numbered],
             dual_set=Simplex(),
@@ -163,14 +174,14 @@ class FairClassification(_Reweighted):
     def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
         """Return logistic losses and slopes."""
         margins = targets * scores
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.logaddexp(0.0, -margins), -targets / (1 + np.exp(margins))
 
     def group_losses(self, x: ArrayLike) -> Vector:
         """Return each group's mean loss as its share weighs it, shape (G,). Not private."""
         x = parameters(numbers("x", x), self.dimensions[0])
         everyone = np.arange(self.n, dtype=np.intp)
-        losses, _ = self.losses(self.scores(x, everyone), self._y)
+        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
         return np.asarray(losses @ self._tilts / self.n)
 
 
@@ -217,19 +228,22 @@ class CovariateShift(_Reweighted):
         fit_intercept: bool = True,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table = with_intercept(X, fit_intercept)
-        t = numbers("targets", targets)
-        phi = numbers("tilts", X if tilts is None else tilts)
+        table, known = with_intercept(X, fit_intercept)
+        t = cells("targets", targets)
+        phi = cells("tilts", X if tilts is None else tilts)
         if t.shape != (len(table),) or phi.ndim != 2 or len(phi) != len(table):
             raise ValueError(
                 f"targets and tilts must hold {len(table)} records, got shapes {t.shape} and "
                 f"{phi.shape}."
             )
         norm = _validate.positive(tilt_norm=tilt_norm)
-        phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
+        known = known & np.isfinite(t) & np.isfinite(phi).all(axis=1)
+        with np.errstate(all="ignore"):
+            phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
         self.fit_intercept = fit_intercept
         super().__init__(
             table,
+            known,
             t,
             phi,
             dual_set=Ball(1 / norm),
@@ -263,13 +277,15 @@ class CovariateShift(_Reweighted):
             return residuals**2 / 2, residuals
 
 
-def _signs(labels: ArrayLike, class_labels: tuple[Any, Any] | None, n: int) -> Vector:
-    """Return -1 for the first class and +1 for the second."""
-    given, found = classes(labels)
-    known = found if class_labels is None else np.asarray(class_labels)
-    if given.shape != (n,) or len(known) != 2 or not np.isin(found, known).all():
+def signs_of(labels: ArrayLike, class_labels: tuple[Any, Any] | None, n: int) -> Vector:
+    """Return -1 for the first class, +1 for the second, and NaN for other labels."""
+    given = labels_of(labels)
+    known = classes_and_weights(given, None, None)[0] if class_labels is None else class_labels
+    pair = np.asarray(known)
+    if given.shape != (n,) or pair.shape != (2,) or pair[0] == pair[1]:
         raise ValueError(
-            f"labels must be of two classes, shape ({n},), got {len(found)} classes in shape "
+            f"labels must be of two classes, shape ({n},), got {len(pair)} classes in shape "
             f"{given.shape}."
         )
-    return np.where(given == known[1], 1.0, -1.0)
+    order = np.argsort(pair)
+    return np.array([*np.array([-1.0, 1.0])[order], math.nan])[codes("labels", given, pair[order])]

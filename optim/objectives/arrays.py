@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,6 @@ from dpcal._ext.answers import is_finite
 __all__ = [
     "Rows",
     "Vector",
-    "classes",
-    "classes_and_weights",
     "clipped_rows",
     "digest_of",
     "digest_of_blocks",
@@ -44,51 +42,7 @@ Rows = NDArray[np.intp]
 _BLOCK = 2048
 
 
-def classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return labels as an array, and the distinct ones in sort order."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y must be finite, got NaN or infinite labels.")
-    try:
-        return labels, np.unique(labels)
-    except TypeError:
-        raise TypeError("y must hold labels that can be sorted.") from None
-
-
-def classes_and_weights(
-    found: NDArray[Any], given: ArrayLike | None, class_weights: Mapping[Any, float] | None
-) -> tuple[NDArray[Any], Vector | None]:
-    """Return the classes in sort order, and the weight of each of them if there are weights.
-
-    A ValueError is raised if the weights are not one for each class, or not finite and > 0.
-
-    Parameters
-    ----------
-    found
-        The distinct labels of the records, in sort order.
-    given
-        The classes, where they are known in public.
-    class_weights
-        A finite weight > 0 for each class; its keys are the classes if none are given.
-    """
-    if given is None and class_weights is not None:
-        given = list(class_weights)
-    known = found if given is None else classes(given)[1]
-    if class_weights is None:
-        return known, None
-    if set(class_weights) != set(known.tolist()):
-        raise ValueError(
-            f"class_weights must name each of the classes {known.tolist()}, got "
-            f"{list(class_weights)}."
-        )
-    weights = np.array([float(class_weights[each]) for each in known.tolist()])
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise ValueError(
-            f"class_weights must be finite numbers > 0, got {list(class_weights.values())}."
-        )
-    return known, weights
-
-
+@np.errstate(all="ignore")
 def row_norms(table: Vector) -> Vector:
     """Return each row's L2 norm, shape (n,), rounded up by enough to cover a clipped product too.
 
@@ -101,8 +55,7 @@ def row_norms(table: Vector) -> Vector:
     largest = np.abs(table).max(axis=1, initial=0.0)
     scaled = table / np.where(largest > 0, largest, 1.0)[:, np.newaxis]
     slack = 1 + (table.shape[1] + 8) * 2.0**-53
-    with np.errstate(over="ignore"):
-        norms = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * slack
+    norms = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * slack
     return np.where(largest > 0, np.nextafter(norms, math.inf), 0.0)
 
 
@@ -118,6 +71,7 @@ def clipped_rows(table: Vector, max_norm: float) -> Vector:
     return np.asarray(shrink_factors(row_norms(table), max_norm) @ table)
 
 
+@np.errstate(all="ignore")
 def shrink_factors(norms: Vector, max_norm: float) -> Vector:
     """Return factors that bring rows of these norms down to ``max_norm``, shape (m,).
 

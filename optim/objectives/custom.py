@@ -24,11 +24,11 @@ from dpcal.optim.objectives.arrays import (
     Vector,
     clipped_rows,
     digest_of,
-    numbers_of,
     parameters,
     prints_of_rows,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import blanked, cells, finite_rows
 
 __all__ = ["FromGradients"]
 
@@ -121,7 +121,7 @@ class FromGradients(Objective):
             raise TypeError("loss must be given for losses to be asked for, got None.")
         total = 0.0
         for block in self._blocks(rows):
-            losses = numbers_of("loss", self._loss(w.copy(), block))
+            losses = cells("loss", self._loss(w.copy(), block))
             if losses.shape != (len(block),):
                 raise ValueError(
                     f"loss must return shape ({len(block)},) for {len(block)} rows, "
@@ -147,7 +147,7 @@ class FromGradients(Objective):
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
             for block in self._blocks(np.arange(self.n, dtype=np.intp)):
-                state.update(digest_of(self._rows_of_gradients(w, block)))
+                state.update(digest_of(self._digested(w, block)))
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
@@ -156,7 +156,7 @@ class FromGradients(Objective):
         return [
             each
             for block in self._blocks(np.arange(self.n, dtype=np.intp))
-            for each in prints_of_rows(key, *(self._rows_of_gradients(w, block) for w in starts))
+            for each in prints_of_rows(key, *(self._digested(w, block) for w in starts))
         ]
 
     def loss(self, w: ArrayLike) -> float:
@@ -171,9 +171,14 @@ class FromGradients(Objective):
     def _rows_of_gradients(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
         return self._table("gradients", self._gradients(w.copy(), rows), rows)
 
+    def _digested(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+        """Return gradients, of which those that count as zero are all alike."""
+        table = self._rows_of_gradients(w, rows)
+        return blanked(table, finite_rows(table), math.nan)
+
     def _table(self, name: str, values: ArrayLike, rows: NDArray[np.intp]) -> Vector:
         """Return the result of a user's function, if it is one row a record."""
-        table = numbers_of(name, values)
+        table = cells(name, values)
         if table.shape != (len(rows), self.dimension):
             raise ValueError(
                 f"{name} must return shape ({len(rows)}, {self.dimension}) for {len(rows)} "

@@ -34,9 +34,6 @@ from dpcal._ext.gradients import (
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
-    classes as distinct,
-    classes_and_weights,
-    numbers,
     parameters,
     prints_of_rows,
     records,
@@ -44,6 +41,14 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import (
+    blanked,
+    cells,
+    classes_and_weights,
+    codes,
+    labels_of,
+    records_of,
+)
 
 __all__ = ["Linear", "Logistic", "Squared", "TwoClass"]
 
@@ -66,14 +71,15 @@ class _Embedded:
 class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target.
 
-    Data that are empty or not finite, shapes that do not match, and l2 < 0 raise a ValueError.
+    Data that are empty, shapes that do not match, and l2 < 0 raise a ValueError. A record whose
+    cells and target are not all finite numbers is blank: it contributes zero to every answer.
 
     Parameters
     ----------
     X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
+        Records, shape (n, d), n and d at least 1. Copied.
     y
-        Targets, shape (n,), finite. Copied.
+        Targets, shape (n,). Copied.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercept out.
     fit_intercept
@@ -96,9 +102,12 @@ class Linear(Objective):
     def __init__(
         self, X: ArrayLike, targets: Vector, *, l2: float = 0.0, fit_intercept: bool = True
     ) -> None:
-        X = records(X)
+        X, known = records_of(X)
         if targets.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {targets.shape}.")
+        known &= np.isfinite(targets)
+        # Every slope and every loss at a target that is not a number counts as zero.
+        X, targets = blanked(X, known), blanked(targets, known, math.nan)
         self.l2 = _validate.non_negative(l2=l2)
         self.fit_intercept = bool(fit_intercept)
         self.n, self.penalized = X.shape
@@ -126,11 +135,16 @@ class Linear(Objective):
         """Return the second derivative of each record's loss by its score, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
+    def _curvatures(self, scores: Vector, rows: NDArray[np.intp]) -> Vector:
+        """Return the second derivative of the loss of each of ``rows``, zero for blank records."""
+        targets = self.kernel.targets[rows]
+        return np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
+
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: each Hessian is a number times ``x x^T``."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            factors = self.curvatures(X @ w, self.kernel.targets[rows]) * (X @ v)
+            factors = self._curvatures(X @ w, rows) * (X @ v)
         factors[~np.isfinite(factors)] = 0.0
         return np.asarray(factors @ X)
 
@@ -140,7 +154,7 @@ class Linear(Objective):
         """See :meth:`Objective.clipped_hessian_sum`; of rank one, both norms are one."""
         X, norms = self.kernel.features[rows], self.kernel.norms[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            factors = self.curvatures(X @ w, self.kernel.targets[rows])
+            factors = self._curvatures(X @ w, rows)
             sizes = np.nextafter(np.abs(factors) * norms * norms * (1 + 1e-12), math.inf)
         factors[~np.isfinite(sizes)] = 0.0
         factors *= shrink_factors(np.where(np.isfinite(sizes), sizes, 0.0), max_norm)
@@ -203,7 +217,8 @@ class Linear(Objective):
 class TwoClass(Linear):
     """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
 
-    Labels that are not two classes, and weights that are not for these classes, raise a ValueError.
+    Classes that are not two, and weights that are not for these classes, raise a ValueError. A
+    record with another label is blank, as one with a cell that is not a finite number.
 
     Parameters
     ----------
@@ -235,17 +250,14 @@ class TwoClass(Linear):
         classes: ArrayLike | None = None,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
-        labels, found = distinct(y)
-        self.classes_, self.weights = classes_and_weights(found, classes, class_weights)
+        labels = labels_of(y)
+        self.classes_, self.weights = classes_and_weights(labels, classes, class_weights)
         if self.weights is not None:
             self.largest_weight = float(self.weights.max())
         if len(self.classes_) != 2:
             name = "y must hold" if classes is None else "classes must be"
             raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
-        strange = np.setdiff1d(found, self.classes_)
-        if len(strange):
-            raise ValueError(f"y must hold the given classes, got {strange[0]!r} as well.")
-        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
+        signs = np.array([-1.0, 1.0, math.nan])[codes("y", labels, self.classes_)]
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
 
     def _point_loss(self) -> PointLoss:
@@ -360,7 +372,7 @@ class Squared(Linear):
     def __init__(
         self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
     ) -> None:
-        super().__init__(X, numbers("y", y), l2=l2, fit_intercept=fit_intercept)
+        super().__init__(X, cells("y", y), l2=l2, fit_intercept=fit_intercept)
 
     @property
     def constants(self) -> Constants:

@@ -29,7 +29,6 @@ from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
-    classes,
     digest_of,
     parameters,
     prints_of_rows,
@@ -38,6 +37,13 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import (
+    blanked,
+    classes_and_weights,
+    codes,
+    labels_of,
+    records_of,
+)
 
 __all__ = ["KAN", "MLP"]
 
@@ -51,12 +57,15 @@ _UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 class Network(Objective):
     """A network with labels and losses of single records.
 
+    A record with another label than the classes, or with a cell that is not a finite number, is
+    blank: it contributes zero to every answer.
+
     Parameters
     ----------
     X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
+        Records, shape (n, d), n and d at least 1. Copied.
     y
-        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+        Labels, shape (n,), of K >= 2 classes.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves intercepts out.
 
@@ -66,15 +75,19 @@ class Network(Objective):
         The classes, in sort order.
     """
 
-    def __init__(self, X: Vector, y: ArrayLike, *, l2: float) -> None:
-        labels, self.classes_ = classes(y)
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None, l2: float) -> None:
+        X, known = records_of(X)
+        labels = labels_of(y)
+        self.classes_ = classes_and_weights(labels, classes, None)[0]
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold two classes or more, got {len(self.classes_)}.")
         self.n, self._columns = X.shape
         self.l2 = _validate.non_negative(l2=l2)
-        self._class = np.searchsorted(self.classes_, labels)
+        # Blank records have no class; the number -1 stands for that.
+        self._class = np.where(known, codes("y", labels, self.classes_), -1)
+        self._X = blanked(X, self._class >= 0)
 
     @property
     def constants(self) -> Constants:
@@ -130,13 +143,20 @@ class MLP(Network):
     computations).
     """
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, *, width: int, l2: float = 0.0) -> None:
-        X = records(X)
-        super().__init__(X, y, l2=l2)
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        width: int,
+        classes: ArrayLike | None = None,
+        l2: float = 0.0,
+    ) -> None:
+        super().__init__(X, y, classes=classes, l2=l2)
         self.width = _validate.count(width=width)
-        self._X = X.copy()
+        self._X = self._X.copy()
         # The constant feature of the intercept counts in a record's norm.
-        self._norms = _with_one(row_norms(X))
+        self._norms = _with_one(row_norms(self._X))
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
@@ -189,6 +209,7 @@ class MLP(Network):
                 left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
                 below = (left @ weights + out @ V2) * slope - 2 * hidden * moved * (out @ weights)
             finite = np.isfinite(below).all(axis=1) & np.isfinite(left).all(axis=1)
+            finite &= self._class[block] >= 0
             for each in (moved, left, below):
                 each[~finite] = 0.0
             W1 += below.T @ X
@@ -231,7 +252,10 @@ class MLP(Network):
             return hidden, hidden @ W2.T + b2
 
     def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
-        """Return hidden units, and backward signals there and at the scores; zero if not finite."""
+        """Return hidden units, and backward signals there and at the scores, or zeros.
+
+        They are zero for blank records, and where one is not finite.
+        """
         hidden, scores = self._forward(w, X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -241,6 +265,7 @@ class MLP(Network):
             back *= 1.0 - hidden * hidden
         factors = (hidden, back, out)
         finite = np.logical_and.reduce([np.isfinite(each).all(axis=1) for each in factors])
+        finite &= self._class[rows] >= 0
         if not finite.all():
             for each in factors:
                 each[~finite] = 0.0
@@ -249,7 +274,8 @@ class MLP(Network):
     def _losses(self, w: Vector, rows: Rows) -> Vector:
         scores = self._forward(w, self._X[rows])[1]
         own = scores[np.arange(len(rows)), self._class[rows]]
-        return np.asarray(np.logaddexp.reduce(scores, axis=1) - own)
+        losses = np.logaddexp.reduce(scores, axis=1) - own
+        return np.where(self._class[rows] >= 0, losses, 0.0)
 
 
 class KAN(Network):
@@ -289,12 +315,12 @@ class KAN(Network):
         width: int,
         intervals: int = 4,
         seed: int = 0,
+        classes: ArrayLike | None = None,
         l2: float = 0.0,
     ) -> None:
         from scipy.interpolate import BSpline
 
-        X = records(X)
-        super().__init__(X, y, l2=l2)
+        super().__init__(X, y, classes=classes, l2=l2)
         if len(self.classes_) != 2:
             raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
         self.width = _validate.count(width=width)
@@ -305,9 +331,10 @@ class KAN(Network):
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
-        self._H = self._basis(X)
+        self._H = self._basis(self._X)
+        del self._X
         self._norms = row_norms(self._H)
-        self._signs = np.where(self._class == 1, 1.0, -1.0)
+        self._signs = np.array([-1.0, 1.0, math.nan])[self._class]
         self.dimension = self.penalized = self.width * self._H.shape[1]
 
     def digest(self) -> bytes:
@@ -371,7 +398,8 @@ class KAN(Network):
 
     def _losses(self, w: Vector, rows: Rows) -> Vector:
         margins = self._signs[rows] * self._forward(w, self._H[rows])[0]
-        return np.logaddexp(0.0, -margins)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.logaddexp(0.0, -margins))
 
 
 # -- clipping by norms

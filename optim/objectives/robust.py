@@ -34,7 +34,8 @@ from scipy.special import expit
 from dpcal import _validate
 from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, numbers
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.domains import cells
 from dpcal.optim.objectives.linear import Linear, TwoClass, declared_norm
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
@@ -60,7 +61,7 @@ class _Robust(Linear):
         fit_intercept: bool = True,
     ) -> None:
         self.width = _validate.positive(width=width)
-        super().__init__(X, numbers("y", y), l2=l2, fit_intercept=fit_intercept)
+        super().__init__(X, cells("y", y), l2=l2, fit_intercept=fit_intercept)
 
     def _point_loss(self) -> PointLoss:
         return self.point_loss(self.width)

@@ -26,8 +26,6 @@ from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
-    classes as distinct,
-    classes_and_weights,
     digest_of_blocks,
     parameters,
     prints_of_rows,
@@ -36,6 +34,13 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.domains import (
+    blanked,
+    classes_and_weights,
+    codes,
+    labels_of,
+    records_of,
+)
 from dpcal.optim.objectives.linear import declared_norm
 
 __all__ = ["Softmax"]
@@ -60,7 +65,7 @@ class Softmax(Objective):
     X, l2, fit_intercept, class_weights
         See :class:`dpcal.optim.objectives.linear.TwoClass`.
     y
-        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+        Labels, shape (n,), of K >= 2 classes. A record of another label is blank.
     classes
         The classes, if they were declared and a label may be missing from the records; those in
         ``y`` when omitted.
@@ -84,11 +89,9 @@ class Softmax(Objective):
         classes: ArrayLike | None = None,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
-        X = records(X)
-        labels, found = distinct(y)
-        self.classes_, self.weights = classes_and_weights(found, classes, class_weights)
-        if not np.isin(found, self.classes_).all():
-            raise ValueError("y must hold declared classes only, got other labels.")
+        X, known = records_of(X)
+        labels = labels_of(y)
+        self.classes_, self.weights = classes_and_weights(labels, classes, class_weights)
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:
@@ -98,19 +101,22 @@ class Softmax(Objective):
         self.n, self._columns = X.shape
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
+        # Blank records have no class; the number -1 stands for that.
+        self._class = np.where(known, codes("y", labels, self.classes_), -1)
+        X = blanked(X, self._class >= 0)
         self._own: Vector | None = X
         self._norms = np.empty(self.n)
         for first in range(0, self.n, BLOCK):
             block = np.arange(first, min(first + BLOCK, self.n), dtype=np.intp)
             self._norms[block] = row_norms(self._features(block))
-        self._class = np.searchsorted(self.classes_, labels)
         for shared in (self._norms, self._class):  # with the kernel
             shared.flags.writeable = False
         classes_count = len(self.classes_)
         if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
+            # The scores of a record that is not a number count as zero, and so do its gradients.
             self.kernel = SoftmaxClippedSum(
-                X,
-                self._class,
+                blanked(X, self._class >= 0, math.nan),
+                self._class if (self._class >= 0).all() else np.maximum(self._class, 0),
                 classes_count,
                 norms=self._norms,
                 intercept=self.fit_intercept,
@@ -124,6 +130,7 @@ class Softmax(Objective):
         """Return records with their constant feature, shape (m, d) or (m, d + 1); a copy."""
         held: Any = self.kernel if self._own is None else self
         table: Vector = (held.features if self._own is None else self._own)[rows]
+        table[self._class[rows] < 0] = 0.0
         return np.hstack([table, np.ones((len(rows), 1))]) if self.fit_intercept else table
 
     @property
@@ -216,6 +223,7 @@ class Softmax(Objective):
             scores = self._scores(w, block)
             own = scores[np.arange(len(block)), self._class[block]]
             losses = np.logaddexp.reduce(scores, axis=1) - own
+            losses[self._class[block] < 0] = 0.0
             losses = self._weighted(losses[:, np.newaxis], block)[:, 0]
             total += float(np.clip(np.nan_to_num(losses, nan=0.0), -max_loss, max_loss).sum())
         return total
@@ -230,7 +238,7 @@ class Softmax(Objective):
                 scores = self._features(block) @ self._table(v).T
                 left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
             left = self._weighted(left, block)
-            left[~np.isfinite(left).all(axis=1)] = 0.0
+            left[~np.isfinite(left).all(axis=1) | (self._class[block] < 0)] = 0.0
             total += left.T @ self._features(block)
         return self._flat(total)
 
@@ -265,13 +273,14 @@ class Softmax(Objective):
             return scores
 
     def _residuals(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
-        """Return probabilities minus the record's class; zero where scores overflowed to NaN."""
+        """Return probabilities minus the record's class; zero for blanks, and for scores of NaN."""
         scores = self._scores(w, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
             residuals = weights / weights.sum(axis=1, keepdims=True)
         residuals[np.arange(len(rows)), self._class[rows]] -= 1.0
-        return np.where(np.isfinite(residuals).all(axis=1, keepdims=True), residuals, 0.0)
+        counts = np.isfinite(residuals).all(axis=1) & (self._class[rows] >= 0)
+        return np.where(counts[:, np.newaxis], residuals, 0.0)
 
     def _weighted(self, values: Vector, rows: NDArray[np.intp]) -> Vector:
         """Return values of records, shape (m, ...), times the weights of their classes."""

@@ -115,7 +115,7 @@ class SecondOrderOracle(PrivateOracle):
 
     def _answer(self, sums: Objective, w: Vector, asked: Query) -> Vector:
         """Pay for a query's answer, and return the noisy mean of its sums."""
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
@@ -128,7 +128,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "above threshold")
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             if query in self._accepted:
                 raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
             self._admission.spend(asked, 1)
@@ -149,7 +149,7 @@ class SecondOrderOracle(PrivateOracle):
         if not checked:
             raise ValueError("points must be one or more, got none.")
         asked = self._admission.asked(query, "noisy max")
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
             scores = [self._score(w, rows, thresholds, norms) for w in checked]

@@ -124,9 +124,9 @@ def test_no_contribution_exceeds_the_smallest_bound(family, length):
     "make",
     [
         lambda: Logistic([["secret", 1.0]], [0, 1]),
-        lambda: Squared([[1.0]], ["secret"]),
-        lambda: Softmax([[1.0], [2.0]], ["secret", 3.5, None]),
-        lambda: FromGradients(lambda w, rows: [["secret"]], n=1, dimension=1).clipped_sum(
+        lambda: Squared([[1.0]], np.array(["secret"])),
+        lambda: Softmax([[1.0], [2.0]], ["secret", None]),
+        lambda: FromGradients(lambda w, rows: ["secret"], n=1, dimension=1).clipped_sum(
             np.zeros(1), np.array([0]), 1.0
         ),
     ],

@@ -118,10 +118,13 @@ def test_free_directions_stay_in_the_set(dual_set, y, count):
         (lambda: Simplex(-1.0), "total must be a finite number > 0, got -1.0"),
         (lambda: AUCMaximization(X, LABELS, positive_share=1.0), "positive_share must be"),
         (lambda: FairClassification(X, LABELS, GROUPS, dual_l2=0.0), "dual_l2 must be"),
-        (lambda: FairClassification(X, LABELS, GROUPS - 1, dual_l2=1.0), "groups must be whole"),
         (
-            lambda: FairClassification(X, LABELS, GROUPS, dual_l2=1.0, shares=[0.5, 0.5]),
-            "one for each of 3 groups",
+            lambda: FairClassification(X, LABELS, GROUPS[:3], dual_l2=1.0, shares=[0.5, 0.5]),
+            r"groups must have shape \(40,\)",
+        ),
+        (
+            lambda: FairClassification(X, LABELS, GROUPS, dual_l2=1.0, shares=[0.5, -0.5]),
+            "shares must be numbers > 0",
         ),
         (lambda: FairClassification(X, GROUPS, GROUPS, dual_l2=1.0), "two classes"),
         (lambda: CovariateShift(X, TARGETS[:3], dual_l2=1.0), "must hold 40 records"),

@@ -1,0 +1,212 @@
+"""Which records count? Those of finite numbers, with a label of a class; the others are blank.
+
+Whether a fit fails, and the shape of its result, must not depend on one record. A blank record
+contributes zero to every answer, and nobody is told. Shapes, and types of whole arrays, are public.
+
+>>> table, known = records_of([[1.0, 2.0], ["?", 3.0], [4.0, float("inf")]])
+>>> known.tolist()
+[True, False, False]
+>>> codes("y", labels_of(["b", "a", None, 0.5]), np.array(["a", "b"])).tolist()
+[1, 0, -1, -1]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal.optim.objectives.arrays import Vector, numbers_of
+
+__all__ = [
+    "blanked",
+    "cells",
+    "classes_and_weights",
+    "codes",
+    "counted",
+    "finite_rows",
+    "labels_of",
+    "records_of",
+    "typed",
+]
+
+Mask = NDArray[np.bool_]
+
+# Kinds of arrays of numbers and of texts: a label of the one is never a class of the other.
+_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text"}
+
+
+def cells(name: str, values: ArrayLike) -> Vector:
+    """Return ``values`` as float64, with NaN for a cell that is not a real number.
+
+    Cells of lists and of arrays of objects are taken one by one. Arrays of texts, and of other
+    types that are not numbers, raise a TypeError that calls them ``name``.
+    """
+    if hasattr(values, "__array__"):
+        array = np.asarray(values)
+    else:
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            array = np.empty(0, dtype=object)
+        if array.dtype.kind not in "biuf":
+            array = np.array(values, dtype=object)
+    if array.dtype.kind in "US":
+        raise TypeError(f"{name} must be an array of real numbers, got texts.")
+    if array.dtype.kind == "O":
+        array = np.array([_number(cell) for cell in array.flat]).reshape(array.shape)
+    return numbers_of(name, array)
+
+
+def _number(cell: Any) -> float:
+    """Return a cell as a float; NaN if it is not a real number, or the text of one."""
+    if not isinstance(cell, Real | np.bool_ | Decimal | str):
+        return np.nan
+    try:
+        return float(cell)
+    except (ValueError, OverflowError):
+        return np.nan
+
+
+def records_of(X: ArrayLike) -> tuple[Vector, Mask]:
+    """Return records, shape (n, d), and whether each is of finite numbers, shape (n,).
+
+    A shape without rows or columns raises a ValueError.
+    """
+    table = cells("X", X)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(
+            f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
+        )
+    return table, finite_rows(table)
+
+
+def finite_rows(table: Vector) -> Mask:
+    """Return whether all numbers of each row are finite, shape (n,)."""
+    return np.asarray(np.isfinite(table).all(axis=1))
+
+
+def blanked(table: Vector, known: Mask, blank: float = 0.0) -> Vector:
+    """Return a table, or a copy whose unknown rows hold ``blank`` alone."""
+    if known.all():
+        return table
+    return np.where(known[:, np.newaxis] if table.ndim == 2 else known, table, blank)
+
+
+def labels_of(y: ArrayLike) -> NDArray[Any]:
+    """Return labels as an array of its own type, or else of objects.
+
+    The type that numpy finds for a list depends on each of its entries.
+    """
+    return np.asarray(y) if hasattr(y, "__array__") else np.array(y, dtype=object)
+
+
+def classes_and_weights(
+    labels: NDArray[Any], given: ArrayLike | None, class_weights: Mapping[Any, float] | None
+) -> tuple[NDArray[Any], Vector | None]:
+    """Return the classes in sort order, and the weight of each of them if there are weights.
+
+    A ValueError is raised if the weights are not one for each class, or not finite and > 0.
+
+    Parameters
+    ----------
+    labels
+        Those of the records, which are read if neither classes nor weights are given.
+    given
+        The classes, where they are known in public.
+    class_weights
+        A finite weight > 0 for each class; its keys are the classes if none are given.
+    """
+    if given is None and class_weights is not None:
+        given = list(class_weights)
+    known = typed(counted(labels)[0]) if given is None else np.unique(np.asarray(given))
+    if class_weights is None:
+        return known, None
+    if set(class_weights) != set(known.tolist()):
+        raise ValueError(
+            f"class_weights must name each of the classes {known.tolist()}, got "
+            f"{list(class_weights)}."
+        )
+    weights = np.array([float(class_weights[each]) for each in known.tolist()])
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise ValueError(
+            f"class_weights must be finite numbers > 0, got {list(class_weights.values())}."
+        )
+    return known, weights
+
+
+def codes(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of each label's class, -1 for other labels, in the shape of the labels.
+
+    Parameters
+    ----------
+    name
+        Of the labels, in errors: a ValueError is raised for numbers where classes are texts.
+    labels
+        Of :func:`labels_of`.
+    classes
+        Different, in sort order.
+    """
+    kinds = [_KINDS.get(array.dtype.kind, array.dtype.kind) for array in (labels, classes)]
+    if "O" in kinds:
+        places = {each: place for place, each in enumerate(classes.tolist())}
+        found = [_place(cell, places) for cell in labels.flat]
+        return np.array(found, dtype=np.intp).reshape(labels.shape)
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"{name} must hold {kinds[1]}, as classes do, got {kinds[0]}.")
+    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[place] == labels, place, -1)
+
+
+def _place(cell: Any, places: dict[Any, int]) -> int:
+    try:
+        return places.get(cell, -1)
+    except (TypeError, ValueError):  # neither hashed nor compared
+        return -1
+
+
+def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different labels in sort order, and their numbers of records.
+
+    Labels are finite numbers, truth values or texts, which come in this order where objects are of
+    several types; others are not counted.
+    """
+    if labels.dtype.kind == "f":
+        labels = labels[np.isfinite(labels)]
+    if labels.dtype.kind != "O":
+        return np.unique(labels, return_counts=True)
+    counts = Counter(key for key in map(_key, labels.flat) if key is not None)
+    found = sorted(counts)
+    values = np.array([label for _, label in found], dtype=object)
+    return values, np.array([counts[key] for key in found], dtype=np.intp)
+
+
+def _key(label: Any) -> tuple[int, Any] | None:
+    """Return what a label of an array of objects is told by; None if it is not one."""
+    if isinstance(label, bool | np.bool_):
+        return 1, bool(label)
+    if isinstance(label, str):
+        return 2, str(label)
+    if isinstance(label, Integral):
+        return 0, int(label)
+    number = _number(label) if isinstance(label, Real) else np.nan
+    if not np.isfinite(number):
+        return None
+    return 0, int(number) if number.is_integer() else number
+
+
+def typed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of :func:`counted`, or some of them, in an array whose type they alone decide.
+
+    >>> typed(np.array([0, 1, "far"], dtype=object)[:2]).dtype
+    dtype('int64')
+    """
+    if labels.dtype.kind not in "OU":
+        return labels
+    kinds = {key[0] for key in map(_key, labels) if key is not None}
+    return np.array(labels.tolist(), dtype=None if len(kinds) < 2 else object)

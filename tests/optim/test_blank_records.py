@@ -1,0 +1,216 @@
+"""Whether a run fails does not depend on one record: odd ones are blank, and nobody is told."""
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.calibrate import Plan, Query
+from dpcal.optim import KAN, MLP, FromGradients, Logistic, PrivateOracle, Softmax, Squared, minimax
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
+from dpcal.optim.problems import Trigonometric
+from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
+
+N, D = 12, 3
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((N, D))
+Y = np.tile([0, 1], N // 2)
+Y3 = np.tile([0, 1, 2], N // 3)
+T = RNG.standard_normal(N)
+CLASSES = {"classes": [0, 1]}
+
+
+def _fair(X, y, groups=Y, **options):
+    return minimax.FairClassification(
+        X, y, groups, dual_l2=0.5, shares=[0.5, 0.5], class_labels=(0, 1), **options
+    )
+
+
+def _area(X, y):
+    return minimax.AUCMaximization(X, y, positive_share=0.4, class_labels=(0, 1))
+
+
+def _many(X, y):
+    """More classes than have a kernel."""
+    return Softmax(X, y, classes=np.r_[0, 1, 10:90])
+
+
+LABELLED = {
+    "logistic": lambda X, y: Logistic(X, y, l2=0.1, **CLASSES),
+    "weighted": lambda X, y: Logistic(X, y, class_weights={0: 1.0, 1: 3.0}),
+    "sigmoid": lambda X, y: Sigmoid(X, y, fit_intercept=False, **CLASSES),
+    "softmax": lambda X, y: Softmax(X, y, **CLASSES),
+    "softmax of many": _many,
+    "mlp": lambda X, y: MLP(X, y, width=3, **CLASSES),
+    "kan": lambda X, y: KAN(X, y, width=3, **CLASSES),
+    "fair": _fair,
+    "fair, blocks": lambda X, y: _fair(X, y, block_shares=(1.0, 1.0)),
+    "area": _area,
+}
+NUMBERED = {
+    "squared": Squared,
+    "huber": Huber,
+    "cauchy": Cauchy,
+    "welsch": Welsch,
+    "shift": lambda X, y: minimax.CovariateShift(X, y, dual_l2=1.0),
+    "trigonometric": lambda X, y: Trigonometric(X),
+    "custom": lambda X, y: FromGradients(
+        lambda w, rows: [list(X[row]) for row in rows],
+        n=N,
+        dimension=D,
+        loss=lambda w, rows: [np.nan if isinstance(c := X[r][r % D], list) else c for r in rows],
+    ),
+}
+
+
+def _query(name, kind):
+    return Query(name=name, kind=kind, sampler="full", max_norm=0.7, noise_multiplier=1.0, count=1)
+
+
+PLAN = Plan(
+    optimizer="test",
+    n=N,
+    queries=(
+        _query("g", "gradient"),
+        _query("d", "gradient difference"),
+        _query("l", "scalar"),
+        _query("n", "gradient norm"),
+    ),
+    epsilon=9.0,
+    delta=1e-5,
+)
+
+
+def _sums(objective, rows):
+    """Return all sums about rows, as one vector."""
+    w, v = np.random.default_rng(0).standard_normal((2, objective.dimension))
+    asked = [
+        lambda: objective.clipped_sum(w, rows, 0.7),
+        lambda: objective.clipped_difference_sum(w, v, rows, 0.7),
+        lambda: [objective.clipped_loss_sum(w, rows, 0.7)],
+        lambda: objective.hessian_vector_sum(w, v, rows),
+        lambda: objective.clipped_hessian_vector_sum(w, v, rows, 0.7),
+    ]
+    if objective.dimension < 100:
+        asked.append(lambda: objective.clipped_hessian_sum(w, rows, 0.7))
+    found = []
+    for ask in asked:
+        try:
+            found.append(np.ravel(ask()))
+        except (TypeError, NotImplementedError):  # it has no such sums
+            found.append(np.empty(0))
+    return np.concatenate(found)
+
+
+def _answers(objective):
+    """Return an oracle's answers about all records, with and without exact sums."""
+    w, v = np.random.default_rng(1).standard_normal((2, objective.dimension))
+    given = []
+    for noise in ("gaussian", "discrete"):
+        with optim.replaying():
+            objective.checked = True
+            oracle = PrivateOracle(objective, PLAN, seed=3, noise=noise)
+        given += [oracle.gradient(w, "g"), oracle.difference(w, v, "d"), oracle.norm(w, "n")]
+        given += [oracle.scalar(w, "l")]
+    return np.concatenate([np.ravel(each) for each in given])
+
+
+def _same_as_blank(build, bad, row):
+    """Hold that an objective of a bad record is that of a blank one."""
+
+    with strict():
+        objective = build(*bad)
+        answers = _answers(objective)
+    assert not _sums(objective, np.array([row])).any()
+    others = np.delete(np.arange(N), row)
+    np.testing.assert_allclose(
+        _sums(objective, np.arange(N)), _sums(objective, others), rtol=1e-12, atol=1e-12
+    )
+    assert np.isfinite(objective.loss(np.zeros(objective.dimension)))
+    return answers
+
+
+@pytest.mark.parametrize("row", [0, 7])
+@pytest.mark.parametrize("name", [*LABELLED, *NUMBERED])
+def test_a_record_with_a_cell_that_is_no_number_is_blank(name, row):
+    build = {**LABELLED, **NUMBERED}[name]
+    y = Y if name in LABELLED else T
+    told = [_same_as_blank(build, (with_cell(X, row, c), y), row) for c in CELLS]
+    told += [_same_as_blank(build, (with_cell(X, row, np.nan).tolist(), y), row)]
+    assert all((each == told[0]).all() for each in told)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_record_with_a_label_of_no_class_is_blank(name):
+    row = 4
+    told = [_same_as_blank(LABELLED[name], (with_cell(X, row, np.nan), Y), row)]
+    for label in LABELS:
+        for labels in with_labels(Y, row, label):
+            told.append(_same_as_blank(LABELLED[name], (X, labels), row))
+    assert all((each == told[0]).all() for each in told)
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in NUMBERED if each not in ("trigonometric", "custom")]
+)
+def test_a_record_with_a_target_that_is_no_number_is_blank(name):
+    row, build = 4, NUMBERED[name]
+    told = [_same_as_blank(build, (with_cell(X, row, np.nan), T), row)]
+    for cell in CELLS:
+        told.append(_same_as_blank(build, (X, with_cell(T, row, cell)), row))
+    assert all((each == told[0]).all() for each in told)
+
+
+def test_a_record_of_a_group_that_there_is_not_is_blank():
+    row = 4
+    told = [_same_as_blank(_fair, (with_cell(X, row, np.nan), Y, Y), row)]
+    for group in LABELS:
+        for groups in with_labels(Y, row, group):
+            told.append(_same_as_blank(_fair, (X, Y, groups), row))
+    assert all((each == told[0]).all() for each in told)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize("name", [*LABELLED, *NUMBERED])
+def test_extreme_numbers_raise_no_warning(name, value):
+    build, y = {**LABELLED, **NUMBERED}[name], Y if name in LABELLED else T
+    huge = X.copy()
+    huge[3] = value
+    tables = [(huge, y), (with_cell(X, 3, value), y)]
+    tables += [(X, with_cell(T, 3, value))] if name in NUMBERED else []
+    for table in tables:
+        with strict():
+            told = _answers(build(*table))
+        assert np.isfinite(told).all()
+        assert told.shape == _answers(build(X, y)).shape
+
+
+def test_a_run_does_not_end_for_a_record_of_another_class():
+    plan = calibrate.dpsgd(n=N, batch_size=6, steps=4, epsilon=2.0, delta=1e-5)
+    shapes = set()
+    for labels in (Y3, np.where(np.arange(N) == 5, 7, Y3), Y3.tolist(), [*Y3[:-1], None]):
+        with strict():
+            shapes.add(optim.run(Softmax(X, labels, classes=[0, 1, 2]), plan).w.shape)
+    assert shapes == {(12,)}
+
+
+def test_labels_are_counted_whatever_one_record_says():
+    query = Query(
+        name="labels",
+        kind="labels",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=0.5,
+        threshold=3.0,
+        count=1,
+    )
+    plan = Plan(optimizer="labels", n=N, queries=(query,), epsilon=9.0, delta=1e-3)
+    for usual in (Y, Y.astype(bool), np.array(["no", "yes"])[Y]):
+        expected = np.unique(usual)
+        for label in (*LABELS, "far longer than the others"):
+            changed = usual.astype(object)
+            changed[3] = label
+            with strict():
+                found = PrivateChoices(changed, plan, seed=0).labels("labels")
+            assert found.tolist() == expected.tolist()
+            assert found.dtype == expected.dtype
