@@ -4,5 +4,6 @@ from dpcal.estimators.logistic import LogisticRegression as LogisticRegression
 from dpcal.estimators.pca import PCA as PCA
 from dpcal.estimators.quantiles import QuantileTransformer as QuantileTransformer
 from dpcal.estimators.scaler import StandardScaler as StandardScaler
+from dpcal.estimators.scores import noisy_accuracy as noisy_accuracy, noisy_r2 as noisy_r2
 from dpcal.estimators.search import PrivateSearch as PrivateSearch
 from dpcal.estimators.split import split_budget as split_budget

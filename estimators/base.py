@@ -33,6 +33,7 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded
+from dpcal.estimators.callers import refuse_exact_score, refuse_unpaid_fit
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
@@ -160,8 +161,26 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return self.__dict__.get(f"{name}_", getattr(self, name))
 
     def _pays(self) -> bool:
-        """Whether there is a budget that answers are paid from."""
-        return bool(in_use()) or self.__dict__.get("budget") is not None
+        """Whether there is a budget that answers are paid from, here or where it comes from."""
+        paid = bool(in_use()) or self.__dict__.get("budget") is not None
+        return paid or self._is_elsewhere()
+
+    def _is_elsewhere(self) -> bool:
+        """Whether this is a copy that came from another process with a budget in use."""
+        return bool(self.__dict__.get("_left_budget_of", os.getpid()) != os.getpid())
+
+    def _refuse_exact_score(self) -> None:
+        if self._pays():
+            refuse_exact_score(self)
+
+    def _refuse_elsewhere(self) -> None:
+        """Refuse to release anything that the process of the budget should pay for."""
+        if self._is_elsewhere():
+            raise BudgetExceeded(
+                "This estimator was sent here from a process with a budget in use, which cannot be "
+                "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
+                "outside that budget."
+            )
 
     def _learns_bounds(self) -> bool:
         """Return whether bounds are to be learned; refuse any other text."""
@@ -208,13 +227,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     @contextmanager
     def _paid(self, plan: Plan) -> Iterator[None]:
         """Charge a plan to the budgets before anything is read for it."""
-        left = self.__dict__.get("_left_budget_of")
-        if left is not None and left != os.getpid():
-            raise BudgetExceeded(
-                "This estimator was sent here from a process with a budget in use, which cannot be "
-                "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
-                "outside that budget."
-            )
+        self._refuse_elsewhere()
+        refuse_unpaid_fit(PrivateEstimator, pays=self._pays())
         name = plan.optimizer
         with prepaid(plan.event, plan.neighboring_relation, self.budget, label=name):
             yield

@@ -2,33 +2,44 @@
 
 Outside of a budget, ``score`` is scikit-learn's: an exact function of the records that it is given,
 for the eyes of those who may see them. While a budget is in use, as in cross-validation inside
-``with dpcal.budget(...)``, it is a noisy answer, charged like a fit.
+``with dpcal.budget(...)``, it is a noisy answer, charged like a fit. :func:`noisy_accuracy` and
+:func:`noisy_r2` are such answers about any model, for ``scoring=``.
 
 >>> import numpy as np
 >>> import dpcal
+>>> from sklearn.ensemble import BaggingClassifier
+>>> from sklearn.model_selection import KFold, cross_val_score
 >>> from dpcal.estimators import LogisticRegression
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((4_000, 2))
 >>> y = X[:, 0] > 0
+>>> one = LogisticRegression(epsilon=1.0, classes=[False, True])
 >>> with dpcal.budget(epsilon=3.0, delta=1e-6) as shared:
-...     model = LogisticRegression(epsilon=1.0, classes=[False, True]).fit(X, y)
+...     model = one.fit(X, y)
 ...     before = shared.spent
 ...     good = model.score(X, y) > 0.9
 >>> bool(good), before < shared.spent < 3.0
 (True, True)
+>>> with dpcal.budget(epsilon=6.0, delta=1e-6) as shared:
+...     both = BaggingClassifier(one, 2, bootstrap=False)
+...     scores = cross_val_score(both, X, y, cv=KFold(3), scoring=noisy_accuracy)
+>>> bool(scores.min() > 0.9)
+True
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from dpcal.estimators.base import PrivateEstimator, Table, single_release, sum_query
-from dpcal.optim.budget import in_use
+from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.callers import refuse_unpaid_model
+from dpcal.optim.budget import Budget, in_use
 
-__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_score"]
+__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2"]
 
 
 class PrivateAccuracy(PrivateEstimator):
@@ -51,10 +62,7 @@ class PrivateAccuracy(PrivateEstimator):
         """
         if not self._pays():
             return float(super().score(X, y, sample_weight))
-        _unweighted(sample_weight)
-        right = (self.predict(X) == np.asarray(y)).astype(np.float64)
-        mean = noisy_score(self, right[:, np.newaxis] - 0.5, 0.5)[0]
-        return float(np.clip(mean + 0.5, 0.0, 1.0))
+        return noisy_accuracy(self, X, y, **_price(self, sample_weight))
 
 
 class PrivateR2(PrivateEstimator):
@@ -73,30 +81,136 @@ class PrivateR2(PrivateEstimator):
         """
         if not self._pays():
             return float(super().score(X, y, sample_weight))
-        _unweighted(sample_weight)
-        low, high = self._extent()
-        half = (high - low) / 2
-        scaled = np.clip((np.asarray(y, dtype=float) - low) / half - 1, -1.0, 1.0)
-        predicted = np.clip((self.predict(X) - low) / half - 1, -1.0, 1.0)
-        # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
-        vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
-        told = noisy_score(self, vectors, 1.5)
-        residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
-        return float(1 - max(residual, 0.0) / max(variance, 1e-6))
+        return noisy_r2(self, X, y, target_bounds=self._extent(), **_price(self, sample_weight))
 
 
-def noisy_score(estimator: PrivateEstimator, vectors: Table, bound: float) -> Table:
-    """Return the mean of vectors within a bound, noisy, charged to the budgets in use."""
+def noisy_accuracy(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    epsilon: float = 0.1,
+    delta: float = 1e-6,
+    noise: str = PrivateEstimator.noise,
+) -> float:
+    """Return the accuracy of any classifier on records, noisy, charged to the budgets in use.
+
+    It is a value of ``scoring=``, and ``functools.partial(noisy_accuracy, epsilon=0.5)`` is one at
+    another price. The price is that of the score, and not of the fit.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier whose prediction for a record depends on no other record of ``X``.
+    X, y
+        Records, shape (m, n_features), and their labels, shape (m,). The number m is told. Records
+        of an array that are not finite are blank.
+    epsilon, delta
+        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+    noise
+        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
+
+    Raises
+    ------
+    BudgetExceeded
+        If a budget does not cover the score; nothing was released.
+    ValueError
+        If a budget is in use, and scikit-learn cross-validates an estimator of which a part learns
+        from records and is not private.
+    """
+    predicted, known = _predicted(estimator, X)
+    vectors = np.asarray(predicted == np.asarray(y), dtype=np.float64).reshape(-1, 1) - 0.5
+    vectors = vectors * known[:, np.newaxis]
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    mean = _noisy_mean(payer, estimator, "noisy_accuracy", vectors, 0.5)[0]
+    return float(np.clip(mean + 0.5, 0.0, 1.0))
+
+
+def noisy_r2(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    target_bounds: tuple[float, float],
+    epsilon: float = 0.1,
+    delta: float = 1e-6,
+    noise: str = PrivateEstimator.noise,
+) -> float:
+    """Return R^2 of any regressor on records, noisy, charged to the budgets in use.
+
+    ``functools.partial(noisy_r2, target_bounds=(0, 100))`` is a value of ``scoring=``.
+
+    Parameters
+    ----------
+    estimator
+        A fitted regressor whose prediction for a record depends on no other record of ``X``.
+    X, y
+        Records, shape (m, n_features), and their targets, shape (m,). The number m is told. Records
+        of an array that are not finite are blank.
+    target_bounds
+        A pair (low, high) of public numbers. Targets and predictions outside are moved to the
+        nearer one.
+    epsilon, delta
+        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+    noise
+        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
+
+    Raises
+    ------
+    BudgetExceeded
+        If a budget does not cover the score; nothing was released.
+    ValueError
+        If a budget is in use, and scikit-learn cross-validates an estimator of which a part learns
+        from records and is not private.
+    """
+    low, high = bounded("target_bounds", target_bounds)
+    half = (high - low) / 2
+    scaled = np.clip((np.asarray(y, dtype=float) - low) / half - 1, -1.0, 1.0)
+    predicted, known = _predicted(estimator, X)
+    predicted = np.clip((predicted - low) / half - 1, -1.0, 1.0)
+    # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
+    vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
+    vectors = vectors * known[:, np.newaxis]
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    told = _noisy_mean(payer, estimator, "noisy_r2", vectors, 1.5)
+    residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
+    return float(1 - max(residual, 0.0) / max(variance, 1e-6))
+
+
+def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
+    """Return epsilon, delta and noise of an estimator's own score."""
+    estimator._refuse_elsewhere()
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be None while a budget is in use, got weights.")
     epsilon, delta = estimator._target()
     budgets = [*in_use(), *([estimator.budget] if estimator.budget is not None else [])]
     share = budgets[-1].score_share
-    (multiplier,) = single_release(share * epsilon, delta, [1.0])
-    plan = estimator._plan(len(vectors), sum_query("score", bound, multiplier))
-    with estimator._paid(plan):
-        mean, _ = estimator._noisy_mean(plan, "score", lambda rows: vectors[rows], vectors.shape[1])
+    return {"epsilon": share * epsilon, "delta": delta, "noise": estimator.noise}
+
+
+def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """Return predictions, and which records are finite; the others are blank."""
+    refuse_unpaid_model(estimator, PrivateEstimator, pays=bool(in_use()))
+    table = X if hasattr(X, "columns") else np.asarray(X)
+    known: NDArray[np.bool_] = np.ones(len(table), dtype=bool)
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        known = np.asarray(np.isfinite(table).reshape(len(table), -1).all(axis=1))
+        table = np.where(known[:, np.newaxis], table, 0.0)
+    # Whether there is an error or a warning must not depend on one record.
+    with np.errstate(all="ignore"):
+        return np.asarray(estimator.predict(table)), known
+
+
+def _noisy_mean(
+    payer: PrivateEstimator, estimator: Any, label: str, vectors: Table, bound: float
+) -> Table:
+    """Return the mean of vectors within a bound, noisy, charged to the budgets in use."""
+    found = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    payer.budget = next((each for each in found if isinstance(each, Budget)), None)
+    payer._seed = getattr(estimator, "_seed", None)
+    (multiplier,) = single_release(*payer._target(), [1.0])
+    query = sum_query("score", bound, multiplier)
+    plan = replace(payer._plan(len(vectors), query), optimizer=label)
+    with payer._paid(plan):
+        mean, _ = payer._noisy_mean(plan, "score", lambda rows: vectors[rows], vectors.shape[1])
     return mean
-
-
-def _unweighted(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be None while a budget is in use, got weights.")

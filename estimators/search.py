@@ -24,8 +24,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
@@ -42,10 +44,11 @@ from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.calibrate import noise_multiplier
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import RELATION, blank_targets, single_release
+from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets, single_release
+from dpcal.estimators.callers import refuse_unpaid_fit
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, collected, prepaid, scoring
+from dpcal.optim.budget import Budget, collected, in_use, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -112,6 +115,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         negative binomial law, or infinity for Poisson's, which may run no trial at all.
     score_share
         In (0, 1]: which share of its epsilon a trial's score costs, on top of the fit.
+    scoring
+        What a trial is scored by instead, a function of a model, records and targets that pays at
+        its own price, whatever ``epsilon`` is: :func:`dpcal.estimators.noisy_accuracy` or
+        :func:`dpcal.estimators.noisy_r2`.
     validation_fraction
         In (0, 1): which part of the records scores are about. It is drawn without a look at them.
     delta
@@ -154,6 +161,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     trials: float | None = None
     shape: float = 0.0
     score_share: float = 0.2
+    scoring: Callable[..., float] | None = None
     validation_fraction: float = 0.25
     delta: float = 1e-6
     budget: Budget | None = None
@@ -168,15 +176,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
+        refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
         parts = self._parts(len(rows))
-        factor = self._factor(candidates[0], mean, delta, share)
+        records = rows, targets, parts
+        scored = self._scored(self._candidate(candidates[0], 1.0), *records)
+        factor = self._factor(candidates[0], mean, delta, share, scored)
         tried = [self._candidate(each, factor) for each in candidates]
         planned = [self._planned(each, rows, targets, parts) for each in tried]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
         with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch"):
-            best = self._best_of(runs, tried, planned, (rows, targets, parts), share)
+            best = self._best_of(runs, tried, planned, records, share)
         if best is None:
             raise ValueError(
                 "The number of trials was 0, as a Poisson number may be: nothing was released. Fit "
@@ -204,7 +215,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         order = self._rng().permutation(n)
         return order[held:], order[:held]
 
-    def _factor(self, candidate: dict[str, Any], mean: float, delta: float, share: float) -> float:
+    def _factor(
+        self,
+        candidate: dict[str, Any],
+        mean: float,
+        delta: float,
+        share: float,
+        scored: list[events.DpEvent],
+    ) -> float:
         """Return the factor of all steps' epsilons at which the search costs its total.
 
         What a fit costs is known from its target alone, and so is what its score costs.
@@ -218,7 +236,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             steps = list(private_steps(self._candidate(candidate, 1 / noise)).values())
             parts = [step._cost(*step._target()) for step in steps]
             epsilon, least = steps[-1]._target()
-            parts.append(events.GaussianDpEvent(*single_release(share * epsilon, least, [1.0])))
+            own = events.GaussianDpEvent(*single_release(share * epsilon, least, [1.0]))
+            parts += scored or [own]
             return SearchLedger(events.ComposedDpEvent(parts), mean, float(self.shape)).event
 
         try:
@@ -246,8 +265,24 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the event of a candidate's trial, from a trial on as many blank records."""
         blank = blank_targets([*private_steps(model).values()][-1], y)
         with collected() as found, scoring(self.score_share), _quiet():
-            _trial(model, np.zeros(X.shape), blank, parts)
+            _trial(model, np.zeros(X.shape), blank, parts, scoring=self.scoring)
         return events.ComposedDpEvent(found)
+
+    def _scored(self, model: Any, X: Any, y: Any, parts: Any) -> list[events.DpEvent]:
+        """Return the events of ``scoring``, from a score of blank records; none if it is None."""
+        if self.scoring is None:
+            return []
+        blank, (fitted, held) = blank_targets([*private_steps(model).values()][-1], y), parts
+        with collected() as found, _quiet():
+            model.fit(np.zeros((len(fitted), X.shape[1])), blank[fitted])
+            found.clear()
+            self.scoring(model, np.zeros((len(held), X.shape[1])), blank[held])
+        if not found:
+            raise ValueError(
+                "scoring must pay for what it tells, as dpcal.estimators.noisy_accuracy does, got "
+                f"{self.scoring!r}."
+            )
+        return found
 
     def _best_of(
         self, runs: int, tried: Any, planned: Any, records: Any, share: float
@@ -257,7 +292,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             chosen = int(rng.integers(len(tried)))
             try:
                 with collected() as found, scoring(share), _quiet():
-                    score, outcome = _trial(tried[chosen], *records)
+                    score, outcome = _trial(tried[chosen], *records, scoring=self.scoring)
             except Exception as error:
                 # Raised now, or warned of, it would tell of a trial that may not be the best.
                 score, outcome = -math.inf, error
@@ -314,12 +349,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return float(self.best_estimator_.score(X, y))
 
 
-def _trial(candidate: Any, X: Any, y: Any, parts: Any) -> tuple[float, Any]:
+def _trial(candidate: Any, X: Any, y: Any, parts: Any, *, scoring: Any) -> tuple[float, Any]:
     """Fit a copy of a candidate on one part of the records, and score it on the other."""
     fitted, held = parts
     model = clone(candidate)
     model.fit(X[fitted], y[fitted])
-    return float(model.score(X[held], y[held])), model
+    of_model = model.score if scoring is None else partial(scoring, model)
+    return float(of_model(X[held], y[held])), model
 
 
 def _quiet() -> AbstractContextManager[Any]:

@@ -16,11 +16,11 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators.base import RELATION, PrivateEstimator
+from dpcal.estimators.callers import learns
 
 __all__ = ["private_steps", "split_budget"]
 
@@ -93,12 +93,15 @@ def private_steps(model: Any) -> dict[str, PrivateEstimator]:
     if not isinstance(model, Pipeline):
         return {"": model} if isinstance(model, PrivateEstimator) else {}
     private = {name: step for name, step in model.steps if isinstance(step, PrivateEstimator)}
-    for name, step in model.steps:
-        if name in private or step in (None, "passthrough") or not get_tags(step).requires_fit:
-            continue
+    exact = [
+        f"{name!r} ({type(step).__name__})"
+        for name, step in model.steps
+        if name not in private and learns(step)
+    ]
+    if exact:
         raise ValueError(
-            f"pipeline must have steps that are private or learn nothing, got {name!r}, a "
-            f"{type(step).__name__}, which is fitted to the records and is not private."
+            f"pipeline must have steps that are private or learn nothing, got {', '.join(exact)}, "
+            "fitted to the records and not private."
         )
     return private
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import dpcal
+from dpcal.estimators import LogisticRegression, noisy_accuracy
 from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.boundary.seeds import Streams
 
@@ -49,3 +51,20 @@ def test_another_noise_is_refused_before_a_record_is_read():
     make = ESTIMATORS[0][0]
     with pytest.raises(ValueError, match="noise must be"):
         make().set_params(noise="laplace").fit(np.zeros((9, 2)), [0, 1, 0, 1, 0, 1, 0, 1, 0])
+
+
+def test_a_score_has_the_noise_of_its_estimator(monkeypatch):
+    plain = []
+    stream = Streams._stream
+    monkeypatch.setattr(Streams, "_stream", lambda *a: plain.append(a[1]) or stream(*a))
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    counts = []
+    for noise in ("discrete", "gaussian"):
+        model = LogisticRegression(classes=[0, 1], steps=2, noise=noise).fit(X, y)
+        plain.clear()
+        with dpcal.budget(epsilon=9.0, delta=1e-6):
+            model.score(X, y)
+            noisy_accuracy(model, X, y, noise=noise)
+        counts.append(len(plain))
+    assert counts[0] == 0 < counts[1]

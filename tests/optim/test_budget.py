@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_backend
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -16,7 +17,7 @@ import dpcal
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators import LogisticRegression, StandardScaler
+from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
 from dpcal.optim.budget import charge, in_use
 
 
@@ -134,15 +135,20 @@ def test_bad_budgets_are_sentences(settings, told):
 X, Y = records()
 CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 MODEL = LogisticRegression(classes=[0, 1])
+BAGS = BaggingClassifier(MODEL, n_estimators=4, bootstrap=False)
+
+
+def folds(model):
+    """Return noisy scores of three folds, in workers."""
+    options = {"cv": KFold(3), "n_jobs": 2, "error_score": "raise", "scoring": noisy_accuracy}
+    return cross_val_score(model, X, Y, **options)
+
+
 WORKED = {
     "one against the rest": lambda: OneVsRestClassifier(MODEL, n_jobs=2).fit(X, CLASSES),
-    "bagging": lambda: BaggingClassifier(MODEL, n_estimators=4, n_jobs=2).fit(X, Y),
-    "folds of a wrapped model": lambda: cross_val_score(
-        OneVsRestClassifier(MODEL), X, Y, cv=KFold(3), n_jobs=2, error_score="raise"
-    ),
-    "folds of bags": lambda: cross_val_score(
-        BaggingClassifier(MODEL, n_estimators=2), X, Y, cv=KFold(3), n_jobs=2, error_score="raise"
-    ),
+    "bagging": lambda: clone(BAGS).set_params(n_jobs=2).fit(X, Y),
+    "folds of a wrapped model": lambda: folds(OneVsRestClassifier(MODEL)),
+    "folds of bags": lambda: folds(BAGS),
 }
 
 

@@ -1,0 +1,229 @@
+"""Scores of what is built on private estimators: paid, or refused while a budget is in use."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from joblib import parallel_backend
+from scipy.stats import norm
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression as NotPrivate
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+
+import dpcal
+from dpcal.accountants import epsilon, events
+from dpcal.errors import BudgetExceeded
+from dpcal.estimators import (
+    LinearRegression,
+    LogisticRegression,
+    PrivateSearch,
+    StandardScaler,
+    noisy_accuracy,
+    noisy_r2,
+)
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1, 1, (600, 3))
+Y = (X[:, 0] > 0).astype(int)
+ONE = LogisticRegression(classes=[0, 1], steps=5)
+SCALER = StandardScaler(bounds=(-1, 1))
+FOLDS = KFold(2)
+
+
+def wide():
+    """Return a budget for all that a test does."""
+    return dpcal.budget(epsilon=90.0, delta=1e-6)
+
+
+META = {
+    "one against the rest": OneVsRestClassifier(ONE),
+    "bags": BaggingClassifier(ONE, 2, bootstrap=False),
+    "bags in a pipeline": make_pipeline(SCALER, BaggingClassifier(ONE, 2, bootstrap=False)),
+}
+
+
+@pytest.mark.parametrize("name", META)
+def test_exact_scores_of_meta_estimators_are_refused_and_noisy_ones_are_paid(name):
+    model = META[name]
+    with wide() as shared:
+        model.fit(X, Y)
+        charged = len(shared._charged)
+        with pytest.raises(ValueError, match=r"\.score reads predictions.*noisy_accuracy"):
+            model.score(X, Y)
+        for scoring in (
+            None,
+            "accuracy",
+            lambda fitted, some, y: (fitted.predict(some) == y).mean(),
+        ):
+            with pytest.raises(ValueError, match="no budget pays for"):
+                cross_val_score(model, X, Y, cv=FOLDS, scoring=scoring, error_score="raise")
+        before = len(shared._charged)
+        assert {noisy_accuracy(model, X, Y), noisy_accuracy(model, X, Y)} & {0.0} == set()
+        assert len(shared._charged) == before + 2 > charged
+        scores = cross_val_score(model, X, Y, cv=FOLDS, scoring=noisy_accuracy)
+    assert np.isfinite(scores).all()
+    assert 0 < np.mean(model.predict(X) == Y) <= 1  # predictions are not refused
+    assert model.score(X, Y) == np.mean(model.predict(X) == Y)  # nor exact ones outside
+
+
+def test_a_noisy_accuracy_has_the_noise_that_its_price_asks_for():
+    """400 scores of a public rule: deviations within 15 percent, false alarm below 10^-4."""
+
+    class Rule:
+        _seed = None
+
+        def predict(self, rows):
+            return (rows[:, 0] > 0).astype(int)
+
+    rule, told = Rule(), []
+    truth = np.mean(rule.predict(X[:, 1:]) == Y)
+    for seed in range(400):
+        rule._seed = seed
+        told.append(noisy_accuracy(rule, X[:, 1:], Y, epsilon=1.0, delta=1e-6))
+    with wide() as shared:
+        noisy_accuracy(rule, X[:, 1:], Y, epsilon=1.0, delta=1e-6)
+    assert shared.spent == pytest.approx(1.0, rel=1e-6)
+    (charged,) = shared._charged
+    (one,) = charged.events if isinstance(charged, events.ComposedDpEvent) else (charged,)
+    deviation = one.noise_multiplier * 0.5 / len(X)
+    assert np.std(told) == pytest.approx(deviation, rel=0.15)
+    assert abs(np.mean(told) - truth) < norm.isf(1e-5) * deviation / 20
+
+
+def test_a_noisy_r2_is_near_the_exact_one():
+    target = 2 * X[:, 0] + 1
+    regressor = LinearRegression(bounds=(-1, 1), target_bounds=(-1, 3), epsilon=5.0)
+    model = TransformedTargetRegressor(
+        regressor, func=np.abs, inverse_func=np.abs, check_inverse=False
+    )
+    scoring = partial(noisy_r2, target_bounds=(-1, 3), epsilon=5.0)
+    with wide() as shared:
+        model.fit(X, np.abs(target))
+        with pytest.raises(ValueError, match=r"TransformedTargetRegressor\.score"):
+            model.score(X, np.abs(target))
+        before = len(shared._charged)
+        told = scoring(model, X, np.abs(target))
+        assert len(shared._charged) == before + 1
+        assert len(cross_val_score(model, X, np.abs(target), cv=2, scoring=scoring)) == 2
+    assert told == pytest.approx(model.score(X, np.abs(target)), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (make_pipeline(MinMaxScaler(), SelectKBest(k=2), ONE), "'minmaxscaler'.*'selectkbest'"),
+        (make_pipeline(SCALER, ColumnTransformer([("some", MinMaxScaler(), [0])]), ONE), "'some'"),
+        (make_pipeline(SCALER, NotPrivate()), "'logisticregression'"),
+        (CalibratedClassifierCV(ONE), "StratifiedKFold"),
+        (CalibratedClassifierCV(ONE, cv=FOLDS), "CalibratedClassifierCV.fit reads predictions"),
+        (TunedThresholdClassifierCV(ONE, cv=FOLDS), "reads predictions"),
+        (BaggingClassifier(ONE, 2), "bootstrap must be False"),
+        (OneVsOneClassifier(ONE), "chooses the records of a fit by their labels"),
+    ],
+)
+def test_fits_that_a_budget_does_not_pay_for_whole_are_refused(model, told):
+    with wide(), pytest.raises(ValueError, match=told):
+        model.fit(X, Y)
+
+
+def test_steps_that_learn_nothing_are_not_refused():
+    frozen = FrozenEstimator(MinMaxScaler().fit([[-1.0] * 3, [1.0] * 3]))
+    steps = [frozen, FunctionTransformer(np.abs), SCALER, OneVsRestClassifier(ONE)]
+    with wide() as shared:
+        make_pipeline(*steps).fit(X, Y)
+        assert shared.spent > 0
+    assert PrivateSearch(make_pipeline(frozen, ONE), {"logisticregression__l2": [0.1]}).fit(X, Y)
+
+
+def test_folds_by_labels_are_refused_where_they_are_seen():
+    model = BaggingClassifier(ONE, 2, bootstrap=False)
+    for cv in (2, StratifiedKFold(2)):
+        with wide() as shared:
+            with pytest.raises(ValueError, match="cv must not depend on labels"):
+                cross_val_score(model, X, Y, cv=cv, scoring=noisy_accuracy, error_score="raise")
+            assert shared.spent == 0
+    with wide(), pytest.raises(ValueError, match="cv must not depend on labels"):
+        GridSearchCV(ONE, {"l2": [0.1]}, cv=StratifiedKFold(2), error_score="raise").fit(X, Y)
+
+
+def test_a_cross_validation_of_what_is_not_private_is_refused():
+    with wide() as shared, pytest.raises(ValueError, match=r"got 'model' \(LogisticRegression\)"):
+        cross_val_score(NotPrivate(), X, Y, scoring=noisy_accuracy, error_score="raise")
+    assert shared.spent == 0
+    public = NotPrivate().fit(X[:50], Y[:50])
+    with wide() as shared:
+        noisy_accuracy(public, X[50:], Y[50:])
+        assert shared.spent > 0
+
+
+@pytest.mark.slow
+def test_a_grid_search_and_a_private_search_take_noisy_scores():
+    with wide() as shared:
+        grid = GridSearchCV(
+            OneVsRestClassifier(ONE),
+            {"estimator__l2": [0.0, 0.1]},
+            cv=FOLDS,
+            scoring=noisy_accuracy,
+        ).fit(X, Y)
+        assert len(shared._charged) == 2 * 2 * 2 + 1
+        grid.score(X, Y)
+        assert len(shared._charged) == 2 * 2 * 2 + 2
+    scoring = partial(noisy_accuracy, epsilon=0.3)
+    search = PrivateSearch(ONE, {"l2": [0.0, 0.1]}, scoring=scoring, epsilon=1.5).fit(X, Y)
+    assert search.epsilon_spent_ == pytest.approx(1.5, rel=1e-3)
+    with pytest.raises(ValueError, match="scoring must pay for what it tells"):
+        PrivateSearch(ONE, {"l2": [0.1]}, scoring=lambda model, some, y: 1.0).fit(X, Y)
+    with pytest.raises(dpcal.errors.TargetUnreachable):
+        PrivateSearch(ONE, {"l2": [0.1]}, scoring=scoring, epsilon=0.2).fit(X, Y)
+
+
+def test_a_model_that_was_sent_to_another_process_has_no_free_score(monkeypatch):
+    with wide():
+        sent = pickle.dumps(ONE.fit(X, Y))
+    there = pickle.loads(sent)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert there.predict(X).shape == Y.shape
+    for score in (there.score, partial(noisy_accuracy, there)):
+        with pytest.raises(BudgetExceeded, match="sent here from a process"):
+            score(X, Y)
+
+
+def test_scores_in_threads_are_seen():
+    model = OneVsRestClassifier(ONE)
+    with wide() as shared, parallel_backend("threading"):
+        with pytest.raises(ValueError, match="no budget pays for"):
+            cross_val_score(model, X, Y, cv=FOLDS, n_jobs=2, error_score="raise")
+        cross_val_score(
+            model, X, Y, cv=FOLDS, n_jobs=2, scoring=noisy_accuracy, error_score="raise"
+        )
+        assert len(shared._charged) >= 4
+
+
+def test_a_score_costs_the_target_of_its_own():
+    with wide() as shared:
+        noisy_accuracy(FrozenEstimator(NotPrivate().fit(X, Y)), X, Y, epsilon=0.7, delta=1e-8)
+    assert epsilon(shared._charged[0], delta=1e-8) == pytest.approx(0.7, rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
+def test_whether_a_score_fails_does_not_depend_on_a_record(value):
+    model, rows = OneVsRestClassifier(ONE).fit(X, Y), X.copy()
+    rows[7] = value
+    with np.errstate(over="raise", invalid="raise"):
+        assert 0 <= noisy_accuracy(model, rows, Y) <= 1
+    with wide(), np.errstate(over="raise", invalid="raise"):
+        assert 0 <= ONE.fit(X, Y).score(rows, Y) <= 1
