@@ -200,8 +200,8 @@ def charge(
         return
     with _LOCK:
         budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
-        for each in budgets:
-            each.check(event, neighboring_relation, label)
+        for each in budgets if len(budgets) > 1 else ():
+            each.check(event, neighboring_relation, label)  # The only one checks before it pays.
         # A budget in a file comes first: charges of others may have exhausted it meanwhile.
         for each in sorted(budgets, key=lambda each: not each.shared):
             each.pay(event, neighboring_relation, label)

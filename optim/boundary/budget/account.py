@@ -5,12 +5,12 @@
 ...               max_norm=1.0, noise_multiplier=4.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
 >>> account = Account(epsilon=2.0, delta=1e-6, neighboring_relation="add-or-remove-one",
-...                   composition="exact", charged=(plan,))
+...                   composition="exact", charged=((plan, 1),))
 >>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
 1.0607 1.5406 1.6322
 >>> account.admit(plan)
 >>> from dataclasses import replace
->>> replace(account, charged=(plan, plan, plan)).admit(plan)  # doctest: +ELLIPSIS
+>>> replace(account, charged=((plan, 3),)).admit(plan)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = 2.2...
@@ -50,7 +50,7 @@ class Account:
     composition
         One of ``COMPOSITIONS``.
     charged
-        The plans, and the charges without a plan, in order.
+        The plans, and the charges without a plan, in order, each with its number of runs.
     order
         Of a Renyi filter: fixed by the first run, None before it.
     """
@@ -59,12 +59,12 @@ class Account:
     delta: float
     neighboring_relation: str
     composition: str
-    charged: tuple[Plan | Charge, ...] = ()
+    charged: tuple[tuple[Plan | Charge, int], ...] = ()
     order: float | None = None
 
     def spent(self, delta: float | None = None) -> Epsilon:
         """Return the epsilon of all charged plans, composed exactly; at the total's delta."""
-        return self._price(self.charged, self.delta if delta is None else delta)
+        return self._price(self._runs(), self.delta if delta is None else delta)
 
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon that holds however plans were chosen: that of an odometer.
@@ -72,8 +72,8 @@ class Account:
         UnsupportedEvent is raised if a plan has no Renyi divergence here.
         """
         odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
-        for plan in self.charged:
-            odometer.spend(plan.event)
+        for plan, count in self.charged:
+            odometer.spend(plan.event, count)
         return odometer.epsilon
 
     def left(self) -> float:
@@ -91,7 +91,7 @@ class Account:
         UnsupportedEvent is raised if the filter's theorem does not cover the plan.
         """
         if self.composition == "exact":
-            price = self._price((*self.charged, plan), self.delta)
+            price = self._price([*self._runs(), (plan.event, plan.delta)], self.delta)
             if price.upper > self.epsilon:
                 raise BudgetExceeded(
                     "This run would bring what is spent on these records to epsilon = "
@@ -126,22 +126,30 @@ class Account:
             neighboring_relation=self.neighboring_relation,
             order=self.order if plan is None else self.order_for(plan),
         )
-        for paid in self.charged:
-            budget.spend(paid.event)
+        for paid, count in self.charged:
+            budget.spend(paid.event, count)
         return budget
 
-    def _price(self, plans: tuple[Plan | Charge, ...], delta: float) -> Epsilon:
-        return price_together(
-            [(plan.event, plan.delta) for plan in plans],
-            delta=delta,
-            neighboring_relation=self.neighboring_relation,
-        )
+    def _runs(self) -> list[tuple[events.DpEvent, float]]:
+        """Return events of all runs with their deltas, equal ones together where that is exact."""
+        runs: list[tuple[events.DpEvent, float]] = []
+        for plan, count in self.charged:
+            if isinstance(plan.event, events.CorrelatedGaussianDpEvent):
+                # It composes by adding its price, run by run.
+                runs += [(plan.event, plan.delta)] * count
+            else:
+                runs.append((events.SelfComposedDpEvent(plan.event, count), plan.delta))
+        return runs
+
+    def _price(self, runs: list[tuple[events.DpEvent, float]], delta: float) -> Epsilon:
+        relation = self.neighboring_relation
+        return price_together(runs, delta=delta, neighboring_relation=relation)
 
     def _noise_left(self) -> float:
         """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""
         if self.composition == "exact":
             return noise_left(
-                [(plan.event, plan.delta) for plan in self.charged],
+                self._runs(),
                 epsilon=self.epsilon,
                 delta=self.delta,
                 neighboring_relation=self.neighboring_relation,

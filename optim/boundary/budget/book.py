@@ -219,7 +219,7 @@ class BudgetBook:
     @property
     def runs(self) -> tuple[BookedRun, ...]:
         """Every run that was admitted, in order."""
-        return tuple(_run_of(row) for row in self._file.snapshot().runs)
+        return tuple(_run_of(row) for row in self._file.snapshot("TRUE").runs)
 
     @property
     def totals(self) -> tuple[tuple[str, float, float], ...]:
@@ -268,7 +268,7 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        _admitted(plan, self._file.snapshot(), self.path)
+        _admitted(plan, self._file.snapshot(charged=True), self.path)
 
     def oracle(
         self,
@@ -345,7 +345,7 @@ class BudgetBook:
             )
             if new == (last["epsilon"], last["delta"]):
                 return
-            if now.facts["composition"] != "exact" and now.runs:
+            if now.facts["composition"] != "exact" and now.count:
                 raise ValueError(
                     f"The total of a book with composition {now.facts['composition']!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
@@ -387,7 +387,7 @@ class BudgetBook:
         return hmac.new(key, role.encode() + b"\0" + secret, hashlib.sha256).hexdigest()
 
     def _account(self) -> Account:
-        return _account_of(self._file.snapshot())
+        return _account_of(self._file.snapshot(charged=True))
 
     def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
         """Write the row of a new run, or refuse it; return its number."""
@@ -395,7 +395,7 @@ class BudgetBook:
         seed = None if given is None else self._tag("seed", given.encode())
         root = self._tag("root", streams.root["secret"].encode())
         while True:
-            now = self._file.snapshot()
+            now = self._file.snapshot("root = ? OR seed = ?", root, seed, charged=True)
             for row in now.runs:
                 if row["root"] == root and given is None:  # it goes on from its store
                     if row["plan"] != plan.to_json():
@@ -415,12 +415,12 @@ class BudgetBook:
     def charge(self, charge: Charge) -> None:
         """Write the row of a charge before anything is released, or refuse it as ``check`` does."""
         file, label, ended = self._file, charge.optimizer, _now()
-        while not _written(file, file.snapshot(), charge, label, None, None, ended):
+        while not _written(file, file.snapshot(charged=True), charge, label, None, None, ended):
             pass
 
     def _complete(self, number: int, ledger: Ledger) -> None:
         """Complete a run's row by the larger of its ledgers."""
-        while not _completed(self._file, self._file.snapshot(), number, ledger):
+        while not _completed(self._file, number, ledger):
             pass
 
 
@@ -457,7 +457,7 @@ def _account_of(now: Snapshot) -> Account:
         delta=total["delta"],
         neighboring_relation=now.facts["neighboring_relation"],
         composition=now.facts["composition"],
-        charged=tuple(_plan_of(row["plan"]) for row in now.runs if not row["free"]),
+        charged=tuple((_plan_of(plan), count) for plan, count in now.charged),
         order=None if order is None else float(order),
     )
 
@@ -512,7 +512,7 @@ def _written(
 ) -> int:
     """Write a row if it fits, and return its number; 0 if the book has changed meanwhile."""
     order = _admitted(plan, now, file.path).order_for(plan)
-    number = len(now.runs) + 1
+    number = now.count + 1
     new = (number, label, _now(), plan.to_json(), *keys_and_end)
     columns = "number, label, started, plan, seed, root, ended"
     statements: list[Statement] = [
@@ -523,12 +523,13 @@ def _written(
     return number if file.write(now.version, *statements) else 0
 
 
-def _completed(file: BookFile, now: Snapshot, number: int, ledger: Ledger) -> bool:
+def _completed(file: BookFile, number: int, ledger: Ledger) -> bool:
     """Write the end of a row, and whether it is free; return False if the book has changed.
 
     A run without an answer is free, unless its row has an end: answers may have been shown.
     """
-    row = now.runs[number - 1]
+    now = file.snapshot("number = ?", number)
+    (row,) = now.runs
     before = [] if row["ledger"] is None else [Ledger.from_json(row["ledger"])]
     larger = max([ledger, *before], key=lambda each: each.answers)
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"

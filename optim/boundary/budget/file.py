@@ -10,8 +10,8 @@ between, nothing is written, and the decision is made again.
 >>> file = BookFile(folder.name + "/clinic.budget")
 >>> file.make({"delta": "1e-6"})
 >>> now = file.snapshot()
->>> now.facts["delta"], now.runs
-('1e-6', [])
+>>> now.facts["delta"], now.count
+('1e-6', 0)
 >>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
 True
 >>> file.write(-1, ("DELETE FROM records", ()))
@@ -51,6 +51,9 @@ _SCHEMA = (
     "free INTEGER NOT NULL DEFAULT 0)",
 )
 
+_ONE_BY_ONE = "SELECT plan, 1 FROM runs WHERE NOT free ORDER BY number"
+_TOGETHER = "SELECT plan, count(*) FROM runs WHERE NOT free GROUP BY plan ORDER BY min(number)"
+
 # Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
@@ -63,15 +66,18 @@ class Snapshot:
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, and the rows of the tables ``totals``, ``records`` and ``runs``, in their order
-    of writing.
+    book, by name, the rows of the tables ``totals`` and ``records``, in their order of writing, the
+    number ``count`` of all runs, the rows of the ``runs`` that were asked for, and the plans that
+    are ``charged``, each with its number of runs.
     """
 
     version: int
     facts: dict[str, str]
     totals: list[Row]
     records: list[Row]
+    count: int
     runs: list[Row]
+    charged: list[tuple[str, int]]
 
 
 class BookFile:
@@ -111,15 +117,29 @@ class BookFile:
                 with suppress(FileNotFoundError):
                     os.unlink(f"{beside.path}{leftover}")
 
-    def snapshot(self) -> Snapshot:
-        """Return the content of the book at one moment; ValueError if it is not a budget book."""
+    def snapshot(self, which: str = "FALSE", *values: Any, charged: bool = False) -> Snapshot:
+        """Return the content of the book at one moment; ValueError if it is not a budget book.
+
+        Parameters
+        ----------
+        which, values
+            An SQL condition on runs, and its values: rows of these runs are returned.
+        charged
+            Whether the plans that are charged are returned, equal ones together. Books that compose
+            by a filter have them one by one: a filter adds up in the order of the runs.
+        """
         with self._open() as file, self._named():
             file.execute("BEGIN")
             facts = {str(name): str(value) for name, value in file.execute("SELECT * FROM book")}
-            totals, records, runs = (
+            totals, records = (
                 [dict(row) for row in file.execute(f"SELECT * FROM {table} ORDER BY rowid")]
-                for table in ("totals", "records", "runs")
+                for table in ("totals", "records")
             )
+            asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
+            runs = [dict(row) for row in asked]
+            (count,) = file.execute("SELECT count(*) FROM runs").fetchone()
+            together = _TOGETHER if facts.get("composition") == "exact" else _ONE_BY_ONE
+            plans = [tuple(row) for row in file.execute(together)] if charged else []
             file.execute("COMMIT")
         if facts.get("format") != FORMAT:
             raise ValueError(
@@ -127,7 +147,13 @@ class BookFile:
                 f"{facts.get('format')!r}."
             )
         return Snapshot(
-            version=int(facts["version"]), facts=facts, totals=totals, records=records, runs=runs
+            version=int(facts["version"]),
+            facts=facts,
+            totals=totals,
+            records=records,
+            count=count,
+            runs=runs,
+            charged=plans,
         )
 
     def write(self, version: int, *statements: Statement) -> bool:

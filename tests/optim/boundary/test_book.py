@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import stat
 import struct
 import tempfile
@@ -87,6 +88,42 @@ def test_it_admits_what_composes_exactly_to_the_total_and_nothing_more(make, fit
     assert book.left() < 1e-4  # the billionth that the total is above them
     assert [run.charged for run in book.runs] == [True] * fits
     assert book.spent_whatever_was_chosen() > book.spent()
+
+
+def filled(book, rows):
+    """Write so many rows of two kinds, and two rows that are free, without pricing them."""
+    plans = [gaussian(400.0).to_json(), gaussian(500.0).to_json()]
+    start = len(book.runs)
+    lines = [
+        (start + number + 1, "x", "then", plans[number % 3 == 0], None, None, "then", None, free)
+        for number, free in enumerate([0] * rows + [1, 1])
+    ]
+    with contextlib.closing(sqlite3.connect(book.path)) as file, file:
+        file.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", lines)
+    return book
+
+
+@pytest.mark.parametrize("composition", ["exact", "gdp"])
+def test_equal_rows_cost_together_what_they_cost_one_by_one(make, composition):
+    book = filled(make(9.0, composition=composition), 31)
+    mu = math.sqrt(20 / 400**2 + 11 / 500**2)
+    assert book.spent() == pytest.approx(epsilon_of_mu(mu), rel=1e-9)
+    book.oracle(OBJECTIVE, gaussian(3.0)).gradient(ORIGIN, "gradient")
+    assert book.spent() == pytest.approx(epsilon_of_mu(math.hypot(mu, 1 / 3)), rel=1e-9)
+    assert book.runs[-1].number == 34
+
+
+def test_a_charge_hardly_depends_on_the_number_of_rows(make):
+    """Processor time at 10,000 rows beside 10 rows; parsing all rows made it 9 times as long."""
+    times = []
+    for rows in (10, 10_000):
+        book, spent = filled(make(99.0, name=f"{rows}.budget"), rows), []
+        for _ in range(7):
+            before = time.process_time()
+            book.oracle(OBJECTIVE, gaussian(300.0))
+            spent.append(time.process_time() - before)
+        times.append(min(spent))
+    assert times[1] < 5 * times[0]
 
 
 def test_what_is_left_fits_and_a_little_more_does_not(make):
@@ -381,3 +418,6 @@ def test_correlated_noise_is_added_where_it_does_not_compose(make):
     book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
     rest = epsilon_of_mu(1 / 4.0, 9e-6)
     assert book.spent().upper == pytest.approx(plan.price().upper + rest, rel=1e-6)
+    book.oracle(OBJECTIVE, plan).gradient(ORIGIN, "gradient")
+    rest = epsilon_of_mu(1 / 4.0, 8e-6)
+    assert book.spent().upper == pytest.approx(2 * plan.price().upper + rest, rel=1e-6)
