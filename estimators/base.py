@@ -14,7 +14,6 @@ oracle read the records.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ from dpcal.estimators.callers import refuse_exact_score, refuse_unpaid_fit
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
-from dpcal.optim.budget import Budget, in_use, prepaid
+from dpcal.optim.budget import Budget, in_use, prepaid, this_process
 from dpcal.report import statement
 
 __all__ = [
@@ -126,7 +125,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     _own_doc = __doc__
     _released: list[Ledger | Plan] = field(init=False)
-    _left_budget_of: int = field(init=False)
+    _left_budget_of: str = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
@@ -167,7 +166,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _is_elsewhere(self) -> bool:
         """Whether this is a copy that came from another process with a budget in use."""
-        return bool(self.__dict__.get("_left_budget_of", os.getpid()) != os.getpid())
+        here = this_process()
+        return bool(self.__dict__.get("_left_budget_of", here) != here)
 
     def _refuse_exact_score(self) -> None:
         if self._pays():
@@ -251,7 +251,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if self._pays():
-            state["_left_budget_of"] = os.getpid()
+            state["_left_budget_of"] = this_process()
         return state
 
     def _close(

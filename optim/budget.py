@@ -17,6 +17,7 @@ and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,12 +30,15 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring"]
+__all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring", "this_process"]
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
 # another thread would otherwise cost nothing.
 _IN_USE: list[Budget] = []
 _LOCK = RLock()
+
+# Tells processes of different machines apart: in containers, their numbers are often the same.
+_MACHINE = secrets.token_hex(8)
 
 # Whether the runs that this thread opens were paid for together beforehand.
 _PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
@@ -86,7 +90,7 @@ class Budget:
         self.neighboring_relation = neighboring_relation
         self.score_share = _validate.rate(score_share=score_share)
         self._charged: list[events.DpEvent] = []
-        self._process = os.getpid()
+        self._process = this_process()
 
     @property
     def event(self) -> events.DpEvent:
@@ -116,7 +120,7 @@ class Budget:
             )
 
     def _check_relation(self, neighboring_relation: str) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise BudgetExceeded(
                 "This budget was opened in another process and cannot be charged here. Use "
                 "n_jobs=1, or threads, while a budget is in use."
@@ -164,6 +168,11 @@ class Budget:
         return (
             f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent>"
         )
+
+
+def this_process() -> str:
+    """Return a name of this process that no other process has, on any machine."""
+    return f"{_MACHINE}-{os.getpid()}"
 
 
 def in_use() -> tuple[Budget, ...]:

@@ -1,6 +1,10 @@
 """A budget adds up what runs cost together, and refuses the one that it does not cover."""
 
+import contextlib
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -152,10 +156,39 @@ WORKED = {
 }
 
 
+@pytest.fixture(scope="module")
+def workers():
+    """Return a function that puts joblib onto a backend; Dask has two workers, or two threads."""
+    with contextlib.ExitStack() as stack:
+        started = {}
+
+        def enter(backend):
+            if not backend.startswith("dask"):
+                return parallel_backend(backend)
+            distributed = pytest.importorskip("distributed")
+            processes = backend == "dask"
+            if backend not in started:
+                started[backend] = stack.enter_context(
+                    distributed.Client(
+                        n_workers=2 if processes else 1,
+                        threads_per_worker=1 if processes else 2,
+                        processes=processes,
+                        dashboard_address=":0",
+                    )
+                )
+            return parallel_backend("dask", client=started[backend])
+
+        yield enter
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*WORKED, "folds of a cached pipeline"])
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
-def test_fits_of_meta_estimators_in_workers_are_charged_or_refused(name, backend, tmp_path):
+@pytest.mark.parametrize(
+    "backend", ["loky", "multiprocessing", "threading", "dask", "dask in threads"]
+)
+def test_fits_of_meta_estimators_in_workers_are_charged_or_refused(
+    name, backend, tmp_path, workers
+):
     """A meta-estimator clones the estimator in its worker."""
 
     def cached():
@@ -164,12 +197,36 @@ def test_fits_of_meta_estimators_in_workers_are_charged_or_refused(name, backend
         return cross_val_score(pipeline, X, Y, cv=KFold(2), n_jobs=2, error_score="raise")
 
     work = WORKED.get(name, cached)
-    with dpcal.budget(epsilon=90.0, delta=1e-6) as shared, parallel_backend(backend):
-        if backend == "threading":
+    with dpcal.budget(epsilon=90.0, delta=1e-6) as shared, workers(backend):
+        if "thread" in backend:
             work()
             assert len(shared._charged) >= 3
         else:
             with pytest.raises(BudgetExceeded, match=r"another process|process with a budget"):
                 work()
             assert shared.spent == 0
-    assert not [*tmp_path.rglob("output.pkl")] or backend == "threading"
+    assert not [*tmp_path.rglob("output.pkl")] or "thread" in backend
+
+
+def test_a_process_of_another_machine_with_the_same_number_is_another():
+    """In containers, numbers of processes are small and often the same."""
+    with dpcal.budget(epsilon=9.0, delta=1e-6) as shared:
+        sent = pickle.dumps((MODEL, clone(MODEL).set_params(budget=shared)))
+    script = (
+        f"import os, pickle; os.getpid = lambda: {os.getpid()}\n"
+        "from dpcal.errors import BudgetExceeded\n"
+        f"for model in pickle.loads({sent!r}):\n"
+        "    try: model.fit([[0.0], [1.0]] * 9, [0, 1] * 9); print('fitted')\n"
+        "    except BudgetExceeded: print('refused')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["refused", "refused"]
+
+
+def test_a_cached_pipeline_is_charged_once_for_what_it_keeps(tmp_path):
+    """The second fit has the scaler of the first one, and releases a model alone."""
+    pipeline = make_pipeline(StandardScaler(bounds=(-1, 1)), MODEL, memory=str(tmp_path))
+    with dpcal.budget(epsilon=90.0, delta=1e-6) as shared:
+        means = [clone(pipeline).fit(X, Y)[0].mean_ for _ in range(2)]
+        assert len(shared._charged) == 3
+    assert (means[0] == means[1]).all()
