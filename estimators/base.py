@@ -23,8 +23,10 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, _clone_parametrized
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from dpcal import _validate
@@ -37,6 +39,7 @@ from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.budget import Budget, in_use, prepaid, this_process
+from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
 from dpcal.report import statement
 
 __all__ = [
@@ -196,14 +199,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         return False
 
-    def _read(self, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:
-        """Return records as finite float64, after scikit-learn's own checks of them.
+    def _new(self, X: ArrayLike) -> Table:
+        """Return new records as finite float64, after scikit-learn's own checks of them."""
+        table: Table = validate_data(self, X, dtype=np.float64, reset=False)
+        return table
 
-        A fit needs two records: of one, nothing could be told that noise does not hide.
+    def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
+        """Return records as float64, all NaN where a cell is not a finite number.
+
+        Scikit-learn checks all else. A fit needs two records: of one, nothing could be told that
+        noise does not hide.
         """
-        if options.get("reset", True):
-            options.setdefault("ensure_min_samples", 2)
-        return validate_data(self, X, y, dtype=np.float64, **options)
+        table = table_of(X, least=2 if reset else 1, estimator=self)
+        validate_data(
+            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
+        )
+        return table
+
+    def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, NDArray[Any]]:
+        """Return records as :meth:`_read` does, and a label or a target for each."""
+        rows = self._read(X, reset=reset)
+        return rows, one_for_each(rows, y, estimator=self)
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
@@ -305,10 +321,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
         return oracle.gradient(np.zeros(dimension), name), oracle.ledger
 
-    def _learned_labels(self, plan: Plan, y: NDArray[Any]) -> tuple[NDArray[Any], Ledger]:
+    def _learned_labels(
+        self, plan: Plan, y: NDArray[Any], known: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], Ledger]:
         """Return the labels that enough records carry, and the ledger of the answer."""
         part = part_of(plan, "labels", plan.query("labels"))
-        choices = PrivateChoices(y, part, seed=self._seed, noise=self.noise)
+        choices = PrivateChoices(y, part, known=known, seed=self._seed, noise=self.noise)
         return choices.labels("labels"), choices.ledger
 
 
@@ -363,6 +381,35 @@ def _one_release(epsilon: float, delta: float, failure: float) -> float:
 
     whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
     return repeated(whole, 1)
+
+
+def table_of(X: Any, *, least: int, estimator: Any) -> Table:
+    """Return records as float64, all NaN where a cell is not a finite number.
+
+    Scikit-learn refuses all shapes but (n, d) with n >= ``least``, and types of arrays that are not
+    of real numbers, in the name of the estimator.
+    """
+    numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    table = check_array(
+        X if numeric or issparse(X) else cells("X", X),
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=least,
+        estimator=estimator,
+        input_name="X",
+    )
+    return blanked(table, finite_rows(table), math.nan)
+
+
+def one_for_each(rows: Table, y: Any, *, estimator: Any) -> NDArray[Any]:
+    """Return the labels or targets of records, shape (n,), whatever each of them is."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    given: NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+    check_consistent_length(rows, given)
+    return given
 
 
 def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:

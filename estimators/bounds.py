@@ -38,6 +38,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import collected, prepaid
+from dpcal.optim.objectives.domains import blanked, finite_rows
 
 __all__ = ["Unsupervised", "fit_learning_bounds"]
 
@@ -53,13 +54,20 @@ _SMALLEST = -60
 class Unsupervised(PrivateEstimator, ABC):
     """An estimator that learns from records without targets."""
 
+    @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn from records of shape (n, n_features)."""
-        rows: Table = self._read(X)
+        rows = self._read(X)
         if self._learns_bounds():
             fit_learning_bounds(self, rows, None)
             return self
         return self._learn(rows, first=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Blank records are handed on, as what fits the next step of a pipeline.
+        tags.input_tags.allow_nan = True
+        return tags
 
     @abstractmethod
     def _learn(self, X: Table, *, first: bool) -> Self:
@@ -75,7 +83,7 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
         With ``bounds``, ``target_bounds`` or both ``"learn"``. It is left as ``fit`` leaves it, and
         has the learned bounds as ``bounds_`` and ``target_bounds_``.
     X, y
-        Records, shape (n, d), and their targets or None; checked.
+        Records, shape (n, d), all NaN where blank, and their targets or None; checked.
 
     Raises
     ------
@@ -85,8 +93,9 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
     names = [name for name in ("bounds", "target_bounds") if _asked(estimator, name)]
     parts = {"bounds": X}
     if "target_bounds" in names:
-        parts["target_bounds"] = np.reshape(y, (-1, 1)).astype(np.float64)
-    columns = np.hstack([parts[name] for name in names])
+        parts["target_bounds"] = np.reshape(y, (-1, 1))
+    known = finite_rows(X)
+    columns = blanked(np.hstack([parts[name] for name in names]), known)
     epsilon, delta = estimator._target()
     query = _bounds_query(_SHARE * epsilon, _SHARE * delta, columns.shape[1])
     rest = clone(estimator)
@@ -110,7 +119,7 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
     whole = events.ComposedDpEvent([plan.event, *found])
     with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
         choices = PrivateChoices(
-            _orders(columns), plan, seed=estimator._seed, noise=estimator.noise
+            _orders(columns), plan, known=known, seed=estimator._seed, noise=estimator.noise
         )
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]

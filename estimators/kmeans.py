@@ -33,6 +33,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim import FromGradients, PrivateOracle
+from dpcal.optim.objectives.domains import blanked, finite_rows
 
 __all__ = ["KMeans"]
 
@@ -84,7 +85,8 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
         low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
-        rows = np.clip((X - middle) / half, -1.0, 1.0)
+        known = finite_rows(X)
+        rows = blanked(np.clip((X - middle) / half, -1.0, 1.0), known)
         grid, rounds = single_release(*self._target(), [_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
@@ -94,17 +96,22 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         with self._paid(plan):
             size = len(places)
             counts, started = self._noisy_mean(
-                plan, "grid", lambda some: _indicators(cells[some], size), size
+                plan,
+                "grid",
+                lambda some: blanked(_indicators(cells[some], size), known[some]),
+                size,
             )
             centers = _heaviest(counts, places, k)
-            centers, told, moved = self._lloyd(plan, rows, centers)
+            centers, told, moved = self._lloyd(plan, rows, known, centers)
         self.counts_ = told
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
         self._close(plan, [started, moved], centers, first=True)
         return self
 
-    def _lloyd(self, plan: Any, rows: Table, centers: Table) -> tuple[Table, Table, Any]:
+    def _lloyd(
+        self, plan: Any, rows: Table, known: NDArray[np.bool_], centers: Table
+    ) -> tuple[Table, Table, Any]:
         n, d = rows.shape
         k, query = len(centers), plan.query("clusters")
         weight = 1 / math.sqrt(d)
@@ -114,7 +121,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             table = np.zeros((len(some), k, d + 1))
             table[np.arange(len(some)), nearest, :d] = rows[some] * weight
             table[np.arange(len(some)), nearest, d] = 1.0
-            return table.reshape(len(some), -1)
+            return blanked(table.reshape(len(some), -1), known[some])
 
         part = part_of(plan, "lloyd", query)
         objective = FromGradients(vectors, n=n, dimension=k * (d + 1))
@@ -131,11 +138,16 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             centers[enough] = np.clip(means, -1.0, 1.0)
         return centers, counts, oracle.ledger
 
+    @np.errstate(all="ignore")
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Return the number of the nearest centre of each record of shape (m, n_features)."""
+        """Return the number of the nearest centre of each record of shape (m, n_features).
+
+        It is -1 for a record with a cell that is not a finite number.
+        """
         check_is_fitted(self)
-        table: Table = self._read(X, reset=False)
-        return _nearest(table / self._half(), self.cluster_centers_ / self._half()).astype(np.int32)
+        table = self._read(X, reset=False)
+        found = _nearest(table / self._half(), self.cluster_centers_ / self._half())
+        return np.where(finite_rows(table), found, -1).astype(np.int32)
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> NDArray[np.int32]:
         """Learn centres, and return the cluster of each record; that is not private."""
@@ -149,6 +161,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             "fit_predict(X), or predict(X)."
         )
 
+    @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
         """Return distances of records from the centres, shape (m, n_clusters)."""
         check_is_fitted(self)

@@ -38,6 +38,7 @@ from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
 from dpcal.optim import Result, Squared, run
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
+from dpcal.optim.objectives.domains import blanked, cells, finite_rows
 
 __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
@@ -140,19 +141,28 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     # Records seen, the sum of their moments, and in how many noisy sums.
     _statistics: tuple[int, Any, int] = field(init=False)
 
+    @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and targets of shape (n,)."""
-        rows, targets = self._read(X, y, y_numeric=True)
+        rows, targets = self._read_both(X, y)
         if self._learns_bounds():
             fit_learning_bounds(self, rows, targets)
             return self
         return self._learn(rows, targets, first=True)
 
+    @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add the moments of further records; costs a fit, and needs the solver "statistics"."""
         first = not hasattr(self, "coef_")
-        rows, targets = self._read(X, y, reset=first, y_numeric=True)
+        rows, targets = self._read_both(X, y, reset=first)
         return self._learn(rows, targets, first=first, solver="statistics")
+
+    def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, Table]:
+        """Return records and targets, all NaN where one of their numbers is not finite."""
+        rows, given = super()._read_both(X, y, reset=reset)
+        targets = cells("y", given)
+        known = finite_rows(rows) & np.isfinite(targets)
+        return blanked(rows, known, math.nan), blanked(targets, known, math.nan)
 
     def _strength(self) -> float:
         """Return the regulariser's strength."""
@@ -246,7 +256,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         """Return predictions for records of shape (m, n_features)."""
         check_is_fitted(self)
         self._refuse_exact_score()
-        predicted: Table = self._read(X, reset=False) @ self.coef_ + self.intercept_
+        predicted: Table = self._new(X) @ self.coef_ + self.intercept_
         return predicted
 
     def _extent(self) -> tuple[float, float]:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
@@ -39,6 +38,7 @@ from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.optim import Logistic, Softmax
+from dpcal.optim.objectives.domains import blanked, codes, finite_rows
 from dpcal.optim.objectives.linear import Linear
 
 __all__ = ["LogisticRegression"]
@@ -68,9 +68,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     Parameters
     ----------
     classes
-        The classes, if they are public; other labels are refused. When omitted, they are learned:
-        a tenth of the budget releases the labels that enough records carry, and the other records
-        count as blank ones.
+        The classes, if they are public. When omitted, they are learned: a tenth of the budget
+        releases the labels that enough records carry. Records of other labels are blank.
     max_norm
         Clip > 0 of one record's gradient; when omitted, half of its largest norm.
     steps
@@ -114,26 +113,30 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         (multiplier,) = single_release(epsilon, delta, [1.0])
         return events.GaussianDpEvent(multiplier)
 
+    @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and labels of shape (n,)."""
-        rows, labels = self._read(X, y)
+        rows, labels = self._read_both(X, y)
+        if self.classes is not None:
+            rows = _of_classes(rows, labels, self.classes)
         if self._learns_bounds():
             fit_learning_bounds(self, rows, labels)
             return self
-        return self._learn(rows, np.asarray(labels), self.classes, first=True)
+        return self._learn(rows, labels, self.classes, first=True)
 
+    @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Go on with further records; costs a fit.
 
         Parameters
         ----------
         X, y
-            Finite records, shape (n, d), and labels, shape (n,).
+            Records, shape (n, d), and labels, shape (n,).
         classes
             Those of all calls, needed in the first one where they were not declared.
         """
         first = not hasattr(self, "coef_")
-        rows, labels = self._read(X, y, reset=first)
+        rows, labels = self._read_both(X, y, reset=first)
         if first:
             declared = classes if self.classes is None else self.classes
             if declared is None:
@@ -142,12 +145,12 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
                 )
         else:
             declared = self.classes_
-        return self._learn(rows, np.asarray(labels), declared, first=first)
+        rows = _of_classes(rows, labels, declared)
+        return self._learn(rows, labels, declared, first=first)
 
     def _learn(self, X: Table, y: NDArray[Any], declared: Any, *, first: bool) -> Self:
-        check_classification_targets(y)
         (n, d), (epsilon, delta) = X.shape, self._target()
-        classes = None if declared is None else _declared(declared, y)
+        classes = None if declared is None else _declared(declared)
         rows, norm = self._rows(X)
         steps = _validate.count(steps=_STEPS if self.steps is None else self.steps)
         if classes is None:
@@ -161,7 +164,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         with self._paid(self._plan(n, *queries)):
             ledgers = []
             if classes is None:
-                classes, ledger = self._learned_labels(self._plan(n, *queries), y)
+                classes, ledger = self._learned_labels(self._plan(n, *queries), y, finite_rows(X))
                 ledgers.append(ledger)
             if len(classes) >= 2:
                 result = self._descend(rows, y, classes, norm, gradient, first=first)
@@ -203,9 +206,10 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         *,
         first: bool,
     ) -> Any:
-        known = np.isin(y, classes)
+        code = codes("y", y, classes)
+        known = finite_rows(rows) & (code >= 0)
         # A blank record's gradient is zero, whatever its label is.
-        rows, labels = rows * known[:, np.newaxis], np.where(known, y, classes[0])
+        rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
         several = len(classes) > 2
         clip, step = self._settings(norm, several)
         objective = (
@@ -234,7 +238,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         """Return scores: shape (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
         self._refuse_exact_score()
-        scores: Table = self._read(X, reset=False) @ self.coef_.T + self.intercept_
+        scores: Table = self._new(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -266,11 +270,14 @@ class _TwoDeclared(Logistic):
         Linear.__init__(self, X, np.where(positive, 1.0, -1.0), l2=l2, fit_intercept=False)
 
 
-def _declared(classes: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Return declared classes in sort order; refuse labels that are not declared."""
+def _of_classes(rows: Table, labels: NDArray[Any], classes: Any) -> Table:
+    """Return records, all NaN where the label is of no declared class."""
+    return blanked(rows, codes("y", labels, _declared(classes)) >= 0, math.nan)
+
+
+def _declared(classes: Any) -> NDArray[Any]:
+    """Return declared classes in sort order."""
     found = np.unique(np.asarray(classes))
     if len(found) < 2:
         raise ValueError(f"classes must be two or more different labels, got {classes!r}.")
-    if not np.isin(y, found).all():
-        raise ValueError(f"y must hold declared classes only, {found.tolist()}, got other labels.")
     return found

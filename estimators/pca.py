@@ -96,6 +96,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         self._close(plan, [ledger], mean, first=True)
         return self
 
+    @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
         """Return coordinates of records along the components, shape (m, n_components)."""
         check_is_fitted(self)

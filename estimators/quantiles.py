@@ -90,6 +90,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         self._close(plan, [choices.ledger], self.quantiles_, first=True)
         return self
 
+    @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
         """Return the ranks of records of shape (m, n_features), or their normal scores."""
         check_is_fitted(self)

@@ -56,6 +56,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
     with_mean: bool = True
     with_std: bool = True
 
+    @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Add the moments of further records, shape (n, n_features); costs a fit."""
         first = not hasattr(self, "mean_")
@@ -86,6 +87,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         self._close(plan, [ledger], moments, first=first)
         return self
 
+    @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
         """Return records of shape (m, n_features), centred and scaled."""
         check_is_fitted(self)

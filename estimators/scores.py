@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
 from dpcal.estimators.callers import refuse_unpaid_model
 from dpcal.optim.budget import Budget, in_use
+from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 
 __all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2"]
 
@@ -104,7 +105,7 @@ def noisy_accuracy(
         A fitted classifier whose prediction for a record depends on no other record of ``X``.
     X, y
         Records, shape (m, n_features), and their labels, shape (m,). The number m is told. Records
-        of an array that are not finite are blank.
+        of numbers that are not finite are blank.
     epsilon, delta
         Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
     noise
@@ -119,7 +120,9 @@ def noisy_accuracy(
         from records and is not private.
     """
     predicted, known = _predicted(estimator, X)
-    vectors = np.asarray(predicted == np.asarray(y), dtype=np.float64).reshape(-1, 1) - 0.5
+    classes = np.unique(predicted)
+    right = codes("y", labels_of(y), classes) == np.searchsorted(classes, predicted)
+    vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
     payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
     mean = _noisy_mean(payer, estimator, "noisy_accuracy", vectors, 0.5)[0]
@@ -146,7 +149,7 @@ def noisy_r2(
         A fitted regressor whose prediction for a record depends on no other record of ``X``.
     X, y
         Records, shape (m, n_features), and their targets, shape (m,). The number m is told. Records
-        of an array that are not finite are blank.
+        of numbers that are not finite are blank.
     target_bounds
         A pair (low, high) of public numbers. Targets and predictions outside are moved to the
         nearer one.
@@ -164,13 +167,15 @@ def noisy_r2(
         from records and is not private.
     """
     low, high = bounded("target_bounds", target_bounds)
-    half = (high - low) / 2
-    scaled = np.clip((np.asarray(y, dtype=float) - low) / half - 1, -1.0, 1.0)
     predicted, known = _predicted(estimator, X)
-    predicted = np.clip((predicted - low) / half - 1, -1.0, 1.0)
-    # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
-    vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
-    vectors = vectors * known[:, np.newaxis]
+    targets = cells("y", y)
+    with np.errstate(all="ignore"):
+        half = (high - low) / 2
+        scaled = np.clip((targets - low) / half - 1, -1.0, 1.0)
+        predicted = np.clip((predicted - low) / half - 1, -1.0, 1.0)
+        # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
+        vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
+    vectors = blanked(vectors, known & np.isfinite(targets))
     payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
     told = _noisy_mean(payer, estimator, "noisy_r2", vectors, 1.5)
     residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
@@ -191,11 +196,14 @@ def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
 def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
     """Return predictions, and which records are finite; the others are blank."""
     refuse_unpaid_model(estimator, PrivateEstimator, pays=bool(in_use()))
-    table = X if hasattr(X, "columns") else np.asarray(X)
+    table = np.asarray(X) if hasattr(X, "columns") else cells("X", X)
     known: NDArray[np.bool_] = np.ones(len(table), dtype=bool)
-    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
-        known = np.asarray(np.isfinite(table).reshape(len(table), -1).all(axis=1))
-        table = np.where(known[:, np.newaxis], table, 0.0)
+    if table.dtype.kind == "f":
+        known = finite_rows(table.reshape(len(table), -1))
+        table = blanked(table, known)
+    if hasattr(X, "columns"):  # a table with names keeps them
+        whole = np.broadcast_to(known[:, np.newaxis], X.shape)
+        table = X if known.all() or not hasattr(X, "where") else X.where(whole, 0.0)
     # Whether there is an error or a warning must not depend on one record.
     with np.errstate(all="ignore"):
         return np.asarray(estimator.predict(table)), known

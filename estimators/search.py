@@ -36,7 +36,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, check_X_y
+from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
@@ -44,7 +44,14 @@ from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.calibrate import noise_multiplier
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets, single_release
+from dpcal.estimators.base import (
+    RELATION,
+    PrivateEstimator,
+    blank_targets,
+    one_for_each,
+    single_release,
+    table_of,
+)
 from dpcal.estimators.callers import refuse_unpaid_fit
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
@@ -172,7 +179,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         mean = float(len(candidates) if self.trials is None else self.trials)
         delta = _validate.probability(delta=self.delta)
         share = _validate.rate(score_share=self.score_share)
-        rows, targets = check_X_y(X, y, dtype=np.float64, ensure_min_samples=4)
+        rows = table_of(X, least=4, estimator=self)
+        targets = one_for_each(rows, y, estimator=self)
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")

@@ -32,7 +32,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
-from dpcal.optim.objectives.domains import counted, typed
+from dpcal.optim.objectives.domains import blanked, counted, typed
 
 __all__ = ["PrivateChoices"]
 
@@ -67,6 +67,8 @@ class PrivateChoices:
     records
         Labels, shape (n,), or numbers, shape (n, d); n is the plan's, or a ValueError is raised.
         Labels and numbers that are not finite, or of another type, are not counted.
+    known
+        Which records count, shape (n,); the others are blank. All of them when omitted.
     plan
         The queries, with their counts and their noise. An answer beyond them raises
         BudgetExceeded, and no record is read for it.
@@ -79,7 +81,13 @@ class PrivateChoices:
     """
 
     def __init__(
-        self, records: NDArray[Any], plan: Plan, *, seed: Seed = None, noise: str = "gaussian"
+        self,
+        records: NDArray[Any],
+        plan: Plan,
+        *,
+        known: NDArray[np.bool_] | None = None,
+        seed: Seed = None,
+        noise: str = "gaussian",
     ) -> None:
         self._discrete = _validate.choice(("gaussian", "discrete"), noise=noise) == "discrete"
         if self._discrete and plan.delta < LEAST_DELTA:
@@ -90,6 +98,7 @@ class PrivateChoices:
         if len(records) != plan.n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records = records
+        self._known = np.ones(plan.n, dtype=bool) if known is None else known
         self._streams = Streams(seed, plan, self._digest)
         self._streams.keyed = self._discrete
         self._admission = Admission(plan)
@@ -106,7 +115,7 @@ class PrivateChoices:
         kept = self._records
         if kept.dtype.kind not in "biuf":
             kept = np.array([str(each) for each in kept.flat]).reshape(kept.shape)
-        return digest_of(kept)
+        return digest_of(kept) if self._known.all() else digest_of(kept, self._known)
 
     def labels(self, query: str, column: int | None = None) -> NDArray[Any]:
         """Return the labels whose noisy counts exceed the query's threshold, in sort order.
@@ -122,7 +131,7 @@ class PrivateChoices:
         asked = self._admission.asked(query, "labels")
         self._admission.spend(asked, 1)
         asked_of = self._records if column is None else self._records[:, column]
-        found, counts = counted(asked_of)
+        found, counts = counted(asked_of[self._known])
         assert asked.threshold is not None
         if self._discrete:
             whole = counts.astype(np.int64) * _ONE
@@ -182,7 +191,8 @@ class PrivateChoices:
         if column not in self._spread:
             spread = self._streams.parting.uniform(-0.5, 0.5, len(self._records))
             values = self._records[:, column] + _SPREAD * width * spread
-            self._spread[column] = np.sort(values)
+            # Those that are not numbers come last, beyond all cuts.
+            self._spread[column] = np.sort(blanked(values, self._known, math.nan))
         return self._spread[column]
 
     def _median(self, values: Vector, low: float, high: float, scale: float) -> float:

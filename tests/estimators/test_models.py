@@ -102,8 +102,8 @@ def test_a_declared_class_that_no_record_has_is_a_class():
     assert (model.predict(X) == "a").mean() > 0.9
     three = LogisticRegression(classes=["a", "b", "c"]).fit(X, ["a"] * 300)
     assert three.coef_.shape == (3, 2)
-    with pytest.raises(ValueError, match=r"declared classes only, \['a', 'b'\]"):
-        LogisticRegression(classes=["a", "b"]).fit(X, ["a"] * 299 + ["c"])
+    with pytest.raises(ValueError, match="y must hold text, as classes do, got numbers"):
+        LogisticRegression(classes=["a", "b"]).fit(X, np.arange(300) % 2)
 
 
 def test_a_label_of_one_record_is_released_as_rarely_as_was_paid_for():
