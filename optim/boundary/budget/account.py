@@ -5,12 +5,12 @@
 ...               max_norm=1.0, noise_multiplier=4.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
 >>> account = Account(epsilon=2.0, delta=1e-6, neighboring_relation="add-or-remove-one",
-...                   composition="exact", charged=((plan, 1),))
+...                   composition="exact", charged=((plan.event, 1e-6, 1),))
 >>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
 1.0607 1.5406 1.6322
 >>> account.admit(plan)
 >>> from dataclasses import replace
->>> replace(account, charged=((plan, 3),)).admit(plan)  # doctest: +ELLIPSIS
+>>> replace(account, charged=((plan.event, 1e-6, 3),)).admit(plan)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = 2.2...
@@ -50,7 +50,7 @@ class Account:
     composition
         One of ``COMPOSITIONS``.
     charged
-        The plans, and the charges without a plan, in order, each with its number of runs.
+        The event of each plan or other charge, its delta, and the number of its runs, in order.
     order
         Of a Renyi filter: fixed by the first run, None before it.
     """
@@ -59,7 +59,7 @@ class Account:
     delta: float
     neighboring_relation: str
     composition: str
-    charged: tuple[tuple[Plan | Charge, int], ...] = ()
+    charged: tuple[tuple[events.DpEvent, float, int], ...] = ()
     order: float | None = None
 
     def spent(self, delta: float | None = None) -> Epsilon:
@@ -72,8 +72,8 @@ class Account:
         UnsupportedEvent is raised if a plan has no Renyi divergence here.
         """
         odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
-        for plan, count in self.charged:
-            odometer.spend(plan.event, count)
+        for event, _, count in self.charged:
+            odometer.spend(event, count)
         return odometer.epsilon
 
     def left(self) -> float:
@@ -126,19 +126,19 @@ class Account:
             neighboring_relation=self.neighboring_relation,
             order=self.order if plan is None else self.order_for(plan),
         )
-        for paid, count in self.charged:
-            budget.spend(paid.event, count)
+        for event, _, count in self.charged:
+            budget.spend(event, count)
         return budget
 
     def _runs(self) -> list[tuple[events.DpEvent, float]]:
         """Return events of all runs with their deltas, equal ones together where that is exact."""
         runs: list[tuple[events.DpEvent, float]] = []
-        for plan, count in self.charged:
-            if isinstance(plan.event, events.CorrelatedGaussianDpEvent):
+        for event, delta, count in self.charged:
+            if isinstance(event, events.CorrelatedGaussianDpEvent):
                 # It composes by adding its price, run by run.
-                runs += [(plan.event, plan.delta)] * count
+                runs += [(event, delta)] * count
             else:
-                runs.append((events.SelfComposedDpEvent(plan.event, count), plan.delta))
+                runs.append((events.SelfComposedDpEvent(event, count), delta))
         return runs
 
     def _price(self, runs: list[tuple[events.DpEvent, float]], delta: float) -> Epsilon:

@@ -55,7 +55,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon
+from dpcal.accountants import Epsilon, events
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
@@ -446,8 +446,15 @@ class _BookAndStore:
         )
 
 
-# Every admission composes all plans, so each is read from its JSON only once in a process.
 _plan_of = lru_cache(maxsize=4096)(read)
+
+
+# Every admission composes all plans, so each is read from its JSON only once in a process.
+@lru_cache(maxsize=2**14)
+def _priced(text: str) -> tuple[events.DpEvent, float]:
+    """Return the event and the delta of a plan or a charge in JSON."""
+    plan = read(text)
+    return plan.event, plan.delta
 
 
 def _account_of(now: Snapshot) -> Account:
@@ -457,7 +464,7 @@ def _account_of(now: Snapshot) -> Account:
         delta=total["delta"],
         neighboring_relation=now.facts["neighboring_relation"],
         composition=now.facts["composition"],
-        charged=tuple((_plan_of(plan), count) for plan, count in now.charged),
+        charged=tuple((*_priced(plan), count) for plan, count in now.charged),
         order=None if order is None else float(order),
     )
 
