@@ -43,6 +43,9 @@ ONE = LogisticRegression(classes=[0, 1], steps=5)
 SCALER = StandardScaler(bounds=(-1, 1))
 FOLDS = KFold(2)
 
+# Before scikit-learn 1.9 the missing tag of a classifier is what they stumble over.
+REFUSED = r"reads predictions|should either be a classifier"
+
 
 def wide():
     """Return a budget for all that a test does."""
@@ -129,8 +132,8 @@ def test_a_noisy_r2_is_near_the_exact_one():
         (make_pipeline(SCALER, ColumnTransformer([("some", MinMaxScaler(), [0])]), ONE), "'some'"),
         (make_pipeline(SCALER, NotPrivate()), "'logisticregression'"),
         (CalibratedClassifierCV(ONE), "StratifiedKFold"),
-        (CalibratedClassifierCV(ONE, cv=FOLDS), "CalibratedClassifierCV.fit reads predictions"),
-        (TunedThresholdClassifierCV(ONE, cv=FOLDS), "reads predictions"),
+        (CalibratedClassifierCV(ONE, cv=FOLDS), REFUSED),
+        (TunedThresholdClassifierCV(ONE, cv=FOLDS), REFUSED),
         (BaggingClassifier(ONE, 2), "bootstrap must be False"),
         (OneVsOneClassifier(ONE), "chooses the records of a fit by their labels"),
     ],
