@@ -29,6 +29,7 @@ STUDIES = {
     "estimators": "private estimators on six tables beside other packages",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
+    "budget_book": "a charge to a budget book of up to 10,000 rows",
     "tables": "a million rows by twenty, from the file to the objective: time and memory",
     "demo_settings": "what tuning would bring the demonstration, and what it would cost",
 }

@@ -47,9 +47,9 @@ _TOGETHER = (
 
 def learns(step: Any) -> bool:
     """Return whether a step of a pipeline, which has no steps itself, learns from records."""
-    if not isinstance(step, BaseEstimator) or isinstance(step, FrozenEstimator):
+    if step is None or isinstance(step, (str, FrozenEstimator)):
         return False
-    return bool(get_tags(step).requires_fit)
+    return not isinstance(step, BaseEstimator) or bool(get_tags(step).requires_fit)
 
 
 def exact_parts(model: Any, private: type, name: str = "model") -> list[str]:
@@ -81,8 +81,13 @@ def _parts(model: Any) -> list[tuple[str, Any]]:
         if isinstance(value, BaseEstimator):
             found.append((name, value))
         elif isinstance(value, list | tuple):
-            found += [each[:2] for each in value if isinstance(each, tuple) and len(each) >= 2]
+            pairs = [each[:2] for each in value if isinstance(each, tuple) and len(each) >= 2]
+            found += [pair for pair in pairs if _is_step(pair[1])]
     return found
+
+
+def _is_step(value: Any) -> bool:
+    return value is None or isinstance(value, str) or hasattr(value, "fit")
 
 
 def refuse_unpaid_fit(private: type, *, pays: bool) -> None:

@@ -125,9 +125,21 @@ def test_a_noisy_r2_is_near_the_exact_one():
     assert told == pytest.approx(model.score(X, np.abs(target)), abs=0.1)
 
 
+class Centred:
+    """A step that is no estimator of scikit-learn, and learns."""
+
+    def fit(self, rows, y=None):
+        self.mean = rows.mean(axis=0)
+        return self
+
+    def transform(self, rows):
+        return rows - self.mean
+
+
 @pytest.mark.parametrize(
     ("model", "told"),
     [
+        (make_pipeline(Centred(), ONE), "'centred'"),
         (make_pipeline(MinMaxScaler(), SelectKBest(k=2), ONE), "'minmaxscaler'.*'selectkbest'"),
         (make_pipeline(SCALER, ColumnTransformer([("some", MinMaxScaler(), [0])]), ONE), "'some'"),
         (make_pipeline(SCALER, NotPrivate()), "'logisticregression'"),
