@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from joblib import parallel_backend
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier
@@ -28,6 +29,7 @@ import dpcal
 from dpcal.accountants import epsilon, events
 from dpcal.errors import BudgetExceeded
 from dpcal.estimators import (
+    KMeans,
     LinearRegression,
     LogisticRegression,
     PrivateSearch,
@@ -215,6 +217,28 @@ def test_a_model_that_was_sent_to_another_process_has_no_free_score(monkeypatch)
     for score in (there.score, partial(noisy_accuracy, there)):
         with pytest.raises(BudgetExceeded, match="sent here from a process"):
             score(X, Y)
+
+
+def test_exact_scores_of_clusters_are_refused():
+    def largest(model, rows):
+        return float(np.bincount(model.predict(rows)).max())
+
+    model = KMeans(2, bounds=(-1, 1))
+    assert len(cross_val_score(model, X, cv=2, scoring=largest)) == 2
+    with wide(), pytest.raises(ValueError, match="no budget pays for"):
+        cross_val_score(model, X, cv=2, scoring=largest, error_score="raise")
+
+
+def test_a_batch_of_a_wrapper_is_refused_as_a_fit_is():
+    class Wrapper(BaseEstimator):
+        def __init__(self, model, scaler):
+            self.model, self.scaler = model, scaler
+
+        def partial_fit(self, rows, y):
+            self.model.partial_fit(self.scaler.fit_transform(rows), y, classes=[0, 1])
+
+    with wide(), pytest.raises(ValueError, match=r"'scaler' \(MinMaxScaler\)"):
+        Wrapper(ONE, MinMaxScaler()).partial_fit(X, Y)
 
 
 def test_scores_in_threads_are_seen():
