@@ -54,9 +54,10 @@ class Gaussian(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, in closed form."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        v = self._variance
-        ones = np.ones_like(c)
-        return np.column_stack([v * (c * c + c) / 2, v * (c + 0.5), v * ones, 3 * v * v * ones])
+        v, rows = self._variance, np.empty((len(c), 4))
+        rows[:, 0], rows[:, 1] = v * (c * c + c) / 2, v * (c + 0.5)
+        rows[:, 2:] = v, 3 * v * v
+        return rows
 
     def log_mgf_bound(self, c: float) -> float:
         """Return log M(c) itself."""

@@ -46,6 +46,7 @@ import hmac
 import json
 import os
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -459,12 +460,15 @@ def _priced(text: str) -> tuple[events.DpEvent, float]:
 
 def _account_of(now: Snapshot) -> Account:
     total, order = now.totals[-1], now.facts.get("order")
+    # Equal plans are composed together. A filter adds them up in the order of the runs.
+    exact = now.facts["composition"] == "exact"
+    counts = Counter(now.charged).items() if exact else [(plan, 1) for plan in now.charged]
     return Account(
         epsilon=total["epsilon"],
         delta=total["delta"],
         neighboring_relation=now.facts["neighboring_relation"],
         composition=now.facts["composition"],
-        charged=tuple((*_priced(plan), count) for plan, count in now.charged),
+        charged=tuple((*_priced(plan), count) for plan, count in counts),
         order=None if order is None else float(order),
     )
 

@@ -51,9 +51,6 @@ _SCHEMA = (
     "free INTEGER NOT NULL DEFAULT 0)",
 )
 
-_ONE_BY_ONE = "SELECT plan, 1 FROM runs WHERE NOT free ORDER BY number"
-_TOGETHER = "SELECT plan, count(*) FROM runs WHERE NOT free GROUP BY plan ORDER BY min(number)"
-
 # Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
@@ -66,9 +63,9 @@ class Snapshot:
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, the rows of the tables ``totals`` and ``records``, in their order of writing, the
-    number ``count`` of all runs, the rows of the ``runs`` that were asked for, and the plans that
-    are ``charged``, each with its number of runs.
+    book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
+    runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
+    order of writing.
     """
 
     version: int
@@ -77,7 +74,7 @@ class Snapshot:
     records: list[Row]
     count: int
     runs: list[Row]
-    charged: list[tuple[str, int]]
+    charged: list[str]
 
 
 class BookFile:
@@ -125,8 +122,7 @@ class BookFile:
         which, values
             An SQL condition on runs, and its values: rows of these runs are returned.
         charged
-            Whether the plans that are charged are returned, equal ones together. Books that compose
-            by a filter have them one by one: a filter adds up in the order of the runs.
+            Whether the plans that are charged are returned.
         """
         with self._open() as file, self._named():
             file.execute("BEGIN")
@@ -138,8 +134,8 @@ class BookFile:
             asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
             runs = [dict(row) for row in asked]
             (count,) = file.execute("SELECT count(*) FROM runs").fetchone()
-            together = _TOGETHER if facts.get("composition") == "exact" else _ONE_BY_ONE
-            plans = [tuple(row) for row in file.execute(together)] if charged else []
+            costs = "SELECT plan FROM runs WHERE ? AND NOT free ORDER BY number"
+            plans = [row["plan"] for row in file.execute(costs, [charged])]
             file.execute("COMMIT")
         if facts.get("format") != FORMAT:
             raise ValueError(
