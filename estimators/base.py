@@ -182,7 +182,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise BudgetExceeded(
                 "This estimator was sent here from a process with a budget in use, which cannot be "
                 "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
-                "outside that budget."
+                "outside that budget. Save a model that others may score after the budget's end."
             )
 
     def _learns_bounds(self) -> bool:
