@@ -266,8 +266,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
+        if not self._is_elsewhere():
+            state.pop("_left_budget_of", None)
         if self._pays():
-            state["_left_budget_of"] = this_process()
+            state.setdefault("_left_budget_of", this_process())
         return state
 
     def _close(

@@ -1,6 +1,7 @@
 """A budget adds up what runs cost together, and refuses the one that it does not cover."""
 
 import contextlib
+import copy
 import os
 import pickle
 import subprocess
@@ -206,6 +207,17 @@ def test_fits_of_meta_estimators_in_workers_are_charged_or_refused(
                 work()
             assert shared.spent == 0
     assert not [*tmp_path.rglob("output.pkl")] or "thread" in backend
+
+
+def test_a_copy_in_another_process_is_refused_too_and_one_after_the_budget_is_not(monkeypatch):
+    with dpcal.budget(epsilon=9.0, delta=1e-6):
+        there, here = (pickle.loads(pickle.dumps(MODEL)) for _ in range(2))
+    later = pickle.dumps(here)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    for copied in (there, copy.deepcopy(there), pickle.loads(pickle.dumps(there)), clone(there)):
+        with pytest.raises(BudgetExceeded, match="sent here from a process"):
+            copied.fit(X, Y)
+    assert pickle.loads(later).fit(X, Y).score(X, Y) > 0.5
 
 
 def test_a_process_of_another_machine_with_the_same_number_is_another():
