@@ -30,7 +30,11 @@ def folds():
     X, y = task.X_train, task.y_train
     for held_out in np.array_split(np.random.default_rng(1).permutation(len(y)), FOLDS):
         others = np.setdiff1d(np.arange(len(y)), held_out)
-        yield optim.Logistic(X[others], y[others], l2=task.l2), X[held_out], y[held_out]
+        yield (
+            optim.Logistic(X[others], y[others], l2=task.l2, classes_from_data=True),
+            X[held_out],
+            y[held_out],
+        )
 
 
 def accuracy(parts, *, epsilon, **settings):

@@ -40,7 +40,7 @@ def accuracies(plan, data, *, rates=RATES, seeds=SEEDS):
     from dpcal.optim import KAN, correlated_dpsgd
 
     X, y, training, held_out = data
-    network = KAN(X[training], y[training], width=64, intervals=4)
+    network = KAN(X[training], y[training], width=64, intervals=4, classes_from_data=True)
 
     def accuracy(rate, seed):
         start = network.initial(seed=seed)

@@ -452,7 +452,12 @@ def fair_scores(epsilon, seed):
         return min(right[groups[~train] == g].mean() for g in (0, 1))
 
     problem = minimax.FairClassification(
-        X[train], y[train], groups[train], dual_l2=0.05, shares=[0.8, 0.2]
+        X[train],
+        y[train],
+        groups[train],
+        dual_l2=0.05,
+        shares=[0.8, 0.2],
+        classes_from_data=True,
     )
     constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, strong_concavity=0.05)
     plan = calibrate.dp_sgda(
@@ -468,7 +473,11 @@ def fair_scores(epsilon, seed):
     fair = optim.dp_sgda(problem, plan, seed=seed, output="tail")
     base = calibrate.dpsgd(batch_size=300, steps=300, max_norm=1.0, **sizes)
     plain = optim.dpsgd(
-        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=2.0, output="tail"
+        optim.Logistic(X[train], y[train], classes_from_data=True),
+        base,
+        seed=seed,
+        learning_rate=2.0,
+        output="tail",
     )
     return worst(fair.x), worst(plain.w)
 
@@ -482,7 +491,9 @@ def auc_scores(epsilon, seed):
     X = (2 * (X - low) / (high - low) - 1) / np.sqrt(X.shape[1])
     train = np.random.default_rng(0).permutation(len(y)) < 456
     sizes = {"n": 456, "epsilon": epsilon, "delta": DELTA, "neighboring_relation": "replace-one"}
-    problem = minimax.AUCMaximization(X[train], y[train], positive_share=0.5)
+    problem = minimax.AUCMaximization(
+        X[train], y[train], positive_share=0.5, classes_from_data=True
+    )
     constants = calibrate.Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=0.5)
     plan = calibrate.dp_sgda(
         constants,
@@ -497,7 +508,11 @@ def auc_scores(epsilon, seed):
     found = optim.dp_sgda(problem, plan, seed=seed, output="tail")
     base = calibrate.dpsgd(batch_size=114, steps=60, max_norm=1.0, **sizes)
     plain = optim.dpsgd(
-        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=0.5, output="tail"
+        optim.Logistic(X[train], y[train], classes_from_data=True),
+        base,
+        seed=seed,
+        learning_rate=0.5,
+        output="tail",
     )
     held = X[~train], y[~train]
     return problem.auc(*held, found.x), problem.auc(*held, plain.w)

@@ -303,7 +303,7 @@ def step_times(sizes=(100, 500, 2_000), *, d=30, steps=4_000):
         X = rng.standard_normal((n, d))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         y = np.where(rng.random(n) < 0.7, 1.0, -1.0)
-        objective = Logistic(X, y, fit_intercept=False)
+        objective = Logistic(X, y, fit_intercept=False, classes_from_data=True)
         # Loud enough a gradient and quiet enough a norm for the run to last.
         constants = Constants(lipschitz=1.0, smoothness=1e4)
         plan = calibrate.adaptive_gd(

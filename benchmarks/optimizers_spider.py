@@ -120,7 +120,7 @@ def flatness(*, dimensions=(400, 1_000, 2_000, 4_000), seeds=3, n=5_000):
             X = rng.standard_normal((n, 20)) @ span.T
             X /= np.linalg.norm(X, axis=1, keepdims=True)
             y = (X @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
-            objective = optim.Sigmoid(X, y, fit_intercept=False)
+            objective = optim.Sigmoid(X, y, fit_intercept=False, classes_from_data=True)
             target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
             direct = calibrate.spiderboost(constants, **target)
             embedded = calibrate.jl_glm(constants, **target)
@@ -174,7 +174,9 @@ def step_times(n, d, b, *, steps, rounds):
         **shared,
     )
     plan = Plan(optimizer="spiderboost", n=n, queries=(refresh, difference), epsilon=1, delta=1e-6)
-    oracle = PrivateOracle(Logistic(X, signs, fit_intercept=False), plan, seed=0)
+    oracle = PrivateOracle(
+        Logistic(X, signs, fit_intercept=False, classes_from_data=True), plan, seed=0
+    )
     walk = {"period": 10**9, "learning_rate": 1e-3}
     names = ("refresh", "difference")
     state = Loops(oracle).follow(Estimate.start(rng.standard_normal(d)), *names, steps=2, **walk)

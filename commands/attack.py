@@ -101,7 +101,9 @@ def _replay(options: Namespace) -> int:
 
 def _optimizer(plan: Plan) -> Callable[[Any], Any]:
     """Return a run of the plan's optimizer on a logistic regression."""
-    return lambda table: dpcal.run(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
+    return lambda table: dpcal.run(
+        dpcal.optim.Logistic(*table, fit_intercept=False, classes=[0, 1]), plan
+    )
 
 
 def _function(place: str) -> Callable[[Any], Any]:

@@ -39,7 +39,6 @@ from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.optim import Logistic, Softmax
 from dpcal.optim.objectives.domains import blanked, codes, finite_rows
-from dpcal.optim.objectives.linear import Linear
 
 __all__ = ["LogisticRegression"]
 
@@ -215,7 +214,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         objective = (
             Softmax(rows, labels, l2=self.l2, fit_intercept=False, classes=classes)
             if several
-            else _TwoDeclared(rows, labels == classes[1], l2=self.l2)
+            else Logistic(rows, labels, l2=self.l2, fit_intercept=False, classes=classes)
         )
         query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
         start = None if first else np.ravel(self._weights)
@@ -260,14 +259,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         """Return probabilities of the classes, shape (m, n_classes)."""
         probabilities: Table = np.exp(self.predict_log_proba(X))
         return probabilities
-
-
-class _TwoDeclared(Logistic):
-    """Logistic regression of two classes of which the records may hold one alone."""
-
-    def __init__(self, X: Table, positive: NDArray[np.bool_], *, l2: float) -> None:
-        self.weights = None
-        Linear.__init__(self, X, np.where(positive, 1.0, -1.0), l2=l2, fit_intercept=False)
 
 
 def _of_classes(rows: Table, labels: NDArray[Any], classes: Any) -> Table:

@@ -6,7 +6,7 @@ it, with the keywords that :func:`dpcal.optim.run` documents and the loop's own:
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
 >>> X = np.random.default_rng(0).standard_normal((1_000, 3))
->>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0)
+>>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0, classes=[0, 1])
 >>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=1.0, delta=1e-6)
 >>> @algorithm()
 ... def descent(run, oracle, plan, *, rate=0.1):

@@ -5,7 +5,7 @@
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
 >>> X = np.random.default_rng(0).standard_normal((1_000, 3))
->>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0)
+>>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0, classes=[0, 1])
 >>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=1.0, delta=1e-6)
 >>> run(objective, plan, seed=0).message
 'took all 20 planned steps'
@@ -231,6 +231,7 @@ class Run:
             early=self._stopped is not None,
             seed_given=bool(getattr(self.oracle, "seed_given", False)),
             noise=getattr(self.oracle, "noise", "gaussian"),
+            read_from_data=tuple(getattr(self.oracle, "read_from_data", ())),
         )
 
     def _note(self) -> None:

@@ -72,6 +72,8 @@ class Result(Priced):
     noise
         The keyword of :func:`dpcal.optim.run`: ``"discrete"``, or ``"gaussian"`` for Gaussians in
         floating point, against whose traces the claim does not hold.
+    read_from_data
+        Names of what was read off the records, as ``("classes",)``: no claim covers it.
     """
 
     w: NDArray[np.float64]
@@ -83,6 +85,7 @@ class Result(Priced):
     early: bool = False
     seed_given: bool = False
     noise: str = "gaussian"
+    read_from_data: tuple[str, ...] = ()
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:

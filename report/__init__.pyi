@@ -18,6 +18,7 @@ from dpcal.report.statement import (
     fingerprint as fingerprint,
     privacy_statement as privacy_statement,
     released as released,
+    sentence_on_reading as sentence_on_reading,
     software as software,
 )
 from dpcal.report.verification import composed_epsilon as composed_epsilon, verify as verify

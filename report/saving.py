@@ -69,6 +69,7 @@ def runs_of(result: Reported) -> list[dict[str, Any]]:
             **released(run),
             "seed_given": run.seed_given,
             "noise": run.noise,
+            "read_from_data": list(run.read_from_data),
             **({"silo": number} if len(silos) > 1 else {}),
         }
         for number, own in enumerate(silos)

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -25,7 +25,7 @@ from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.query import LAPLACE
 from dpcal.optim import Result
 
-__all__ = ["fingerprint", "privacy_statement", "released", "software"]
+__all__ = ["fingerprint", "privacy_statement", "released", "sentence_on_reading", "software"]
 
 # What the noise of a run is, and what its kind leaves outside the claim, by the noise's name.
 _NOISE = {
@@ -100,9 +100,17 @@ def privacy_statement(
             "A seed that others know voids the claim: the noise can then be subtracted. So does a "
             "seed that serves twice about the same records, unless a budget book refused it.",
             _OUTSIDE[result.noise],
+            *sentence_on_reading(result.read_from_data),
             *outside,
         ],
     }
+
+
+def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
+    """Return the sentence on what was read off the records, if anything was."""
+    if not read_from_data:
+        return []
+    return [f"Read from the data, and not covered by the claim: {', '.join(read_from_data)}."]
 
 
 def _unit(plan: Plan) -> str:

@@ -34,7 +34,7 @@ def plan_for(*queries, relation="replace-special", n=N):
 
 
 def oracle_for(*queries, relation="replace-special", objective=None, **options):
-    objective = Logistic(X, Y, l2=0.2) if objective is None else objective
+    objective = Logistic(X, Y, l2=0.2, classes_from_data=True) if objective is None else objective
     return PrivateOracle(objective, plan_for(*queries, relation=relation), **{"seed": 0, **options})
 
 
@@ -42,7 +42,7 @@ class Watched(Logistic):
     """Notes which rows each sum was over."""
 
     def __init__(self):
-        super().__init__(X, Y, l2=0.2)
+        super().__init__(X, Y, l2=0.2, classes=[0, 1])
         self.kernel_used, self.seen, self.checked = self.kernel, [], True
 
     def clipped_sum(self, w, rows, max_norm):

@@ -17,7 +17,7 @@ def logistic(n, d):
     X = rng.standard_normal((n, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = X[:, 0] + 0.1 * rng.standard_normal(n) > 0
-    return optim.Logistic(X, y, fit_intercept=False)
+    return optim.Logistic(X, y, fit_intercept=False, classes_from_data=True)
 
 
 def target(n, epsilon=4.0, **more):

@@ -17,7 +17,7 @@ from dpcal.optim import Logistic
 N, T = 120, 12
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3))
-OBJECTIVE = Logistic(X, X[:, 0] > 0.2)
+OBJECTIVE = Logistic(X, X[:, 0] > 0.2, classes_from_data=True)
 THREE = Banded(T, 3, [1.0, 0.5, 0.25])
 
 # Strategy, sampling and whether the price needs no draws.

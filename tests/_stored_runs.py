@@ -13,7 +13,7 @@ N, D = 2_000, 3
 X = RNG.standard_normal((N, D))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = X[:, 0] > 0
-OBJECTIVE = optim.Logistic(X, Y, l2=0.1, fit_intercept=False)
+OBJECTIVE = optim.Logistic(X, Y, l2=0.1, fit_intercept=False, classes_from_data=True)
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
 TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-5}
 OPTIONS = {

@@ -63,7 +63,7 @@ def contestants(steps):
         count=10**9,
     )
     plan = Plan(optimizer="dpsgd", n=N, queries=(query,), epsilon=1.0, delta=1e-6)
-    oracle = PrivateOracle(Logistic(X, y), plan, seed=0)
+    oracle = PrivateOracle(Logistic(X, y, classes_from_data=True), plan, seed=0)
     records = np.hstack([X, np.ones((N, 1))])
     w, coefficients = np.zeros(D + 1), np.full(BATCH, 1e-3)
     rng = np.random.default_rng(1)

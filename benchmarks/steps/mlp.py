@@ -45,7 +45,7 @@ def ours(X, y, steps):
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import MLP, PrivateOracle
 
-    network = MLP(X, y, width=WIDTH)
+    network = MLP(X, y, width=WIDTH, classes_from_data=True)
     query = Query(
         name="gradient",
         kind="gradient",

@@ -136,10 +136,13 @@ def prepared(name, options, changes):
     rows = [Records(N, D, seed) for seed in range(options.get("silos", 1))]
     if "dimensions" in options:
         objective = optim.minimax.AUCMaximization(
-            rows[0].X, rows[0].signs, positive_share=0.5, class_labels=(-1.0, 1.0)
+            rows[0].X, rows[0].signs, positive_share=0.5, classes=(-1.0, 1.0)
         )
     else:
-        made = [optim.Logistic(each.X, each.signs, fit_intercept=False) for each in rows]
+        made = [
+            optim.Logistic(each.X, each.signs, fit_intercept=False, classes_from_data=True)
+            for each in rows
+        ]
         objective = made if len(made) > 1 else made[0]
     return rows, objective, plan, getattr(optim, name)
 
@@ -215,7 +218,9 @@ def blas(rounds, n=20_000, d=100, count=20):
         Query(name="difference", kind="gradient difference", **shared),
     )
     plan = Plan(optimizer="any", n=n, queries=queries, epsilon=1.0, delta=1e-6)
-    oracle = PrivateOracle(Logistic(rows.X, rows.signs, fit_intercept=False), plan)
+    oracle = PrivateOracle(
+        Logistic(rows.X, rows.signs, fit_intercept=False, classes_from_data=True), plan
+    )
     w, v = rng.standard_normal((2, d)) * 0.1
     slopes = rng.standard_normal(n)
 
@@ -280,11 +285,13 @@ def makers(d, n=20_000):
 
     def embedded(k):
         matrix = np.random.default_rng(0).standard_normal((k, d)) / math.sqrt(k)
-        return lambda: Logistic(rows.X, rows.signs, fit_intercept=False).embedded(matrix)
+        return lambda: Logistic(
+            rows.X, rows.signs, fit_intercept=False, classes_from_data=True
+        ).embedded(matrix)
 
     made = {
-        f"softmax, d = {d}": lambda: Softmax(rows.X, labels),
-        f"linear, d = {d}": lambda: Logistic(rows.X, rows.signs),
+        f"softmax, d = {d}": lambda: Softmax(rows.X, labels, classes_from_data=True),
+        f"linear, d = {d}": lambda: Logistic(rows.X, rows.signs, classes_from_data=True),
         f"embedded, d = {d}, k = {d // 2}": embedded(d // 2),
     }
     return made, rows.X.nbytes

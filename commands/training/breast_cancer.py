@@ -69,6 +69,7 @@ def breast_cancer() -> Task:
         y_train=y[training],
         X_test=X[held_out],
         y_test=y[held_out],
+        classes=("benign", "malignant"),
         # scikit-learn's default, C = 1, in these units: a function of n, which is told.
         l2=1 / len(training),
     )

@@ -12,7 +12,7 @@ from dpcal.calibrate import Needs, Plan
 from dpcal.commands._output import at_most, dump, duration, interval, present
 from dpcal.commands.checking.progress import Progress, stage
 from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cancer, scaling
-from dpcal.commands.training.documents import about_data, add_pages, risk, sentence_on_reading
+from dpcal.commands.training.documents import about_data, add_pages, risk
 from dpcal.commands.training.plans import default_sizes
 from dpcal.commands.training.task import AVERAGING, Run, Task, train
 from dpcal.plot import Point
@@ -21,6 +21,7 @@ from dpcal.report import (
     composed_epsilon,
     document_of,
     released,
+    sentence_on_reading,
     write_report,
 )
 
@@ -48,7 +49,7 @@ OUTSIDE = (
     "number; the learning rate follows from public numbers.",
     "The held-out accuracies and the non-private optimum are not private quantities.",
 )
-READ = ("number of records", "classes")
+READ = ("number of records",)
 
 
 def demonstrate(options: Namespace) -> int:

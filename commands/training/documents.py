@@ -15,15 +15,7 @@ from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
 from dpcal.report import composed_epsilon, fingerprint, replace_file, statement_page
 
-__all__ = ["about_data", "about_model", "add_pages", "risk", "sentence_on_reading"]
-
-
-def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
-    """Return the sentence on what was read off the records, if anything was."""
-    if not read_from_data:
-        return []
-    listed = ", ".join(read_from_data)
-    return [f"Read from the data, and not covered by the claim: {listed}."]
+__all__ = ["about_data", "about_model", "add_pages", "risk"]
 
 
 def about_data(

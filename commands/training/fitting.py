@@ -21,7 +21,6 @@ from dpcal.commands.training.documents import (
     about_model,
     add_pages,
     risk,
-    sentence_on_reading,
 )
 from dpcal.commands.training.evaluation import evaluate, print_warnings, warn_after, warn_before
 from dpcal.commands.training.plans import calibrated
@@ -36,6 +35,7 @@ from dpcal.report import (
     document_of,
     privacy_statement,
     replace_file,
+    sentence_on_reading,
     write_report,
 )
 from dpcal.tables import Model

@@ -176,7 +176,7 @@ class MinimaxTask(Task):
                 X,
                 y,
                 positive_share=problem.positive_share,
-                class_labels=self.classes,
+                classes=self.classes,
                 **shared,
             )
         shared |= {"dual_l2": problem.dual_l2, "fit_intercept": self.intercept}
@@ -188,7 +188,7 @@ class MinimaxTask(Task):
             y,
             () if self.group_of is None else self.group_of[0],
             shares=np.full(self.groups, 1 / self.groups),
-            class_labels=self.classes,
+            classes=self.classes,
             **shared,
         )
 

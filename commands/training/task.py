@@ -30,8 +30,8 @@ class Task:
     """Scaled records, split into training and held-out records.
 
     ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
-    the target's own unit. ``classes`` are those of a logistic loss; None to read them off the
-    labels. ``class_weights`` are in their order; empty where all are 1.
+    the target's own unit. ``classes`` are those of a logistic loss. ``class_weights`` are in their
+    order; empty where all are 1.
     """
 
     loss: str
@@ -42,7 +42,7 @@ class Task:
     l2: float = 0.0
     intercept: bool = True
     unit: float = 1.0
-    classes: tuple[float, float] | None = None
+    classes: tuple[Any, Any] | None = None
     class_weights: tuple[float, ...] = ()
     objective: Any = field(init=False)
 

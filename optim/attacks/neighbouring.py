@@ -5,7 +5,7 @@
 >>> [pair.label for pair in neighbours(X, y)]
 ['opposite', 'relabelled', 'long', 'short', 'empty']
 >>> from dpcal.optim import Logistic
->>> objective = Logistic(X, y, fit_intercept=False)
+>>> objective = Logistic(X, y, fit_intercept=False, classes=[0, 1])
 >>> everyone = np.arange(3)
 >>> gone = objective.clipped_sum(np.zeros(3), everyone, 9.0) - without(objective, 0).clipped_sum(
 ...     np.zeros(3), everyone, 9.0)
@@ -123,6 +123,7 @@ class _Without(Objective):
         self._inner, self._row = objective, row
         self.n, self.dimension = objective.n, objective.dimension
         self.l2, self.penalized = objective.l2, objective.penalized
+        self.read_from_data = objective.read_from_data
 
     def _others(self, rows: Rows) -> Rows:
         return np.asarray(rows[rows != self._row])

@@ -8,7 +8,8 @@ are tests at level :data:`ALARM` each: about one in a million of them rejects a 
 >>> from dpcal.optim import Logistic, dpsgd
 >>> from dpcal.optim.attacks.recording import record
 >>> plan = calibrate.dpsgd(n=50, batch_size=20, steps=30, epsilon=1.0, delta=1e-5)
->>> tape = record(lambda objective: dpsgd(objective, plan), Logistic(np.eye(50), [0, 1] * 25))
+>>> objective = Logistic(np.eye(50), [0, 1] * 25, classes=[0, 1])
+>>> tape = record(lambda objective: dpsgd(objective, plan), objective)
 >>> list(broken_promises(tape))
 []
 """

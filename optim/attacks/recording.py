@@ -5,7 +5,7 @@
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=3)
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-6)
->>> records = Logistic([[0.0], [1.0]], [0, 1])
+>>> records = Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
 >>> tape = record(lambda objective: noisy_gd(objective, plan, learning_rate=1.0), records)
 >>> [(answer.query.name, len(answer.rows)) for answer in tape.answers]
 [('gradient', 2), ('gradient', 2), ('gradient', 2)]

@@ -16,14 +16,15 @@ Bellet and Fitzsimons 2026 (Re:cord-play).
 >>> y = X[:, 0] > 0
 >>> plan = calibrate.dpsgd(n=200, batch_size=50, steps=10, epsilon=1.0, delta=1e-5)
 >>> def run(table):
-...     return dpsgd(Logistic(*table), plan)
+...     return dpsgd(Logistic(*table, classes=[0, 1]), plan)
 >>> all(found.holds for found in replay_table(run, X, y))
 True
 
 A run whose step size depends on the records:
 
 >>> def peeking(table):
-...     return dpsgd(Logistic(*table), plan, learning_rate=1 / np.linalg.norm(table[0]))
+...     rate = 1 / np.linalg.norm(table[0])
+...     return dpsgd(Logistic(*table, classes=[0, 1]), plan, learning_rate=rate)
 >>> [found.label for found in replay_table(peeking, X, y) if "parameters" in found.violations]
 ['short', 'empty']
 """

@@ -3,7 +3,7 @@
 The ledger of a run is known also if the run ends with an error or with Ctrl-C:
 
 >>> from dpcal import calibrate, optim
->>> objective = optim.Logistic([[0.0], [1.0]], [0, 1])
+>>> objective = optim.Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
 >>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=10, epsilon=1.0, delta=1e-6)
 >>> def interrupt(progress):
 ...     raise KeyboardInterrupt

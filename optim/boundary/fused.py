@@ -7,7 +7,7 @@ writes the ledger before it reads a record.
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, PrivateOracle, replaying
->>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1])
+>>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1], classes=[0, 1])
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.5,
 ...               max_norm=1.0, noise_multiplier=2.0, count=3)
 >>> plan = Plan(optimizer="dpsgd", n=4, queries=(query,), epsilon=9.0, delta=1e-6)

@@ -18,7 +18,7 @@ the records, for their owner, and its observations must not be released.
 ...         return mechanism
 >>> counter = Counter()
 >>> with observing(counter):
-...     oracle = PrivateOracle(Logistic([[0.0], [1.0]], [0, 1]), plan)
+...     oracle = PrivateOracle(Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1]), plan)
 >>> counter.opened
 1
 """

@@ -8,7 +8,7 @@ ledger, and only then samples, clips, sums and adds noise. Records and noise als
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic
->>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1])
+>>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1], classes=[0, 1])
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=3.0, delta=1e-6)
@@ -150,6 +150,11 @@ class Admitted:
     def l2(self) -> float:
         """Strength of the regulariser."""
         return self.objective.l2
+
+    @property
+    def read_from_data(self) -> tuple[str, ...]:
+        """Names of what was read off the records to make the objective."""
+        return self.objective.read_from_data
 
     @property
     def seed_given(self) -> bool:

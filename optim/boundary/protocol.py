@@ -10,7 +10,7 @@ over silos, a ledger that others share, a recording that is played again, a test
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=3.0, delta=1e-6)
->>> isinstance(PrivateOracle(Logistic([[0.0], [1.0]], [0, 1]), plan), Oracle)
+>>> isinstance(PrivateOracle(Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1]), plan), Oracle)
 True
 """
 

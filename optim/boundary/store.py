@@ -18,7 +18,7 @@ The file is a secret, like a seed: whoever reads it can draw the noise again and
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=20)
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=40.0, delta=1e-6)
->>> records = Logistic([[0.0], [1.0]], [0, 1])
+>>> records = Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = folder + "/run.db"
 ...     part = noisy_gd(records, plan, learning_rate=0.1, store=path, callback_every=7,
@@ -176,6 +176,11 @@ class StoredOracle:
     def seed_given(self) -> bool:
         """Whether a seed was given when the run was new."""
         return self._inner.seed_given
+
+    @property
+    def read_from_data(self) -> tuple[str, ...]:
+        """Names of what was read off the records to make the objective."""
+        return self._inner.read_from_data
 
     @property
     def noise(self) -> str:

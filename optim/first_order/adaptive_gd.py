@@ -10,7 +10,7 @@ risk falls at a rate that depends on its exponent, which is not an input of the 
 >>> X = rng.standard_normal((20_000, 3))
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> objective = Logistic(X, y, fit_intercept=False)
+>>> objective = Logistic(X, y, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(lipschitz=1.0, smoothness=0.25)
 >>> plan = calibrate.adaptive_gd(constants, n=20_000, dimension=3, epsilon=1.0, delta=1e-6)
 >>> result = adaptive_gd(objective, plan, seed=0)

@@ -9,7 +9,7 @@
 >>> y = X @ [1.0, -2.0, 0.5] > 0
 >>> plan = calibrate.correlated_dpsgd(LambdaCGD(50, 0.8), n=1_000, batch_size=1_000, sampler="full",
 ...                                   epsilon=1.0, delta=1e-6)
->>> objective = Logistic(X, y)
+>>> objective = Logistic(X, y, classes=[0, 1])
 >>> result = correlated_dpsgd(objective, plan, seed=0)
 >>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
 True

@@ -6,7 +6,7 @@
 >>> X = np.random.default_rng(0).standard_normal((1_000, 3))
 >>> y = X @ [1.0, -2.0, 0.5] > 0
 >>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=200, epsilon=4.0, delta=1e-6)
->>> objective = Logistic(X, y)
+>>> objective = Logistic(X, y, classes=[0, 1])
 >>> result = dpsgd(objective, plan, seed=0)
 >>> bool((objective.predict(X, result.w) == y).mean() > 0.9), result.message
 (True, 'took all 200 planned steps')

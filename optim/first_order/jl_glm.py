@@ -8,7 +8,7 @@
 >>> X = rng.standard_normal((5_000, 10)) @ span.T  # of rank 10 in 2,000 dimensions
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ span[:, 0] > 0
->>> objective = Sigmoid(X, y, fit_intercept=False)
+>>> objective = Sigmoid(X, y, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
 >>> target = {"n": 5_000, "dimension": 2_000, "epsilon": 1.0, "delta": 1e-6}
 >>> result = jl_glm(objective, calibrate.jl_glm(constants, **target), seed=0)

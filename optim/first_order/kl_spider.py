@@ -10,7 +10,7 @@ losses, and losses that meet the Polyak-Lojasiewicz condition, convex or not.
 >>> X = rng.standard_normal((20_000, 3))
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> objective = Logistic(X, y, l2=0.1, fit_intercept=False)
+>>> objective = Logistic(X, y, l2=0.1, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(
 ...     lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=np.log(2))
 >>> plan = calibrate.kl_spider(constants, n=20_000, dimension=3, epsilon=1.0, delta=1e-6, l2=0.1)

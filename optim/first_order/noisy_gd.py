@@ -9,7 +9,7 @@ It is the baseline for other optimizers: no sampling, one query, fixed noise.
 >>> X = rng.standard_normal((2_000, 3))
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> objective = Logistic(X, y, fit_intercept=False)
+>>> objective = Logistic(X, y, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(lipschitz=1.0, smoothness=0.25, gap=np.log(2))
 >>> plan = calibrate.noisy_gd(constants, n=2_000, dimension=3, epsilon=1.0, delta=1e-6)
 >>> result = noisy_gd(objective, plan, seed=0)

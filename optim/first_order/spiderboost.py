@@ -10,7 +10,7 @@ the gradient at less cost than fresh gradients would.
 >>> X = rng.standard_normal((5_000, 3))
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> objective = Sigmoid(X, y, fit_intercept=False)
+>>> objective = Sigmoid(X, y, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
 >>> plan = calibrate.spiderboost(constants, n=5_000, dimension=3, epsilon=1.0, delta=1e-6)
 >>> result = spiderboost(objective, plan, seed=0)

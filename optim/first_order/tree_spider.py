@@ -11,7 +11,7 @@ its parent's estimate. So a leaf's estimate is a sum of few answers, for any num
 >>> X = rng.standard_normal((100_000, 3))
 >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> objective = Sigmoid(X, y, fit_intercept=False)
+>>> objective = Sigmoid(X, y, fit_intercept=False, classes=[0, 1])
 >>> constants = calibrate.Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
 >>> plan = calibrate.tree_spider(constants, n=100_000, dimension=3, epsilon=1.0, delta=1e-6)
 >>> result = tree_spider(objective, plan, seed=0)

@@ -8,7 +8,7 @@ mean scores a and b of both classes, and a dual number y.
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((400, 2))
 >>> labels = X[:, 0] + 0.1 * rng.standard_normal(400) > 0.8
->>> problem = AUCMaximization(X, labels, positive_share=float(labels.mean()))
+>>> problem = AUCMaximization(X, labels, positive_share=float(labels.mean()), classes=[0, 1])
 >>> x = problem.split(problem.minimize())[0]
 >>> bool(problem.auc(X, labels, x) > 0.95)
 True
@@ -43,7 +43,7 @@ class AUCMaximization(Factored):
 
     Parameters
     ----------
-    X, labels, primal_l2, class_labels, block_shares
+    X, labels, primal_l2, classes, classes_from_data, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`; the second class is positive. There is
         no intercept: it would cancel.
     positive_share
@@ -66,11 +66,13 @@ class AUCMaximization(Factored):
         positive_share: float,
         primal_l2: float = 0.0,
         score_bound: float = 2.0,
-        class_labels: tuple[Any, Any] | None = None,
+        classes: tuple[Any, Any] | None = None,
+        classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
         table, known = with_intercept(X, False)
-        signs = signs_of(labels, class_labels, len(table))
+        signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
+        self.read_from_data = ("classes",) if classes_from_data else ()
         self._positive = signs > 0
         # The gradients of a record that is not a number count as zero.
         table = blanked(table, known & np.isfinite(signs), math.nan)

@@ -6,7 +6,7 @@ e_i in further primal parameters and in y. Sums of clipped pairs are compiled.
 >>> import numpy as np
 >>> from dpcal.optim.minimax import FairClassification
 >>> problem = FairClassification([[3.0, 4.0], [0.0, 1.0]], [0, 1], [0, 1], dual_l2=1.0,
-...                              fit_intercept=False)
+...                              fit_intercept=False, classes=[0, 1], shares=[0.5, 0.5])
 >>> w = np.array([0.1, 0.2, 0.5, 0.5])
 >>> table = problem.record_gradients(w, np.arange(2))
 >>> by_rows = sum(row * min(1.0, 0.5 / np.linalg.norm(row)) for row in table)
@@ -58,8 +58,11 @@ class Factored(MinimaxObjective):
         Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
     fit_intercept
         Whether there is an intercept, the last weight.
-    class_labels
-        The two classes, in order; read off the labels when omitted.
+    classes
+        The two classes, in order, known in public.
+    classes_from_data
+        Whether the classes are read off the records, which no claim covers: every statement names
+        them then.
     block_shares
         See :class:`dpcal.optim.minimax.MinimaxObjective`.
     """

@@ -7,7 +7,7 @@ features phi, a public regulariser keeps the tilt small, and w minimises the los
 >>> X = np.array([[1.0, 0.2], [0.8, -0.1], [-1.0, 0.3], [-0.9, -0.2], [0.1, 1.0], [-0.1, -1.0]])
 >>> labels, groups = np.array([1, 1, 0, 0, 1, 0]), np.array([0, 0, 0, 0, 1, 1])
 >>> problem = FairClassification(X, labels, groups, dual_l2=0.1, shares=[2 / 3, 1 / 3],
-...                              fit_intercept=False)
+...                              fit_intercept=False, classes=[0, 1])
 >>> print(problem.group_losses(np.zeros(2)).round(4).tolist())  # log 2 at the origin
 [0.6931, 0.6931]
 >>> problem.best_response(np.array([2.0, 0.0])).round(3).tolist()  # the second group does worse
@@ -33,9 +33,9 @@ from dpcal.optim.objectives.domains import (
     Mask,
     blanked,
     cells,
-    classes_and_weights,
     codes,
     counted,
+    declared,
     labels_of,
 )
 
@@ -93,7 +93,7 @@ class FairClassification(_Reweighted):
 
     Parameters
     ----------
-    X, labels, primal_l2, fit_intercept, class_labels, block_shares
+    X, labels, primal_l2, fit_intercept, classes, classes_from_data, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
         Number of each record's group in [0, G), shape (n,). It is protected like its other values,
@@ -101,8 +101,11 @@ class FairClassification(_Reweighted):
     dual_l2
         Strength > 0 of the regulariser of y: mu of the problem.
     shares
-        Public guesses > 0 of the groups' shares of all records, shape (G,); equal when omitted. A
-        wrong guess weighs a group's loss wrongly, and privacy does not rest on it.
+        Public guesses > 0 of the groups' shares of all records, shape (G,). A wrong guess weighs a
+        group's loss wrongly, and privacy does not rest on it.
+    groups_from_data
+        Whether G is read off the records, which no claim covers, and shares are equal: every
+        statement names it then.
 
     References
     ----------
@@ -121,16 +124,24 @@ class FairClassification(_Reweighted):
         *,
         dual_l2: float,
         shares: ArrayLike | None = None,
+        groups_from_data: bool = False,
         primal_l2: float = 0.0,
         fit_intercept: bool = True,
-        class_labels: tuple[Any, Any] | None = None,
+        classes: tuple[Any, Any] | None = None,
+        classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
         table, known = with_intercept(X, fit_intercept)
-        signs = signs_of(labels, class_labels, len(table))
+        signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         told = labels_of(groups)
         if told.shape != (len(table),):
             raise ValueError(f"groups must have shape ({len(table)},), got {told.shape}.")
+        if (shares is None) is not groups_from_data:
+            raise ValueError(
+                "groups must be declared by their shares, or else be read off the records by "
+                "groups_from_data=True, which every statement names: give one of both, got "
+                f"shares={shares!r} and groups_from_data={groups_from_data!r}."
+            )
         if shares is None:
             count = int(counted(told)[0].max()) + 1
             shares = np.full(count, 1 / count)
@@ -151,6 +162,8 @@ class FairClassification(_Reweighted):
             block_shares=block_shares,
         )
         self._shares = weights
+        read = {"classes": classes_from_data, "number of groups": groups_from_data}
+        self.read_from_data = tuple(name for name, was_read in read.items() if was_read)
 
     @classmethod
     def constants_for(
@@ -277,15 +290,16 @@ class CovariateShift(_Reweighted):
             return residuals**2 / 2, residuals
 
 
-def signs_of(labels: ArrayLike, class_labels: tuple[Any, Any] | None, n: int) -> Vector:
+def signs_of(
+    labels: ArrayLike, classes: tuple[Any, Any] | None, n: int, *, from_data: bool
+) -> Vector:
     """Return -1 for the first class, +1 for the second, and NaN for other labels."""
     given = labels_of(labels)
-    known = classes_and_weights(given, None, None)[0] if class_labels is None else class_labels
-    pair = np.asarray(known)
-    if given.shape != (n,) or pair.shape != (2,) or pair[0] == pair[1]:
+    pair = declared("classes", classes, given, from_data=from_data)
+    if given.shape != (n,) or len(pair) != 2:
         raise ValueError(
             f"labels must be of two classes, shape ({n},), got {len(pair)} classes in shape "
             f"{given.shape}."
         )
-    order = np.argsort(pair)
-    return np.array([*np.array([-1.0, 1.0])[order], math.nan])[codes("labels", given, pair[order])]
+    signs = [-1.0, 1.0] if classes is None or classes[1] == pair[1] else [1.0, -1.0]
+    return np.array([*signs, math.nan])[codes("labels", given, pair)]

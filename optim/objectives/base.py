@@ -5,7 +5,7 @@ records. Only the answers of :class:`dpcal.optim.PrivateOracle` may leave a priv
 
 >>> import numpy as np
 >>> from dpcal.optim import Logistic
->>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1], l2=0.1)
+>>> objective = Logistic([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], l2=0.1, classes=[0, 1])
 >>> everyone = np.arange(objective.n)
 >>> total = objective.clipped_sum(np.zeros(2), everyone, 0.5)  # of gradients, each cut to norm 0.5
 >>> bool(np.linalg.norm(total) <= 0.5 * objective.n)
@@ -51,6 +51,9 @@ class Objective(ABC):
         left out.
     kernel
         Compiled form of :meth:`clipped_sum`, which fused loops need; None without one.
+    read_from_data
+        Names of what was read off the records to make the objective, as ``("classes",)``: no claim
+        covers it, and statements of runs name it.
     checked
         Whether oracles take the objective without a test. Otherwise they test it once, on a few
         random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
@@ -64,6 +67,7 @@ class Objective(ABC):
     penalized: int
     kernel: ClippedSum | None = None
     checked: bool = False
+    read_from_data: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

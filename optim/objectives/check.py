@@ -6,7 +6,7 @@ finds mistakes, such as clipping an average; it does not find malice.
 
 >>> import numpy as np
 >>> from dpcal.optim import FromGradients, Logistic
->>> check_objective(Logistic(np.eye(4), [0, 1, 0, 1]))
+>>> check_objective(Logistic(np.eye(4), [0, 1, 0, 1], classes=[0, 1]))
 >>> table = np.diag([1.0, 2.0, 3.0, 4.0])
 >>> centred = FromGradients(lambda w, rows: table[rows] - table[rows].mean(axis=0),
 ...                         n=4, dimension=4)

@@ -29,6 +29,7 @@ __all__ = [
     "classes_and_weights",
     "codes",
     "counted",
+    "declared",
     "finite_rows",
     "labels_of",
     "records_of",
@@ -106,17 +107,38 @@ def labels_of(y: ArrayLike) -> NDArray[Any]:
     return np.asarray(y) if hasattr(y, "__array__") else np.array(y, dtype=object)
 
 
+def declared(
+    name: str, given: ArrayLike | None, labels: NDArray[Any], *, from_data: bool
+) -> NDArray[Any]:
+    """Return classes or groups in sort order: those given, or those of the labels.
+
+    A ValueError that calls them ``name`` is raised unless exactly one of both is asked for.
+    """
+    if (given is None) is not from_data:
+        raise ValueError(
+            f"{name} must be declared, or else read off the records by {name}_from_data=True, "
+            f"which every statement names: give one of both, got {name}={given!r} and "
+            f"{name}_from_data={from_data!r}."
+        )
+    return typed(counted(labels)[0]) if given is None else np.unique(np.asarray(given))
+
+
 def classes_and_weights(
-    labels: NDArray[Any], given: ArrayLike | None, class_weights: Mapping[Any, float] | None
+    labels: NDArray[Any],
+    given: ArrayLike | None,
+    class_weights: Mapping[Any, float] | None = None,
+    *,
+    from_data: bool,
 ) -> tuple[NDArray[Any], Vector | None]:
     """Return the classes in sort order, and the weight of each of them if there are weights.
 
-    A ValueError is raised if the weights are not one for each class, or not finite and > 0.
+    A ValueError is raised if there are no classes (see :func:`declared`), or if the weights are not
+    one for each class, or not finite and > 0.
 
     Parameters
     ----------
     labels
-        Those of the records, which are read if neither classes nor weights are given.
+        Those of the records, whose classes are read if ``from_data``.
     given
         The classes, where they are known in public.
     class_weights
@@ -124,7 +146,7 @@ def classes_and_weights(
     """
     if given is None and class_weights is not None:
         given = list(class_weights)
-    known = typed(counted(labels)[0]) if given is None else np.unique(np.asarray(given))
+    known = declared("classes", given, labels, from_data=from_data)
     if class_weights is None:
         return known, None
     if set(class_weights) != set(known.tolist()):

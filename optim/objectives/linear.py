@@ -1,7 +1,8 @@
 """Which models depend on a record through one number? Linear ones, such as logistic regression.
 
 >>> import numpy as np
->>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"], l2=0.1)
+>>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
+>>> objective = Logistic(X, y, classes=["no", "yes"], l2=0.1)
 >>> objective.n, objective.dimension
 (4, 2)
 >>> print(f"{objective.loss(np.zeros(2)):.6f}")  # log 2 at the origin, whatever the records are
@@ -225,10 +226,12 @@ class TwoClass(Linear):
     X, l2, fit_intercept
         See :class:`Linear`.
     y
-        Labels, shape (n,), of two classes. The two classes are treated as public: give ``classes``
-        if they must not depend on the records.
+        Labels, shape (n,).
     classes
-        The two classes, if they are known in public; those of ``y`` when omitted.
+        The two classes, known in public; those that have weights when omitted.
+    classes_from_data
+        Whether the classes are read off the records, which no claim covers: every statement names
+        them then.
     class_weights
         For each class a finite number > 0 that the loss of its records is multiplied by. A weight
         that was computed from the records is not covered by a claim. Gradients are weighted and
@@ -248,10 +251,14 @@ class TwoClass(Linear):
         l2: float = 0.0,
         fit_intercept: bool = True,
         classes: ArrayLike | None = None,
+        classes_from_data: bool = False,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
         labels = labels_of(y)
-        self.classes_, self.weights = classes_and_weights(labels, classes, class_weights)
+        self.classes_, self.weights = classes_and_weights(
+            labels, classes, class_weights, from_data=classes_from_data
+        )
+        self.read_from_data = ("classes",) if classes_from_data else ()
         if self.weights is not None:
             self.largest_weight = float(self.weights.max())
         if len(self.classes_) != 2:

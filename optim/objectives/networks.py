@@ -8,7 +8,7 @@ product, as fast as without privacy (Goodfellow 2015; Lee and Kifer 2021, "ghost
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((300, 2))
 >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "mixed")
->>> network = MLP(X, y, width=16)
+>>> network = MLP(X, y, width=16, classes=[0, 1])
 >>> network.dimension  # 16 (2 + 1) + 2 (16 + 1)
 82
 >>> w = network.minimize(network.initial(seed=0))
@@ -39,8 +39,8 @@ from dpcal.optim.objectives.arrays import (
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.domains import (
     blanked,
-    classes_and_weights,
     codes,
+    declared,
     labels_of,
     records_of,
 )
@@ -65,7 +65,12 @@ class Network(Objective):
     X
         Records, shape (n, d), n and d at least 1. Copied.
     y
-        Labels, shape (n,), of K >= 2 classes.
+        Labels, shape (n,).
+    classes
+        K >= 2 classes, known in public.
+    classes_from_data
+        Whether the classes are read off the records, which no claim covers: every statement names
+        them then.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves intercepts out.
 
@@ -75,10 +80,19 @@ class Network(Objective):
         The classes, in sort order.
     """
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None, l2: float) -> None:
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        classes: ArrayLike | None,
+        classes_from_data: bool,
+        l2: float,
+    ) -> None:
         X, known = records_of(X)
         labels = labels_of(y)
-        self.classes_ = classes_and_weights(labels, classes, None)[0]
+        self.classes_ = declared("classes", classes, labels, from_data=classes_from_data)
+        self.read_from_data = ("classes",) if classes_from_data else ()
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:
@@ -125,7 +139,7 @@ class MLP(Network):
 
     Parameters
     ----------
-    X, y, l2
+    X, y, classes, classes_from_data, l2
         See :class:`Network`.
     width
         Number of hidden units >= 1.
@@ -150,9 +164,10 @@ class MLP(Network):
         *,
         width: int,
         classes: ArrayLike | None = None,
+        classes_from_data: bool = False,
         l2: float = 0.0,
     ) -> None:
-        super().__init__(X, y, classes=classes, l2=l2)
+        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
         self.width = _validate.count(width=width)
         self._X = self._X.copy()
         # The constant feature of the intercept counts in a record's norm.
@@ -289,7 +304,7 @@ class KAN(Network):
 
     Parameters
     ----------
-    X, y, l2
+    X, y, classes, classes_from_data, l2
         See :class:`Network`; there are two classes, and features are clamped to [-1, 1].
     width
         Number of hidden units m >= 1.
@@ -301,7 +316,7 @@ class KAN(Network):
     Examples
     --------
     >>> X = np.linspace(-1, 1, 50)[:, np.newaxis]
-    >>> network = KAN(X, np.abs(X[:, 0]) > 0.5, width=8, intervals=4)
+    >>> network = KAN(X, np.abs(X[:, 0]) > 0.5, width=8, intervals=4, classes=[0, 1])
     >>> w = network.minimize(network.initial(seed=0))
     >>> bool((network.predict(X, w) == (np.abs(X[:, 0]) > 0.5)).mean() > 0.95)
     True
@@ -316,11 +331,12 @@ class KAN(Network):
         intervals: int = 4,
         seed: int = 0,
         classes: ArrayLike | None = None,
+        classes_from_data: bool = False,
         l2: float = 0.0,
     ) -> None:
         from scipy.interpolate import BSpline
 
-        super().__init__(X, y, classes=classes, l2=l2)
+        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
         if len(self.classes_) != 2:
             raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
         self.width = _validate.count(width=width)

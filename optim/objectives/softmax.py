@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
->>> objective = Softmax(X, ["a", "b", "c"], l2=0.01)
+>>> objective = Softmax(X, ["a", "b", "c"], classes=["a", "b", "c"], l2=0.01)
 >>> objective.dimension  # three classes, two features and an intercept
 9
 >>> print(f"{objective.loss(np.zeros(9)):.6f}")  # log 3 at the origin, whatever the records are
@@ -65,10 +65,13 @@ class Softmax(Objective):
     X, l2, fit_intercept, class_weights
         See :class:`dpcal.optim.objectives.linear.TwoClass`.
     y
-        Labels, shape (n,), of K >= 2 classes. A record of another label is blank.
+        Labels, shape (n,).
     classes
-        The classes, if they were declared and a label may be missing from the records; those in
-        ``y`` when omitted.
+        K >= 2 classes, known in public; those that have weights when omitted. A record of another
+        label is blank.
+    classes_from_data
+        Whether the classes are read off the records, which no claim covers: every statement names
+        them then.
 
     Attributes
     ----------
@@ -87,11 +90,15 @@ class Softmax(Objective):
         l2: float = 0.0,
         fit_intercept: bool = True,
         classes: ArrayLike | None = None,
+        classes_from_data: bool = False,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
         X, known = records_of(X)
         labels = labels_of(y)
-        self.classes_, self.weights = classes_and_weights(labels, classes, class_weights)
+        self.classes_, self.weights = classes_and_weights(
+            labels, classes, class_weights, from_data=classes_from_data
+        )
+        self.read_from_data = ("classes",) if classes_from_data else ()
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:

@@ -88,6 +88,7 @@ class DistributedResult(SecondOrderResult):
             early=True,
             seed_given=self.seed_given,
             noise=self.noise,
+            read_from_data=self.read_from_data,
         )
 
 

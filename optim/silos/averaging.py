@@ -117,6 +117,7 @@ class SiloOracle:
             values = [getattr(each, name) for each in about]
             if len(set(values)) > 1:
                 raise ValueError(f"silos must have the same {name}, got {values}.")
+        self.read_from_data = tuple(sorted({name for one in about for name in one.read_from_data}))
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
         self.plans = tuple(plan_of_silo(plan, each.n) for each in about)
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)

@@ -49,11 +49,15 @@ class SiloLost(RunOver):
 
 @dataclass(frozen=True)
 class Description:
-    """Public numbers of a silo: of records, of parameters, and its regulariser's strength."""
+    """Public facts of a silo: numbers of records and of parameters, its regulariser's strength.
+
+    ``read_from_data`` is that of its objective.
+    """
 
     n: int
     dimension: int
     l2: float
+    read_from_data: tuple[str, ...] = ()
 
 
 class Answerer(Protocol):
@@ -101,7 +105,8 @@ class Silo:
 
     def describe(self) -> Description:
         """Return the number of records, of parameters, and the regulariser's strength."""
-        return Description(self.objective.n, self.objective.dimension, float(self.objective.l2))
+        own = self.objective
+        return Description(own.n, own.dimension, float(own.l2), own.read_from_data)
 
     def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
         """Make ready to answer a plan for this silo's number of records, with a seed of its own."""

@@ -85,7 +85,7 @@ def test_a_plan_for_people_meets_its_target(relation):
     assert plan.query("gradient").group_size == 4
     assert Plan.from_json(plan.to_json()) == plan
     X = np.random.default_rng(0).standard_normal((2000, 2))
-    result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0), plan, seed=0)
+    result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan, seed=0)
     assert result.epsilon(1e-6) == plan.price()
     # The ledger knows of people: a record's price alone would be about a quarter.
     (query,) = result.plan.queries

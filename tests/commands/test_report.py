@@ -38,7 +38,9 @@ def document():
     )
     plan = Plan(optimizer="dpsgd", n=50, queries=(query,), epsilon=5.0, delta=1e-5)
     X = np.random.default_rng(0).standard_normal((50, 2))
-    runs = [dpsgd(Logistic(X, X[:, 0] > 0), plan, seed=seed) for seed in (0, 1)]
+    runs = [
+        dpsgd(Logistic(X, X[:, 0] > 0, classes_from_data=True), plan, seed=seed) for seed in (0, 1)
+    ]
     return {
         "format": FORMAT,
         "privacy": privacy_statement(runs[0]),
@@ -233,7 +235,7 @@ def test_runs_that_stopped_early_cost_their_plans_together():
     )
     plan = Plan(optimizer="dpsgd", n=50, queries=(query,), epsilon=5.0, delta=1e-5)
     X = np.random.default_rng(0).standard_normal((50, 2))
-    task = Logistic(X, X[:, 0] > 0)
+    task = Logistic(X, X[:, 0] > 0, classes_from_data=True)
     run = dpsgd(task, plan, seed=0, callback=lambda progress: progress.step == 2, callback_every=1)
     assert run.ledger.count("gradient") == 2
     together = composed_epsilon([run], 1e-5)

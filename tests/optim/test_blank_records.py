@@ -22,12 +22,12 @@ CLASSES = {"classes": [0, 1]}
 
 def _fair(X, y, groups=Y, **options):
     return minimax.FairClassification(
-        X, y, groups, dual_l2=0.5, shares=[0.5, 0.5], class_labels=(0, 1), **options
+        X, y, groups, dual_l2=0.5, shares=[0.5, 0.5], classes=(0, 1), **options
     )
 
 
 def _area(X, y):
-    return minimax.AUCMaximization(X, y, positive_share=0.4, class_labels=(0, 1))
+    return minimax.AUCMaximization(X, y, positive_share=0.4, classes=(0, 1))
 
 
 def _many(X, y):

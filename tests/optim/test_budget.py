@@ -43,7 +43,7 @@ def test_gaussians_cost_what_their_squares_add_up_to():
 
 def test_every_run_of_an_optimizer_is_charged_once_and_nested_budgets_all():
     X, y = records()
-    objective = optim.Logistic(X, y)
+    objective = optim.Logistic(X, y, classes_from_data=True)
     plan = calibrate.dpsgd(n=400, batch_size=50, steps=20, epsilon=1.0, delta=1e-6)
     with dpcal.budget(epsilon=3.0, delta=1e-6) as outer:
         with dpcal.budget(epsilon=1.0, delta=1e-6) as inner:

@@ -36,7 +36,7 @@ def test_a_weight_of_three_is_three_records(make):
     weights = {name: WEIGHTS[name] for name in classes}
     weighted = kind(X, y, class_weights=weights)
     times = np.array([int(weights[label]) for label in y])
-    repeated = kind(np.repeat(X, times, axis=0), np.repeat(y, times))
+    repeated = kind(np.repeat(X, times, axis=0), np.repeat(y, times), classes=classes)
     rng = np.random.default_rng(1)
     w, v = rng.normal(size=(2, weighted.dimension))
     share = times.sum() / len(y)  # means are over other numbers of records
@@ -58,7 +58,7 @@ def test_a_record_is_clipped_after_it_was_weighted(make):
     kind, classes = make
     X, y = table(classes)
     huge = kind(X, y, class_weights=dict.fromkeys(classes, 1e6))
-    plain = kind(X, y)
+    plain = kind(X, y, classes=classes)
     w, v = np.random.default_rng(2).normal(size=(2, plain.dimension))
     for row in range(plain.n):
         alone = np.array([row])

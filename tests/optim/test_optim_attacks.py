@@ -61,7 +61,9 @@ def test_parts_that_share_records_are_found():
     plan, table = planned("tree_spider"), attacks.random_table(N, 2, seed=3)
 
     def run(records):
-        return optim.tree_spider(optim.Logistic(*records, fit_intercept=False), plan)
+        return optim.tree_spider(
+            optim.Logistic(*records, fit_intercept=False, classes_from_data=True), plan
+        )
 
     assert attacks.replay(run, table, table, price=False, seed=1).holds
     with mock.patch.object(Parts, "allot", shared):

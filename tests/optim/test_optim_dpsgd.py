@@ -18,7 +18,7 @@ from dpcal.optim.first_order.dpsgd import default_learning_rate
 @pytest.fixture(scope="module")
 def cancer():
     X, y = load_breast_cancer(return_X_y=True)
-    return Logistic(StandardScaler().fit_transform(X), y, l2=1e-3), y
+    return Logistic(StandardScaler().fit_transform(X), y, l2=1e-3, classes_from_data=True), y
 
 
 def plan_for(n, *, steps=120, batch_size=60, noise_multiplier=1.0, max_norm=1.0, **parameters):

@@ -31,7 +31,7 @@ X = RNG.standard_normal((N, RANK)) @ SPAN.T
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = X @ SPAN[:, 0] > 0
 SIGMOID = Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
-OBJECTIVE = Sigmoid(X, Y, fit_intercept=False)
+OBJECTIVE = Sigmoid(X, Y, fit_intercept=False, classes_from_data=True)
 INNER = ["spiderboost", "noisy_gd", "recursive_regularization", "tree_spider"]
 
 
@@ -91,7 +91,7 @@ def test_loss_and_gradient_of_a_lifted_solution_are_those_in_few_dimensions():
     A = embedding(plan_for(embedding_dimension=120), D)
     assert (np.linalg.norm(X @ A.T, axis=1) < math.sqrt(2)).all()
     u = RNG.standard_normal(120)
-    for objective in (OBJECTIVE, Logistic(X, Y, fit_intercept=False)):
+    for objective in (OBJECTIVE, Logistic(X, Y, fit_intercept=False, classes_from_data=True)):
         small = objective.embedded(A)
         assert small.loss(u) == pytest.approx(objective.loss(u @ A), rel=1e-12)
         np.testing.assert_allclose(
@@ -120,7 +120,9 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
     whole = OBJECTIVE.embedded(A).kernel.features
     changed = X.copy()
     changed[0] = 100 * RNG.standard_normal(D)
-    other = Sigmoid(changed, Y, fit_intercept=False).embedded(A).kernel.features
+    other = (
+        Sigmoid(changed, Y, fit_intercept=False, classes_from_data=True).embedded(A).kernel.features
+    )
     np.testing.assert_allclose(whole[1:], other[1:], rtol=1e-12)
 
 
@@ -132,7 +134,7 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 @pytest.mark.parametrize("inner", INNER)
 def test_the_inner_optimizer_does_what_the_plan_promises(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
-    objective = Logistic(X, Y, fit_intercept=False)
+    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     small = objective.embedded(embedding(plan, D))
     relabelled = dataclasses.replace(plan, optimizer=inner)
     alone = check_promises(find(inner).optimizer(), small, relabelled, seed=4)
@@ -188,7 +190,7 @@ def test_error_is_flat_in_the_dimension():
             table = rng.standard_normal((n, 20)) @ span.T
             table /= np.linalg.norm(table, axis=1, keepdims=True)
             labels = (table @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
-            objective = Sigmoid(table, labels, fit_intercept=False)
+            objective = Sigmoid(table, labels, fit_intercept=False, classes_from_data=True)
             target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
             for name, w in (
                 (
@@ -228,8 +230,8 @@ def test_what_is_wrong_is_named():
     with pytest.raises(ValueError, match="for the objective's n=300"):
         jl_glm(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
     with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
-        jl_glm(Sigmoid(X, Y, l2=0.1), plan)
+        jl_glm(Sigmoid(X, Y, l2=0.1, classes_from_data=True), plan)
     loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=D)
-    for objective in (loose, Softmax(X, np.arange(N) % 3)):
+    for objective in (loose, Softmax(X, np.arange(N) % 3, classes_from_data=True)):
         with pytest.raises(TypeError, match="objective must be a linear model"):
             jl_glm(objective, plan)

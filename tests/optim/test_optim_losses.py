@@ -47,14 +47,16 @@ def user(l2=0.0, **options):
 
 
 CASES = {
-    "Logistic": lambda **k: Logistic(X, LABELS, **k),
+    "Logistic": lambda **k: Logistic(X, LABELS, **k, classes_from_data=True),
     "Squared": lambda **k: Squared(X, TARGETS, **k),
     "Huber": lambda **k: Huber(X, TARGETS, width=0.7, **k),
     "Cauchy": lambda **k: Cauchy(X, TARGETS, width=0.7, **k),
     "Welsch": lambda **k: Welsch(X, TARGETS, width=0.7, **k),
-    "Sigmoid": lambda **k: Sigmoid(X, LABELS, **k),
-    "Softmax": lambda **k: Softmax(X, CLASSES, **k),
-    "Softmax, no intercept": lambda **k: Softmax(X, CLASSES, fit_intercept=False, **k),
+    "Sigmoid": lambda **k: Sigmoid(X, LABELS, **k, classes_from_data=True),
+    "Softmax": lambda **k: Softmax(X, CLASSES, **k, classes_from_data=True),
+    "Softmax, no intercept": lambda **k: Softmax(
+        X, CLASSES, fit_intercept=False, **k, classes_from_data=True
+    ),
     "FromGradients": user,
 }
 
@@ -127,7 +129,7 @@ def test_constants_are_attained(name):
     # One record with x = 1: the slope as a function of the score, maximised numerically.
     kinds = {"Huber": Huber, "Cauchy": Cauchy, "Welsch": Welsch}
     if name == "Sigmoid":
-        objective = Sigmoid([[1.0], [1.0]], [0, 1], fit_intercept=False)
+        objective = Sigmoid([[1.0], [1.0]], [0, 1], fit_intercept=False, classes_from_data=True)
     else:
         objective = kinds[name]([[1.0]], [0.0], width=1.7, fit_intercept=False)
 
@@ -169,18 +171,21 @@ def test_infinite_scores_of_bounded_losses_contribute_finite_numbers():
         Huber(X, TARGETS),
         Cauchy(X, TARGETS),
         Welsch(X, TARGETS),
-        Sigmoid(X, LABELS),
+        Sigmoid(X, LABELS, classes_from_data=True),
     ):
         for row in range(25):
             assert np.isfinite(objective.clipped_sum(w, np.array([row]), 1.0)).all()
             assert np.isfinite(objective.clipped_loss_sum(w, np.array([row]), 1.0))
-    softmax = Softmax(X, CLASSES)
+    softmax = Softmax(X, CLASSES, classes_from_data=True)
     assert np.isfinite(softmax.clipped_sum(np.full(15, 1.7e308), np.arange(25), 1.0)).all()
 
 
 def test_softmax_of_two_classes_is_logistic_regression():
     # Scores (0, <w, x>) give the logistic loss.
-    softmax, logistic = Softmax(X, LABELS), Logistic(X, LABELS)
+    softmax, logistic = (
+        Softmax(X, LABELS, classes_from_data=True),
+        Logistic(X, LABELS, classes_from_data=True),
+    )
     w = RNG.standard_normal(5)
     both = np.concatenate([np.zeros(4), w[:4], [0.0, w[4]]])
     assert softmax.loss(both) == pytest.approx(logistic.loss(w), rel=1e-13)
@@ -193,7 +198,7 @@ def test_softmax_of_two_classes_is_logistic_regression():
 def test_softmax_optimum_is_scikit_learn_s():
     data, y = load_iris(return_X_y=True)
     data = data - data.mean(axis=0)
-    objective = Softmax(data, y, l2=0.01)
+    objective = Softmax(data, y, l2=0.01, classes_from_data=True)
     w = objective.minimize()
     peer = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=10_000).fit(data, y)
     np.testing.assert_allclose(w[:12].reshape(3, 4), peer.coef_, atol=2e-4)
@@ -202,7 +207,7 @@ def test_softmax_optimum_is_scikit_learn_s():
 
 @pytest.mark.parametrize("rows", [5_000, 0])
 def test_softmax_blocks_add_up(rows):
-    objective = Softmax(X, CLASSES)
+    objective = Softmax(X, CLASSES, classes_from_data=True)
     many = np.arange(rows, dtype=np.intp) % 25
     w = RNG.standard_normal(15)
     expected = objective.clipped_sum(w, np.arange(25), 0.5) * (rows / 25)
@@ -267,11 +272,11 @@ def test_user_functions_are_checked():
 
 def test_softmax_refuses_bad_records():
     with pytest.raises(ValueError, match=r"y must have shape \(25,\) to match X"):
-        Softmax(X, CLASSES[:-1])
+        Softmax(X, CLASSES[:-1], classes_from_data=True)
     with pytest.raises(ValueError, match="y must hold two classes or more, got 1"):
-        Softmax(X, np.zeros(25))
+        Softmax(X, np.zeros(25), classes_from_data=True)
     with pytest.raises(ValueError, match="X must have 4 columns, got 3"):
-        Softmax(X, CLASSES).predict(X[:, :3], np.zeros(15))
+        Softmax(X, CLASSES, classes_from_data=True).predict(X[:, :3], np.zeros(15))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -280,8 +285,8 @@ def test_softmax_s_kernel_is_its_products_of_matrices(d, K, intercept):
     rng = np.random.default_rng(d)
     X, y = 3 * rng.standard_normal((120, d)), np.arange(120) % K
     X[5] = 0.0
-    kernel = Softmax(X, y, fit_intercept=intercept)
-    blas = Softmax(X, y, fit_intercept=intercept)
+    kernel = Softmax(X, y, fit_intercept=intercept, classes_from_data=True)
+    blas = Softmax(X, y, fit_intercept=intercept, classes_from_data=True)
     assert kernel.kernel is not None
     # The other path is for tables that are too wide for a kernel; it keeps records of its own.
     blas.kernel, blas._own = None, X
@@ -301,7 +306,7 @@ def test_softmax_s_kernel_is_its_products_of_matrices(d, K, intercept):
 
 def test_softmax_s_kernel_bounds_what_overflows_and_what_vanishes():
     X = np.array([[1e308, 1e308], [1e-308, 1e-308], [1.0, 1.0]])
-    objective = Softmax(X, [0, 1, 2], fit_intercept=False)
+    objective = Softmax(X, [0, 1, 2], fit_intercept=False, classes_from_data=True)
     everyone = np.arange(3)
     for scale in (0.0, 1e-300, 1.0, 1e10, 1e300):
         w = scale * np.array([1.0, -2.0, 3.0, 1.0, 0.5, 4.0])
@@ -320,5 +325,10 @@ def test_softmax_s_kernel_bounds_what_overflows_and_what_vanishes():
 
 def test_wide_softmax_has_no_kernel():
     rng = np.random.default_rng(0)
-    assert Softmax(rng.standard_normal((70, 2)), np.arange(70)).kernel is None
-    assert Softmax(rng.standard_normal((9, 400)), np.arange(9) % 3).kernel is None
+    assert (
+        Softmax(rng.standard_normal((70, 2)), np.arange(70), classes_from_data=True).kernel is None
+    )
+    assert (
+        Softmax(rng.standard_normal((9, 400)), np.arange(9) % 3, classes_from_data=True).kernel
+        is None
+    )

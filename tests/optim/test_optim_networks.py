@@ -16,10 +16,10 @@ X = RNG.uniform(-1, 1, (N, D))
 TWO = X[:, 0] * X[:, 1] > 0.1
 THREE = np.digitize(X[:, 0] + X[:, 2], [-0.4, 0.4])
 NETWORKS = {
-    "mlp": MLP(X, THREE, width=6, l2=0.1),
-    "mlp, two classes": MLP(X, TWO, width=3),
-    "kan": KAN(X, TWO, width=6, intervals=4, l2=0.1),
-    "kan, three intervals": KAN(X, TWO, width=3, intervals=3, seed=1),
+    "mlp": MLP(X, THREE, width=6, l2=0.1, classes_from_data=True),
+    "mlp, two classes": MLP(X, TWO, width=3, classes_from_data=True),
+    "kan": KAN(X, TWO, width=6, intervals=4, l2=0.1, classes_from_data=True),
+    "kan, three intervals": KAN(X, TWO, width=3, intervals=3, seed=1, classes_from_data=True),
 }
 
 
@@ -95,7 +95,7 @@ def test_splines_are_a_partition_of_unity_with_known_values():
 
 
 def test_the_kan_is_the_composition_of_splines_that_it_says():
-    network = KAN(X, TWO, width=4, intervals=5, seed=2)
+    network = KAN(X, TWO, width=4, intervals=5, seed=2, classes_from_data=True)
     w = network.initial(seed=0)
     knots = -1 + 0.4 * np.arange(-3, 9)
     second = np.random.default_rng(2).standard_normal((8, 4))
@@ -108,7 +108,7 @@ def test_the_kan_is_the_composition_of_splines_that_it_says():
 def test_the_gradient_of_a_kan_has_a_bound_that_needs_no_data():
     # sup |tanh'| * sup ||h'|| * sup ||h|| * ||c|| / sqrt(m), with d rows of h in one record's norm
     # against the 1 / d of the scores.
-    network = KAN(X, TWO, width=8, intervals=4, seed=0)
+    network = KAN(X, TWO, width=8, intervals=4, seed=0, classes_from_data=True)
     second = np.random.default_rng(0).standard_normal((7, 8))
     slope = math.sqrt(13) / (4 * 0.5)
     bound = slope / math.sqrt(2) * np.linalg.norm(second) / math.sqrt(8)
@@ -126,8 +126,8 @@ def test_networks_learn_what_no_linear_model_can():
     mixed = records[:, 0] * records[:, 1] > 0
     plan = calibrate.dpsgd(n=4_000, batch_size=400, steps=300, epsilon=8.0, delta=1e-5)
     for network, rate in (
-        (MLP(records, mixed, width=16), 1.0),
-        (KAN(records, mixed, width=16), 4.0),
+        (MLP(records, mixed, width=16, classes_from_data=True), 1.0),
+        (KAN(records, mixed, width=16, classes_from_data=True), 4.0),
     ):
         start = network.initial(seed=0)
         result = dpsgd(network, plan, seed=2, initial=start, learning_rate=rate)
@@ -139,12 +139,15 @@ def test_networks_learn_what_no_linear_model_can():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: MLP(X, TWO, width=0), "width must be a whole number >= 1"),
-        (lambda: KAN(X, TWO, width=2, intervals=0), "intervals must be a whole number >= 1"),
-        (lambda: KAN(X, THREE, width=2), "y must hold two classes, got 3"),
-        (lambda: MLP(X, TWO[:-1], width=2), r"y must have shape \(40,\)"),
-        (lambda: MLP(X, np.zeros(N), width=2), "two classes or more"),
-        (lambda: MLP(X, TWO, width=2, l2=-1.0), "l2 must be"),
+        (lambda: MLP(X, TWO, width=0, classes_from_data=True), "width must be a whole number >= 1"),
+        (
+            lambda: KAN(X, TWO, width=2, intervals=0, classes_from_data=True),
+            "intervals must be a whole number >= 1",
+        ),
+        (lambda: KAN(X, THREE, width=2, classes_from_data=True), "y must hold two classes, got 3"),
+        (lambda: MLP(X, TWO[:-1], width=2, classes_from_data=True), r"y must have shape \(40,\)"),
+        (lambda: MLP(X, np.zeros(N), width=2, classes_from_data=True), "two classes or more"),
+        (lambda: MLP(X, TWO, width=2, l2=-1.0, classes_from_data=True), "l2 must be"),
         (
             lambda: NETWORKS["kan"].decision(X[:, :2], np.zeros(3)),
             r"w must have shape \(210,\)|X must",

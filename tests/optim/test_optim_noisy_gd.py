@@ -31,7 +31,7 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
 CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
-OBJECTIVE = Logistic(X, Y, fit_intercept=False)
+OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 
 
 def plan_for(objective=OBJECTIVE, **options):
@@ -44,7 +44,12 @@ def plan_for(objective=OBJECTIVE, **options):
 
 @pytest.mark.parametrize(
     "objective",
-    [OBJECTIVE, Sigmoid(X, Y, l2=0.1), Cauchy(X, X[:, 0]), Softmax(X, CLASSES)],
+    [
+        OBJECTIVE,
+        Sigmoid(X, Y, l2=0.1, classes_from_data=True),
+        Cauchy(X, X[:, 0]),
+        Softmax(X, CLASSES, classes_from_data=True),
+    ],
     ids=lambda objective: type(objective).__name__,
 )
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
@@ -186,9 +191,9 @@ def test_a_bound_is_promised_only_where_it_is_proved():
 
 def test_steps_are_the_textbook_algorithm():
     plan = plan_for(steps=20)
-    objective = Logistic(X, Y, l2=0.1)
+    objective = Logistic(X, Y, l2=0.1, classes_from_data=True)
     query, eta = plan.query("gradient"), plan.parameters["learning_rate"]
-    plan = plan_for(Logistic(X, Y), steps=20)
+    plan = plan_for(Logistic(X, Y, classes_from_data=True), steps=20)
     noise = Streams(3, plan, objective.digest).noise
     eta /= 1 + 0.1 * eta  # the regulariser adds its l2 to the smoothness
     w = np.zeros(5)

@@ -1,6 +1,7 @@
 """Losses, gradients and optima against finite differences and scikit-learn, and what is refused."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ def cancer():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("kind", [Logistic, Squared])
+@pytest.mark.parametrize("kind", [partial(Logistic, classes=[0, 1]), Squared])
 def test_gradient_is_the_derivative_of_the_loss(kind, fit_intercept):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 4)), rng.integers(0, 2, 30)
@@ -36,7 +37,7 @@ def test_logistic_optimum_is_scikit_learn_s(cancer, fit_intercept):
     peer = LogisticRegression(
         C=1 / (l2 * len(y)), fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000
     ).fit(X, y)
-    objective = Logistic(X, y, l2=l2, fit_intercept=fit_intercept)
+    objective = Logistic(X, y, l2=l2, fit_intercept=fit_intercept, classes_from_data=True)
     w = objective.minimize()
     expected = np.append(peer.coef_, peer.intercept_) if fit_intercept else peer.coef_[0]
     np.testing.assert_allclose(w, expected, atol=1e-5)
@@ -53,7 +54,7 @@ def test_squared_optimum_is_ridge_regression_s():
     np.testing.assert_allclose(w, np.append(peer.coef_, peer.intercept_), rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [Logistic, Squared])
+@pytest.mark.parametrize("kind", [partial(Logistic, classes=[0, 1]), Squared])
 def test_constants_bound_gradients_and_their_change(kind):
     rng = np.random.default_rng(1)
     X, y = 3 * rng.standard_normal((20, 5)), rng.integers(0, 2, 20)
@@ -71,7 +72,9 @@ def test_constants_bound_gradients_and_their_change(kind):
 
 def test_logistic_constants_are_attained():
     # At w = 0 the slope changes at rate 1/4; far on the wrong side the slope is 1.
-    objective = Logistic([[3.0, 4.0], [0.0, 0.0]], [0, 1], fit_intercept=False)
+    objective = Logistic(
+        [[3.0, 4.0], [0.0, 0.0]], [0, 1], fit_intercept=False, classes_from_data=True
+    )
     far = objective.clipped_sum(np.array([600.0, 800.0]), np.array([0]), math.inf)
     assert np.linalg.norm(far) == pytest.approx(objective.constants.lipschitz, rel=1e-12)
     w = 1e-4 * np.array([0.6, 0.8])
@@ -81,11 +84,11 @@ def test_logistic_constants_are_attained():
 
 
 def test_intercept_counts_in_the_norm_and_not_in_the_regulariser():
-    objective = Logistic([[3.0], [0.0]], [0, 1], l2=2.0)
+    objective = Logistic([[3.0], [0.0]], [0, 1], l2=2.0, classes_from_data=True)
     assert objective.constants.lipschitz == pytest.approx(math.sqrt(10), rel=1e-13)
     w = np.array([0.0, 7.0])
     assert objective.regularizer_gradient(w).tolist() == [0.0, 0.0]
-    assert objective.loss(w) == Logistic([[3.0], [0.0]], [0, 1]).loss(w)
+    assert objective.loss(w) == Logistic([[3.0], [0.0]], [0, 1], classes_from_data=True).loss(w)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +96,11 @@ def test_intercept_counts_in_the_norm_and_not_in_the_regulariser():
 )
 def test_any_two_classes_will_do(labels):
     X = [[0.0], [1.0], [0.2]]
-    objective = Logistic(X, labels)
+    objective = Logistic(X, labels, classes_from_data=True)
     assert set(objective.classes_) == set(labels)
-    reference = Logistic(X, [label == objective.classes_[1] for label in labels])
+    reference = Logistic(
+        X, [label == objective.classes_[1] for label in labels], classes_from_data=True
+    )
     w = np.array([0.3, -0.2])
     assert objective.loss(w) == reference.loss(w)
 
@@ -103,9 +108,9 @@ def test_any_two_classes_will_do(labels):
 def test_other_layouts_and_types_mean_the_same_records():
     X = np.arange(12.0).reshape(4, 3)
     y, w = [0, 1, 0, 1], np.array([0.1, -0.2, 0.3, 0.4])
-    loss = Logistic(X, y).loss(w)
+    loss = Logistic(X, y, classes_from_data=True).loss(w)
     for same in (np.asfortranarray(X), X.astype(np.int8), X.tolist(), np.repeat(X, 2, 0)[::2]):
-        assert Logistic(same, y).loss(w) == loss
+        assert Logistic(same, y, classes_from_data=True).loss(w) == loss
 
 
 @pytest.mark.parametrize(
@@ -123,12 +128,12 @@ def test_other_layouts_and_types_mean_the_same_records():
 )
 def test_bad_records_are_refused_in_a_sentence(X, y, options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        Logistic(X, y, **options)
+        Logistic(X, y, **options, classes_from_data=True)
 
 
 def test_text_is_no_table_of_numbers():
     with pytest.raises(TypeError, match="X must be an array of real numbers"):
-        Logistic(np.array([["a"], ["b"]]), [0, 1])
+        Logistic(np.array([["a"], ["b"]]), [0, 1], classes_from_data=True)
     with pytest.raises(ValueError, match="y must hold numbers, as classes do, got text"):
         Logistic([[1.0], [2.0]], np.array(["a", "b"]), classes=[0, 1])
     with pytest.raises(TypeError, match="y must be an array of real numbers"):
@@ -141,7 +146,7 @@ def test_squared_refuses_empty_data():
 
 
 def test_new_records_must_have_the_same_columns():
-    objective = Logistic([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    objective = Logistic([[1.0, 2.0], [2.0, 1.0]], [0, 1], classes_from_data=True)
     with pytest.raises(ValueError, match="X must have 2 columns, got 3"):
         objective.decision([[1.0, 2.0, 3.0]], np.zeros(3))
     with pytest.raises(ValueError, match=r"w must have shape \(3,\), got \(2,\)"):

@@ -63,7 +63,7 @@ def plan_for(**options):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
     "objective",
-    [HUBER, Logistic(X, Y, l2=0.1), Squared(X, TARGETS)],
+    [HUBER, Logistic(X, Y, l2=0.1, classes_from_data=True), Squared(X, TARGETS)],
     ids=lambda objective: type(objective).__name__,
 )
 def test_it_does_what_its_plan_promises(objective, relation, subsolver):
@@ -226,7 +226,7 @@ def passed(objective, plan, learning_rate, seed=0, **options):
 
 @pytest.mark.parametrize("radius", [math.inf, 0.8])
 def test_one_pass_is_the_textbook_loop(radius):
-    objective = Logistic(3 * X, Y, l2=0.2)
+    objective = Logistic(3 * X, Y, l2=0.2, classes_from_data=True)
     plan = one_pass_plan(N, batch_size=150, learning_rate=0.3, noise_multiplier=1.5)
     options = {"strength": 0.4, "center": np.arange(5.0), "radius": radius}
     fused = passed(objective, plan, 0.3, **options)
@@ -316,10 +316,10 @@ def test_clipped_steps_that_do_not_contract_are_refused():
     labels = np.digitize(X[:, 0], [-0.3, 0.3])
     for objective in (
         loose,
-        Sigmoid(X, Y),
+        Sigmoid(X, Y, classes_from_data=True),
         Cauchy(X, TARGETS),
-        Softmax(X, labels),
-        Interpreted(Sigmoid(X, Y)),
+        Softmax(X, labels, classes_from_data=True),
+        Interpreted(Sigmoid(X, Y, classes_from_data=True)),
     ):
         oracle = PrivateOracle(objective, plan, seed=0)
         with pytest.raises(UnsupportedEvent, match="needs a convex loss of a linear model"):

@@ -36,7 +36,7 @@ Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
 CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 ONES = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
-OBJECTIVE = Logistic(X, Y, fit_intercept=False)
+OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 
 
@@ -77,7 +77,12 @@ def boost_plan(objective=OBJECTIVE, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
-    [OBJECTIVE, Sigmoid(X, Y, l2=0.1), Cauchy(X, X[:, 0]), Softmax(X, CLASSES)],
+    [
+        OBJECTIVE,
+        Sigmoid(X, Y, l2=0.1, classes_from_data=True),
+        Cauchy(X, X[:, 0]),
+        Softmax(X, CLASSES, classes_from_data=True),
+    ],
     ids=lambda objective: type(objective).__name__,
 )
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -106,7 +111,7 @@ def test_the_fused_loop_is_the_textbook_loop(relation, batch_size):
 
 
 def test_the_fused_loop_of_several_classes_is_the_textbook_loop():
-    objective = Softmax(X, CLASSES, l2=0.1)
+    objective = Softmax(X, CLASSES, l2=0.1, classes_from_data=True)
     plan = boost_plan(objective, steps=43, batch_size=60)
     fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
     single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
@@ -118,7 +123,7 @@ def test_steps_are_the_paper_s_pseudocode():
     plan = boost_plan(steps=30, batch_size=60, neighboring_relation="replace-one")
     refresh, difference = plan.queries
     period, eta = plan.parameters["period"], plan.parameters["learning_rate"]
-    objective = Logistic(X, Y, fit_intercept=False)
+    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     streams = Streams(9, plan, objective.digest)
     sampling, noise = streams.sampling, streams.noise
     w = v = V = np.zeros(4)
@@ -328,7 +333,9 @@ def test_where_differences_do_not_pay_the_plan_is_noisy_descent():
     assert [query.name for query in plan.queries] == ["refresh"]
     assert plan.price() <= 0.5
     table = RNG.standard_normal((20, 50)) / 10
-    assert spiderboost(Sigmoid(table, table[:, 0] > 0, fit_intercept=False), plan, seed=0).complete
+    assert spiderboost(
+        Sigmoid(table, table[:, 0] > 0, fit_intercept=False, classes_from_data=True), plan, seed=0
+    ).complete
 
 
 @pytest.mark.slow
@@ -337,7 +344,7 @@ def test_the_bound_holds_on_average():
     target = {"n": N, "dimension": 4, "epsilon": 20.0, "delta": 1e-5}
     constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
     plan = calibrate.spiderboost(constants, **target)
-    objective, squares = Sigmoid(X, Y, fit_intercept=False), []
+    objective, squares = Sigmoid(X, Y, fit_intercept=False, classes_from_data=True), []
     for seed in range(2):
         iterates = [np.zeros(4)]
         spiderboost(
@@ -461,7 +468,12 @@ def never_ending(plan):
 
 @pytest.mark.parametrize(
     "objective",
-    [OBJECTIVE, Sigmoid(X, Y, l2=0.1), Cauchy(X, X[:, 0]), Softmax(X, CLASSES)],
+    [
+        OBJECTIVE,
+        Sigmoid(X, Y, l2=0.1, classes_from_data=True),
+        Cauchy(X, X[:, 0]),
+        Softmax(X, CLASSES, classes_from_data=True),
+    ],
     ids=lambda objective: type(objective).__name__,
 )
 @pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
@@ -533,7 +545,9 @@ def test_a_tree_ends_where_its_estimate_is_short():
     n = 20_000
     table = np.random.default_rng(1).standard_normal((n, 3))
     table /= np.linalg.norm(table, axis=1, keepdims=True)
-    objective = Sigmoid(table, table @ [1.0, -2.0, 0.5] > 0, fit_intercept=False)
+    objective = Sigmoid(
+        table, table @ [1.0, -2.0, 0.5] > 0, fit_intercept=False, classes_from_data=True
+    )
     constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
     plan = calibrate.tree_spider(constants, n=n, dimension=3, epsilon=2.0, delta=1e-6)
     result = tree_spider(objective, plan, seed=0)

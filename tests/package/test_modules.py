@@ -15,7 +15,7 @@ import numpy as np
 from dpcal import calibrate, optim
 X = np.random.default_rng(0).standard_normal((1000, 3))
 plan = calibrate.dpsgd(n=1000, batch_size=100, epochs=2, epsilon=1.0, delta=1e-5)
-result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0), plan, seed=0)
+result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan, seed=0)
 assert result.epsilon(1e-5) <= 1.0
 """
 EPSILON = """

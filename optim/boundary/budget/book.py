@@ -11,7 +11,7 @@ interrupted or diverged keeps its row and its cost. Only a run without an answer
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=20)
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=14.0, delta=1e-6)
->>> records = optim.Logistic([[0.0], [1.0]], [0, 1])
+>>> records = optim.Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
 >>> folder = tempfile.TemporaryDirectory()
 >>> book = BudgetBook(folder.name + "/clinic.budget", epsilon=16.0, delta=1e-6)
 >>> result = optim.noisy_gd(records, plan, learning_rate=0.1, store=book)

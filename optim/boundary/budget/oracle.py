@@ -12,7 +12,7 @@ charges the run's whole plan.
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=14.0, delta=1e-6)
 >>> folder = tempfile.TemporaryDirectory()
 >>> book = BudgetBook(folder.name + "/clinic.budget", epsilon=16.0, delta=1e-6)
->>> oracle = book.oracle(Logistic([[0.0], [1.0]], [0, 1]), plan)
+>>> oracle = book.oracle(Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1]), plan)
 >>> book.runs[0].state
 'goes on, or was killed'
 >>> _ = oracle.gradient([0.0, 0.0], "gradient")

@@ -65,7 +65,7 @@ def test_difference_is_on_one_sample_with_noise_in_proportion(sampling, scale, b
     (rows,) = objective.seen
     noise = Streams(5, plan_for(asked), objective.digest).noise.normal(0.0, 2.0 * bound, D)
     size = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}[asked.sampler]
-    exact = Logistic(X, Y).clipped_difference_sum(W, V, rows, bound)
+    exact = Logistic(X, Y, classes_from_data=True).clipped_difference_sum(W, V, rows, bound)
     penalty = 0.2 * np.append((W - V)[:-1], 0.0)
     np.testing.assert_allclose(answer, (exact + noise) / size + penalty, rtol=1e-12)
     assert len(set(rows)) == len(rows)
@@ -106,9 +106,14 @@ def test_norm_and_scalar_are_noisy_numbers_over_the_public_size(sampling):
     first, second = objective.seen
     z = Streams(3, plan_for(*asked), objective.digest).noise.standard_normal(2)
     size = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}[asked[0].sampler]
-    total = Logistic(X, Y).clipped_sum(W, first, 0.5) / size + objective.regularizer_gradient(W)
+    total = Logistic(X, Y, classes_from_data=True).clipped_sum(
+        W, first, 0.5
+    ) / size + objective.regularizer_gradient(W)
     assert norm == pytest.approx(np.linalg.norm(total) + 2.0 * 0.5 * z[0] / size, rel=1e-12)
-    losses = [Logistic(X, Y).clipped_loss_sum(W, np.array([row]), math.inf) for row in second]
+    losses = [
+        Logistic(X, Y, classes_from_data=True).clipped_loss_sum(W, np.array([row]), math.inf)
+        for row in second
+    ]
     expected = (np.minimum(losses, 0.4).sum() + 2.0 * 0.4 * z[1]) / size
     assert loss == pytest.approx(expected + objective.regularizer(W), rel=1e-12)
     assert [entry.name for entry in oracle.ledger.entries] == ["norm", "loss"]
@@ -129,7 +134,9 @@ def test_one_record_moves_each_answer_by_at_most_its_share(gone, seed, scale):
     bounds = [0.3, 0.2 * np.linalg.norm(scale * (W - V)), 0.3, 0.6]
 
     def answers(rows):
-        objective = Logistic(X[rows], Y[rows]) if len(rows) == N else Part(rows)
+        objective = (
+            Logistic(X[rows], Y[rows], classes_from_data=True) if len(rows) == N else Part(rows)
+        )
         oracle = oracle_for(*asked, objective=objective, seed=seed)
         return [
             oracle.gradient(scale * W, "g"),
@@ -147,7 +154,7 @@ class Part(Logistic):
     """One record zeroed out: it contributes nothing to any sum."""
 
     def __init__(self, rows):
-        super().__init__(X, Y)
+        super().__init__(X, Y, classes=[0, 1])
         self.rows = rows
 
     def clipped_sum(self, w, rows, max_norm):
@@ -203,8 +210,8 @@ def test_records_that_are_not_finite_contribute_zero_to_every_answer(bad):
         query("n", "gradient norm", **bare),
         query("s", "scalar", **bare),
     )
-    spoiled = oracle_for(*asked, objective=Careless(X, Y))
-    rest = Logistic(X, Y)
+    spoiled = oracle_for(*asked, objective=Careless(X, Y, classes=[0, 1]))
+    rest = Logistic(X, Y, classes_from_data=True)
     others = np.delete(np.arange(N), 3)
     total = rest.clipped_sum(W, others, 0.5)
     close = {"rtol": 1e-10, "atol": 1e-12}
@@ -425,11 +432,13 @@ def test_the_recorder_follows_every_kind_of_answer(sampling):
         query("loss", "scalar", count=2, **sampling),
         relation="replace-one",
     )
-    check_promises(spider, Logistic(X, Y, l2=0.2), plan, seed=1)
+    check_promises(spider, Logistic(X, Y, l2=0.2, classes_from_data=True), plan, seed=1)
 
 
 def test_the_recorder_follows_adaptive_noise():
-    result = check_promises(normed, Logistic(X, Y, l2=0.2), adaptive_plan(), seed=1)
+    result = check_promises(
+        normed, Logistic(X, Y, l2=0.2, classes_from_data=True), adaptive_plan(), seed=1
+    )
     assert result.ledger.count("g") > 5
     assert result.ledger.share(2.0) > 0.9
 
@@ -464,9 +473,11 @@ def asked_both_ways(objective, sampling):
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: Logistic(X, Y, l2=0.3),
-        lambda: Softmax(X, np.arange(N) % 3, l2=0.3),
-        lambda: minimax.AUCMaximization(X, Y, positive_share=0.5, primal_l2=0.1),
+        lambda: Logistic(X, Y, l2=0.3, classes_from_data=True),
+        lambda: Softmax(X, np.arange(N) % 3, l2=0.3, classes_from_data=True),
+        lambda: minimax.AUCMaximization(
+            X, Y, positive_share=0.5, primal_l2=0.1, classes_from_data=True
+        ),
     ],
 )
 def test_compiled_answers_are_the_same_to_the_bit(made, sampling):
@@ -486,7 +497,7 @@ class Leaning(Logistic):
 def test_what_a_class_of_a_users_overrides_is_not_passed_over():
     def end(made):
         plan = plan_for(query(count=4, max_norm=1.0), n=N)
-        run = Run(PrivateOracle(made(X, Y), plan, seed=3), steps=4)
+        run = Run(PrivateOracle(made(X, Y, classes=[0, 1]), plan, seed=3), steps=4)
         return projected_descent(run, "q", np.full(4, 0.01))
 
     # Four steps of 0.01 against a slope that is longer by one, and slopes that differ little there.

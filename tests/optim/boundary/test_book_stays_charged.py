@@ -17,7 +17,7 @@ from dpcal.calibrate.together import price_together
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim.boundary.store import read_ledger
 
-OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1])
+OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1], classes_from_data=True)
 COUNT = 6
 PLAN = Plan(
     optimizer="noisy_gd",

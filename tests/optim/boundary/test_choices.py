@@ -138,7 +138,7 @@ def test_choices_are_refused_where_no_theorem_covers_them():
         with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
             plan_of(60, relation="replace-one", **query).price()
         X = np.zeros((60, 1))
-        objective = Logistic(X, [0, 1] * 30)
+        objective = Logistic(X, [0, 1] * 30, classes_from_data=True)
         with pytest.raises(UnsupportedEvent, match="is for sums of whole numbers"):
             PrivateOracle(objective, plan_of(60, **query), noise="discrete")
 

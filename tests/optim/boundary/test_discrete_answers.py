@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 N, D = 2_000, 3
 X = RNG.standard_normal((N, D))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
-OBJECTIVE = Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False)
+OBJECTIVE = Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False, classes_from_data=True)
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
 TARGET = {"n": N, "dimension": D, "epsilon": 4.0, "delta": 1e-5}
 PLANS = {

@@ -27,10 +27,10 @@ def tables(n=12, d=4, seed=0):
 
 def objectives():
     X, y = tables()
-    yield Logistic(X, y)
+    yield Logistic(X, y, classes_from_data=True)
     yield Squared(X, X[:, 0] + y)
     yield Huber(X, 10.0 * X[:, 0] + y)
-    yield Softmax(X, np.arange(len(X)) % 3)
+    yield Softmax(X, np.arange(len(X)) % 3, classes_from_data=True)
     yield FromGradients(lambda w, rows: X[rows] * 50, n=len(X), dimension=X.shape[1])
 
 
@@ -108,7 +108,7 @@ def test_records_that_are_not_finite_count_as_zero():
 
 
 def test_losses_are_summed_exactly():
-    objective = Logistic(*tables())
+    objective = Logistic(*tables(), classes_from_data=True)
     w = np.ones(objective.dimension)
     everyone = np.arange(objective.n, dtype=np.intp)
     (whole,) = exact.DiscreteMechanism.loss_sum(objective, w, everyone, 0.5)

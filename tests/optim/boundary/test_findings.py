@@ -105,7 +105,9 @@ def test_the_quotient_of_bound_and_norm_is_no_clip_factor():
     assert (bound / norm) * norm / bound > 1.9
 
 
-@pytest.mark.parametrize("family", [Squared, Softmax], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "family", [Squared, partial(Softmax, classes=[0, 1])], ids=["Squared", "Softmax"]
+)
 @pytest.mark.parametrize("length", [1e165, 1e175, 1e180, WORST])
 def test_no_contribution_exceeds_the_smallest_bound(family, length):
     """Where the clip factor was below the normal range, contributions had 1.93 times the bound."""
@@ -123,9 +125,9 @@ def test_no_contribution_exceeds_the_smallest_bound(family, length):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Logistic([["secret", 1.0]], [0, 1]),
+        lambda: Logistic([["secret", 1.0]], [0, 1], classes_from_data=True),
         lambda: Squared([[1.0]], np.array(["secret"])),
-        lambda: Softmax([[1.0], [2.0]], ["secret", None]),
+        lambda: Softmax([[1.0], [2.0]], ["secret", None], classes_from_data=True),
         lambda: FromGradients(lambda w, rows: ["secret"], n=1, dimension=1).clipped_sum(
             np.zeros(1), np.array([0]), 1.0
         ),
@@ -139,7 +141,7 @@ def test_errors_do_not_hold_values_of_records(make):
 
 def test_a_ledger_cannot_be_exchanged_nor_written_beyond_its_plan():
     plan = plan_of("noisy_gd", steps=3)
-    oracle = PrivateOracle(Logistic(X, Y, fit_intercept=False), plan)
+    oracle = PrivateOracle(Logistic(X, Y, fit_intercept=False, classes_from_data=True), plan)
     with pytest.raises(AttributeError):
         oracle.ledger = Ledger(N)
     query = plan.query("gradient")
@@ -189,7 +191,10 @@ def test_the_regulariser_counts_in_the_step_size(optimizer, l2):
 
 def test_adaptive_descent_spends_what_its_algorithm_leaves():
     """A quarter of the budget and more was left, at the end of runs that it cost all of it."""
-    objective, plan = Logistic(X, Y, fit_intercept=False), plan_of("adaptive_gd")
+    objective, plan = (
+        Logistic(X, Y, fit_intercept=False, classes_from_data=True),
+        plan_of("adaptive_gd"),
+    )
     for _ in range(5):
         result = adaptive_gd(objective, plan)
         assert result.ledger.share(plan.query("norm").budget) > 1 - 1e-9
@@ -211,7 +216,7 @@ class Shifted(PrivateOracle):
 def test_no_answer_is_paid_for_and_thrown_away(name):
     """The last answer of each round of recursive regularisation moved nothing."""
     optimizer, plan = RUNS[name]
-    model = Logistic(X, Y, fit_intercept=False)
+    model = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     objective = FromGradients(
         lambda w, rows: np.array(
             [model.clipped_sum(w, rows[i : i + 1], 1.0) for i in range(len(rows))]
@@ -234,7 +239,7 @@ def test_a_run_that_goes_nowhere_says_so(name):
     theory = {"preset": "theory"} if name == "adaptive_gd" else {}
     with pytest.warns(VacuousSchedule, match="takes no step at n=40 but by chance"):
         plan = build(CONSTANTS, n=40, **options, **theory)
-    objective = Logistic(X[:40], Y[:40], fit_intercept=False)
+    objective = Logistic(X[:40], Y[:40], fit_intercept=False, classes_from_data=True)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         ends = [getattr(optim, name)(objective, plan) for _ in range(20)]
@@ -245,10 +250,10 @@ def test_a_run_that_goes_nowhere_says_so(name):
 @pytest.mark.parametrize(
     "objective",
     [
-        Logistic(X, Y, l2=0.1),
+        Logistic(X, Y, l2=0.1, classes_from_data=True),
         Huber(X, X[:, 0], width=0.7),
         Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
-        Softmax(X, RNG.integers(4, size=N)),
+        Softmax(X, RNG.integers(4, size=N), classes_from_data=True),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -277,8 +282,8 @@ def test_blocks_of_wide_gradients_are_sized_by_bytes():
 @pytest.mark.parametrize(
     ("make", "most"),
     [
-        (lambda table: Softmax(table, OF_FOUR), 1.2),
-        (lambda table: Logistic(table, OF_TWO), 1.2),
+        (lambda table: Softmax(table, OF_FOUR, classes_from_data=True), 1.2),
+        (lambda table: Logistic(table, OF_TWO, classes_from_data=True), 1.2),
         (lambda table: Huber(table, table[:, 0]), 1.2),
         (
             lambda table: Huber(table, table[:, 0], fit_intercept=False).embedded(
@@ -346,7 +351,8 @@ def test_constants_that_were_read_off_records_make_no_plan(name):
 def test_constants_from_a_declared_norm_hold_for_all_records_within_it(
     family, targets, known, fit_intercept
 ):
-    objective = family(X, targets, fit_intercept=fit_intercept)
+    labelled = {"classes_from_data": True} if family in (Logistic, Sigmoid, Softmax) else {}
+    objective = family(X, targets, fit_intercept=fit_intercept, **labelled)
     public = family.constants_for(row_norm=1.0, fit_intercept=fit_intercept, **known)
     measured = objective.constants
     assert not public.measured
@@ -398,12 +404,12 @@ class Remembering(Logistic):
 @pytest.mark.parametrize("family", [Averaging, Peeking, Remembering])
 def test_objectives_that_break_the_claim_are_found(family):
     with pytest.raises(BrokenObjective):
-        check_objective(family(X, Y))
+        check_objective(family(X, Y, classes_from_data=True))
     # Nobody needs to ask: a run does it, and is told to leave it.
     plan = plan_of("dpsgd")
     with pytest.raises(BrokenObjective, match="checked to True"):
-        dpsgd(family(X, Y, fit_intercept=False), plan)
-    told = family(X, Y, fit_intercept=False)
+        dpsgd(family(X, Y, fit_intercept=False, classes_from_data=True), plan)
+    told = family(X, Y, fit_intercept=False, classes_from_data=True)
     told.checked = True
     assert dpsgd(told, plan).complete
 
@@ -448,11 +454,11 @@ def test_no_single_record_decides_whether_an_objective_is_refused():
 @pytest.mark.slow
 def test_objectives_that_keep_it_pass():
     for objective in (
-        Logistic(X, Y, l2=0.3),
+        Logistic(X, Y, l2=0.3, classes_from_data=True),
         Squared(X, X[:, 1]),
-        Softmax(X, RNG.integers(4, size=N)),
-        MLP(X, Y, width=4),
-        KAN(X, Y, width=4),
+        Softmax(X, RNG.integers(4, size=N), classes_from_data=True),
+        MLP(X, Y, width=4, classes_from_data=True),
+        KAN(X, Y, width=4, classes_from_data=True),
         FromGradients(lambda w, rows: X[rows] * (X[rows] @ w)[:, np.newaxis], n=N, dimension=D),
     ):
         check_objective(objective)

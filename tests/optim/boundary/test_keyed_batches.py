@@ -101,14 +101,16 @@ def test_a_discrete_run_draws_nothing_secret_from_other_generators(monkeypatch):
 
     monkeypatch.setattr(Streams, "_stream", watched)
     X = np.random.default_rng(0).standard_normal((200, 3))
-    optim.dpsgd(optim.Logistic(X, X[:, 0] > 0), plan=plan_of(), noise="discrete")
+    optim.dpsgd(
+        optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan=plan_of(), noise="discrete"
+    )
     assert made
     assert all(isinstance(each.bit_generator, KeyedBits) for each in made)
 
 
 def test_a_discrete_run_resumes_with_the_same_batches(tmp_path):
     X = np.random.default_rng(0).standard_normal((200, 3))
-    objective = optim.Logistic(X, X[:, 0] > 0)
+    objective = optim.Logistic(X, X[:, 0] > 0, classes_from_data=True)
 
     class KilledError(Exception):
         pass

@@ -11,7 +11,7 @@ from dpcal.optim.boundary.exact import BOUND
 N, D = 500, 3
 X = np.random.default_rng(0).standard_normal((N, D))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
-OBJECTIVE = optim.Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False)
+OBJECTIVE = optim.Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False, classes_from_data=True)
 CONSTANTS = calibrate.Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
 TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
 OPTIONS = {
@@ -49,7 +49,7 @@ def test_every_optimizer_runs_with_discrete_noise(name):
 
 def test_what_is_released_is_a_whole_number_of_steps():
     """One step of descent without a regulariser: the iterate is a multiple of the grid's step."""
-    objective = optim.Logistic(np.eye(4), [0, 1, 0, 1], fit_intercept=False)
+    objective = optim.Logistic(np.eye(4), [0, 1, 0, 1], fit_intercept=False, classes_from_data=True)
     plan = calibrate.dpsgd(n=4, batch_size=4, steps=1, epsilon=1.0, delta=1e-3)
     (query,) = plan.queries
     w = optim.dpsgd(objective, plan, learning_rate=4.0, noise="discrete", seed=2).w

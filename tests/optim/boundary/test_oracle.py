@@ -90,7 +90,7 @@ def replay(objective, plan, streams, w, learning_rates, *, radius=np.inf):
 @pytest.mark.parametrize("kernel", [True, False])
 def test_steps_are_the_textbook_algorithm(sampler, radius, kernel):
     plan = plan_for(count=30, sampler=sampler)
-    objective = Logistic(X, Y, l2=0.2) if kernel else Plain(l2=0.2)
+    objective = Logistic(X, Y, l2=0.2, classes_from_data=True) if kernel else Plain(l2=0.2)
     rates = np.linspace(0.5, 0.1, 30)
     streams = Streams(7, plan, objective.digest)
     iterates = replay(Plain(l2=0.2), plan, streams, np.ones(6), rates, radius=radius)
@@ -102,8 +102,8 @@ def test_steps_are_the_textbook_algorithm(sampler, radius, kernel):
 
 def test_gradients_one_by_one_are_the_fused_steps():
     plan = plan_for(count=8)
-    fused = PrivateOracle(Logistic(X, Y, l2=0.1), plan, seed=3)
-    single = PrivateOracle(Logistic(X, Y, l2=0.1), plan, seed=3)
+    fused = PrivateOracle(Logistic(X, Y, l2=0.1, classes_from_data=True), plan, seed=3)
+    single = PrivateOracle(Logistic(X, Y, l2=0.1, classes_from_data=True), plan, seed=3)
     w = np.zeros(6)
     for _ in range(8):
         w = w - 0.4 * single.gradient(w, "gradient")
@@ -124,7 +124,7 @@ def test_gradient_with_vanishing_noise_and_clipping_is_the_gradient():
 def test_noise_has_the_planned_standard_deviation():
     # 6,000 normals: their mean square is within 7% of 1 unless a 4-sigma event happens (6e-5).
     plan = plan_for(count=1_000, sampler="full", max_norm=0.5, noise_multiplier=4.0)
-    oracle = PrivateOracle(Logistic(X, Y), plan, seed=1)
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan, seed=1)
     w = np.zeros(6)
     exact = oracle.objective.clipped_sum(w, np.arange(40), 0.5)
     noise = [40 * oracle.gradient(w, "gradient") - exact for _ in range(1_000)]
@@ -138,14 +138,16 @@ def test_one_record_moves_an_answer_by_at_most_its_share(gone, seed, scale):
     w = scale * np.ones(6)
     rest = np.delete(np.arange(40), gone)
     bare = {"sampler": "full", "noise_multiplier": 1e-18}
-    with_it = PrivateOracle(Logistic(X, Y), plan_for(**bare), seed=seed)
-    without = PrivateOracle(Logistic(X[rest], Y[rest]), plan_for(39, **bare), seed=seed)
+    with_it = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(**bare), seed=seed)
+    without = PrivateOracle(
+        Logistic(X[rest], Y[rest], classes_from_data=True), plan_for(39, **bare), seed=seed
+    )
     difference = 40 * with_it.gradient(w, "gradient") - 39 * without.gradient(w, "gradient")
     assert np.linalg.norm(difference) <= 0.5 * (1 + 1e-12) + 1e-12
 
 
 def test_the_budget_is_refused_before_any_record_is_touched():
-    oracle = PrivateOracle(Logistic(X, Y), plan_for(count=4), seed=0)
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(count=4), seed=0)
     with pytest.raises(BudgetExceeded, match="may be asked 4 times, 0 are spent, 5 more asked for"):
         Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=[0.1] * 5)
     assert oracle.ledger.entries == ()
@@ -160,7 +162,7 @@ def test_the_ledger_is_written_before_a_record_is_touched():
 
 
 def test_gradient_and_descend_share_one_budget():
-    oracle = PrivateOracle(Logistic(X, Y), plan_for(count=4), seed=0)
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(count=4), seed=0)
     Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=[0.1] * 3)
     oracle.gradient(np.zeros(6), "gradient")
     assert oracle.remaining("gradient") == 0
@@ -170,7 +172,7 @@ def test_gradient_and_descend_share_one_budget():
 
 
 def test_threads_together_cannot_overspend():
-    oracle = PrivateOracle(Logistic(X, Y), plan_for(count=50), seed=0)
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(count=50), seed=0)
     refused = []
 
     def ask():
@@ -190,7 +192,7 @@ def test_threads_together_cannot_overspend():
 
 def test_a_plan_for_another_number_of_records_is_refused():
     with pytest.raises(ValueError, match=r"objective's n=40 records, got one for n=41"):
-        PrivateOracle(Logistic(X, Y), plan_for(41))
+        PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(41))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_bad_parameters_spend_nothing(w):
     with pytest.raises(ValueError, match="w must"):
         oracle.gradient(w, "gradient")
     assert oracle.ledger.entries == ()
-    oracle = PrivateOracle(Logistic(X, Y), plan_for())
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for())
     with pytest.raises(ValueError, match="w must"):
         Loops(oracle).descend(w, "gradient", learning_rates=[0.1])
     assert oracle.ledger.entries == ()
@@ -219,7 +221,7 @@ def test_bad_parameters_spend_nothing(w):
 
 @pytest.mark.parametrize("rates", [[], [[0.1]], [-0.1], [np.nan]])
 def test_bad_learning_rates_spend_nothing(rates):
-    oracle = PrivateOracle(Logistic(X, Y), plan_for())
+    oracle = PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for())
     with pytest.raises(ValueError, match="learning_rates must be"):
         Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=rates)
     assert oracle.ledger.entries == ()
@@ -228,14 +230,14 @@ def test_bad_learning_rates_spend_nothing(rates):
 @pytest.mark.parametrize("seed", [-1, "zero", 0.5])
 def test_bad_seeds_are_refused_in_a_sentence(seed):
     with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
-        PrivateOracle(Logistic(X, Y), plan_for(), seed=seed)
+        PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(), seed=seed)
 
 
 def test_seeds_of_every_kind_are_reproducible_and_none_is_fresh():
     def answer(seed):
-        return PrivateOracle(Logistic(X, Y), plan_for(), seed=seed).gradient(
-            np.zeros(6), "gradient"
-        )
+        return PrivateOracle(
+            Logistic(X, Y, classes_from_data=True), plan_for(), seed=seed
+        ).gradient(np.zeros(6), "gradient")
 
     assert (answer(5) == answer(np.random.SeedSequence(5))).all()
     assert (answer(5) == answer(np.random.default_rng(5))).all()

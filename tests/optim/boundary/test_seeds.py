@@ -26,7 +26,7 @@ N = 200
 X = RNG.standard_normal((N, 4))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = X[:, 0] > 0
-OBJECTIVE = Logistic(X, Y, fit_intercept=False)
+OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
 
 
@@ -56,17 +56,17 @@ def test_runs_of_other_plans_share_no_noise():
 def test_runs_about_other_records_share_no_noise():
     changed = X.copy()
     changed[7, 2] = np.nextafter(changed[7, 2], 1.0)
-    neighbour = Logistic(changed, Y, fit_intercept=False)
+    neighbour = Logistic(changed, Y, fit_intercept=False, classes_from_data=True)
     assert np.abs(noise_of(plan_for()) - noise_of(plan_for(), neighbour)).max() > 0.01
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        lambda table: Softmax(table, Y),
-        lambda table: MLP(table, Y, width=2),
+        lambda table: Softmax(table, Y, classes_from_data=True),
+        lambda table: MLP(table, Y, width=2, classes_from_data=True),
         lambda table: FromGradients(lambda w, rows: table[rows], n=N, dimension=4),
-        lambda table: Logistic(table, Y),
+        lambda table: Logistic(table, Y, classes_from_data=True),
     ],
     ids=["softmax", "mlp", "custom", "logistic"],
 )

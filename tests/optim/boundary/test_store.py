@@ -65,7 +65,7 @@ def test_embedded_runs_survive_too(tmp_path):
     plan = calibrate.jl_glm(
         CONSTANTS, dimension=D, inner="noisy_gd", embedding_dimension=2, steps=12, **TARGET
     )
-    check_survival(Logistic(X, Y, fit_intercept=False), plan, tmp_path)
+    check_survival(Logistic(X, Y, fit_intercept=False, classes_from_data=True), plan, tmp_path)
 
 
 def check_survival(objective, plan, folder):
@@ -238,7 +238,11 @@ def test_another_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds a run with other plan"):
         optim.noisy_gd(OBJECTIVE, longer, store=path)
     with pytest.raises(ValueError, match="holds a run with other records"):
-        optim.noisy_gd(Logistic(X[::-1], Y, l2=0.1, fit_intercept=False), plan, store=path)
+        optim.noisy_gd(
+            Logistic(X[::-1], Y, l2=0.1, fit_intercept=False, classes_from_data=True),
+            plan,
+            store=path,
+        )
     with pytest.raises(LedgerMismatch, match="is to another question"):
         optim.noisy_gd(OBJECTIVE, plan, store=path, learning_rate=0.001)
     (tmp_path / "text.db").write_text("no database")

@@ -18,7 +18,7 @@ from dpcal.errors import NoiseReused
 from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
-OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1])
+OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1], classes_from_data=True)
 
 
 def plan_of(count, **given):

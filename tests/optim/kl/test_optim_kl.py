@@ -35,7 +35,7 @@ from dpcal.optim.first_order.proximal_point import regularized_descent
 
 # -- promises
 
-LOGISTIC = Logistic(X, Y, l2=0.1, fit_intercept=False)
+LOGISTIC = Logistic(X, Y, l2=0.1, fit_intercept=False, classes_from_data=True)
 CASES = {
     "spider, strongly convex": (kl_spider, LOGISTIC, {"l2": 0.1}),
     "spider, kappa = 1.2": (kl_spider, power(6.0), {}),
@@ -75,7 +75,7 @@ def test_optimizers_do_what_their_plans_promise(case, relation):
 @pytest.mark.parametrize("l2", [0.0, 0.05])
 @pytest.mark.parametrize("optimizer", [adaptive_gd, proximal_point])
 def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
-    objective = Logistic(X, Y, l2=l2)
+    objective = Logistic(X, Y, l2=l2, classes_from_data=True)
     options = {"gamma": 2.0, "constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
     adaptive = optimizer is adaptive_gd
     more = {"steps": 400, "epsilon": 2e3} if adaptive else {"inner_steps": 100, "epsilon": 20.0}
@@ -131,7 +131,7 @@ def test_spider_never_ends_above_its_start_where_it_promises_nothing():
     X, y = rng.standard_normal((350, 10)), rng.random(350) < 0.5
     X[:, 0] += np.where(y, 3.0, -3.0)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    objective = Logistic(X, y, l2=0.05, fit_intercept=False)
+    objective = Logistic(X, y, l2=0.05, fit_intercept=False, classes_from_data=True)
     constants = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.05, gap=math.log(2))
     start, moved = objective.loss(np.zeros(10)), {}
     for epsilon in (0.5, 2.0):
@@ -360,7 +360,7 @@ def test_the_inner_solver_is_the_textbook_s():
 def test_the_inner_error_stays_below_its_bound():
     # The bound of every stage at once holds with probability 0.95: here 100 single stages.
     weight, S = 0.05, 300
-    objective = Logistic(X, Y, fit_intercept=False)
+    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     known = Constants(lipschitz=1.0, smoothness=0.25)
     problem = Problem.of(Given.of(known, n=N, dimension=4, **TARGET), gamma=1.0)
     tau = _inner_error(problem, 1, S) / weight
@@ -372,7 +372,7 @@ def test_the_inner_error_stays_below_its_bound():
         inner_steps=S,
     )
     assert plan.parameters["stages"] == 1
-    pulled = Logistic(X, Y, l2=2 * weight, fit_intercept=False)
+    pulled = Logistic(X, Y, l2=2 * weight, fit_intercept=False, classes_from_data=True)
     best = pulled.loss(pulled.minimize())
     errors = [
         pulled.loss(

@@ -37,10 +37,19 @@ MATRICES = RNG.standard_normal((N, 3, 2)) / 2
 PROBLEMS = {
     "toy": lambda **more: ToySaddle(n=N, seed=1, **more),
     "fair": lambda **more: FairClassification(
-        X, LABELS, GROUPS, dual_l2=0.3, primal_l2=0.1, **more
+        X,
+        LABELS,
+        GROUPS,
+        dual_l2=0.3,
+        primal_l2=0.1,
+        **more,
+        classes_from_data=True,
+        groups_from_data=True,
     ),
     "shift": lambda **more: CovariateShift(X, X @ [0.5, 0.2, -0.4], dual_l2=3.0, **more),
-    "auc": lambda **more: AUCMaximization(X, LABELS, positive_share=0.4, **more),
+    "auc": lambda **more: AUCMaximization(
+        X, LABELS, positive_share=0.4, **more, classes_from_data=True
+    ),
     "sensing": lambda **more: MatrixSensing(MATRICES, MATRICES.sum(axis=(1, 2)), rank=1, **more),
 }
 

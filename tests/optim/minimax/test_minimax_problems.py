@@ -36,12 +36,21 @@ def bilinear(x, y, rows):
 PROBLEMS = {
     "toy": lambda shares=None: ToySaddle(n=40, seed=1, block_shares=shares),
     "fair": lambda shares=None: FairClassification(
-        X, LABELS, GROUPS, dual_l2=0.3, primal_l2=0.1, block_shares=shares
+        X,
+        LABELS,
+        GROUPS,
+        dual_l2=0.3,
+        primal_l2=0.1,
+        block_shares=shares,
+        classes_from_data=True,
+        groups_from_data=True,
     ),
     "shift": lambda shares=None: CovariateShift(
         X, TARGETS, dual_l2=3.0, tilt_norm=2.0, block_shares=shares
     ),
-    "auc": lambda shares=None: AUCMaximization(X, LABELS, positive_share=0.4, block_shares=shares),
+    "auc": lambda shares=None: AUCMaximization(
+        X, LABELS, positive_share=0.4, block_shares=shares, classes_from_data=True
+    ),
     "sensing": lambda shares=None: MatrixSensing(
         RNG_MATRICES, RNG_MATRICES.sum(axis=(1, 2)), rank=1, block_shares=shares
     ),
@@ -116,17 +125,34 @@ def test_free_directions_stay_in_the_set(dual_set, y, count):
         (lambda: Box(1.0, 1.0), "low must be below high, or no point is left"),
         (lambda: Ball(0.0), "radius must be a finite number > 0, got 0.0"),
         (lambda: Simplex(-1.0), "total must be a finite number > 0, got -1.0"),
-        (lambda: AUCMaximization(X, LABELS, positive_share=1.0), "positive_share must be"),
-        (lambda: FairClassification(X, LABELS, GROUPS, dual_l2=0.0), "dual_l2 must be"),
         (
-            lambda: FairClassification(X, LABELS, GROUPS[:3], dual_l2=1.0, shares=[0.5, 0.5]),
+            lambda: AUCMaximization(X, LABELS, positive_share=1.0, classes_from_data=True),
+            "positive_share must be",
+        ),
+        (
+            lambda: FairClassification(
+                X, LABELS, GROUPS, dual_l2=0.0, classes_from_data=True, groups_from_data=True
+            ),
+            "dual_l2 must be",
+        ),
+        (
+            lambda: FairClassification(
+                X, LABELS, GROUPS[:3], dual_l2=1.0, shares=[0.5, 0.5], classes_from_data=True
+            ),
             r"groups must have shape \(40,\)",
         ),
         (
-            lambda: FairClassification(X, LABELS, GROUPS, dual_l2=1.0, shares=[0.5, -0.5]),
+            lambda: FairClassification(
+                X, LABELS, GROUPS, dual_l2=1.0, shares=[0.5, -0.5], classes_from_data=True
+            ),
             "shares must be numbers > 0",
         ),
-        (lambda: FairClassification(X, GROUPS, GROUPS, dual_l2=1.0), "two classes"),
+        (
+            lambda: FairClassification(
+                X, GROUPS, GROUPS, dual_l2=1.0, classes_from_data=True, groups_from_data=True
+            ),
+            "two classes",
+        ),
         (lambda: CovariateShift(X, TARGETS[:3], dual_l2=1.0), "must hold 40 records"),
         (lambda: MatrixSensing(RNG_MATRICES, [1.0], rank=1), r"A must have shape \(n, p, q\)"),
         (lambda: ToySaddle(n=1), "n must be at least 2"),
@@ -332,7 +358,7 @@ def test_a_curved_boundary_and_a_flat_dual_are_said():
 def test_the_saddle_form_of_auc_is_the_square_surrogate():
     """At best mean scores and dual, f is that of all pairs, up to a constant factor."""
     p = float(LABELS.mean())
-    problem = AUCMaximization(X, LABELS, positive_share=p)
+    problem = AUCMaximization(X, LABELS, positive_share=p, classes_from_data=True)
     positive, negative = X[LABELS == 1], X[LABELS == 0]
 
     def of_pairs(w):

@@ -271,14 +271,17 @@ X = np.random.default_rng(5).uniform(-1, 1, (9, D))
     [
         Trigonometric,
         lambda rows: PowerNorm(rows, power=3.0),
-        lambda rows: optim.Logistic(rows, np.resize([0.0, 1.0], len(rows))),
+        lambda rows: optim.Logistic(rows, np.resize([0.0, 1.0], len(rows)), classes_from_data=True),
         lambda rows: optim.Squared(rows, rows[:, 0]),
-        lambda rows: optim.Softmax(rows, np.resize([0, 1], len(rows))),
-        lambda rows: optim.MLP(rows, np.resize([0, 1], len(rows)), width=2),
-        lambda rows: optim.KAN(rows, np.resize([0, 1], len(rows)), width=2),
+        lambda rows: optim.Softmax(rows, np.resize([0, 1], len(rows)), classes_from_data=True),
+        lambda rows: optim.MLP(rows, np.resize([0, 1], len(rows)), width=2, classes_from_data=True),
+        lambda rows: optim.KAN(rows, np.resize([0, 1], len(rows)), width=2, classes_from_data=True),
         lambda rows: optim.FromGradients(lambda w, i: w - rows[i], n=len(rows), dimension=D),
         lambda rows: optim.minimax.AUCMaximization(
-            rows, np.resize([0, 1], len(rows)), positive_share=0.5
+            rows,
+            np.resize([0, 1], len(rows)),
+            positive_share=0.5,
+            classes_from_data=True,
         ),
     ],
 )

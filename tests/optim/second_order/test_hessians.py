@@ -30,15 +30,17 @@ def rotated(gradients=None, products=None):
 
 
 OBJECTIVES = {
-    "logistic": optim.Logistic(X, LABELS, l2=0.1),
+    "logistic": optim.Logistic(X, LABELS, l2=0.1, classes_from_data=True),
     "squared": optim.Squared(X, TARGETS),
     "huber": optim.Huber(X, TARGETS, width=9.0),
     "cauchy": optim.Cauchy(X, TARGETS),
     "welsch": optim.Welsch(X, TARGETS),
-    "sigmoid": optim.Sigmoid(X, LABELS),
-    "softmax": optim.Softmax(X, THREE, l2=0.1),
-    "softmax without intercept": optim.Softmax(X, THREE, fit_intercept=False),
-    "mlp": optim.MLP(X, THREE, width=4, l2=0.1),
+    "sigmoid": optim.Sigmoid(X, LABELS, classes_from_data=True),
+    "softmax": optim.Softmax(X, THREE, l2=0.1, classes_from_data=True),
+    "softmax without intercept": optim.Softmax(
+        X, THREE, fit_intercept=False, classes_from_data=True
+    ),
+    "mlp": optim.MLP(X, THREE, width=4, l2=0.1, classes_from_data=True),
     "trigonometric": Trigonometric(X),
     "custom": rotated(),
 }
@@ -81,7 +83,7 @@ def test_a_hessian_that_is_wrong_is_told():
     with pytest.raises(BrokenObjective, match="derivative of the gradients"):
         optim.check_objective(other)
     for none in (
-        optim.KAN(X, LABELS, width=2),
+        optim.KAN(X, LABELS, width=2, classes_from_data=True),
         optim.FromGradients(lambda w, rows: X, n=40, dimension=3),
     ):
         with pytest.raises(TypeError, match="essian"):
