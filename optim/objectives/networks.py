@@ -8,7 +8,7 @@ product, as fast as without privacy (Goodfellow 2015; Lee and Kifer 2021, "ghost
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((300, 2))
 >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "mixed")
->>> network = MLP(X, y, width=16, classes=[0, 1])
+>>> network = MLP(X, y, width=16, classes=["mixed", "same"])
 >>> network.dimension  # 16 (2 + 1) + 2 (16 + 1)
 82
 >>> w = network.minimize(network.initial(seed=0))

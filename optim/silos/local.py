@@ -10,7 +10,7 @@ them into a ledger of its own before any record is read.
 ...     records.constants, silos=5, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
 >>> silo = Silo(records)
 >>> silo.describe()
-Description(n=20000, dimension=3, l2=0.0)
+Description(n=20000, dimension=3, l2=0.0, read_from_data=())
 >>> silo.open(plan, seed=0)
 >>> silo.answer("gradient", "refresh", [0.0, 0.0, 0.0]).shape
 (3,)

@@ -258,6 +258,7 @@ def farthest_move(family, learning_rate):
     """
     rng, worst = np.random.default_rng(5), 0.0
     plan = one_pass_plan(60, batch_size=60, learning_rate=learning_rate, noise_multiplier=1e-12)
+    given = {"classes": [0, 1]} if family is Logistic else {}
     for trial in range(60):
         table = rng.standard_normal((60, 3)) * rng.choice([0.1, 1.0, 10.0], size=(60, 1))
         labels = rng.integers(2, size=60) if family is Logistic else 5 * rng.standard_normal(60)
@@ -265,7 +266,9 @@ def farthest_move(family, learning_rate):
         other_table[7] = 30 * rng.standard_normal(3)
         other_labels[7] = 1 - labels[7] if family is Logistic else 1e3 * rng.choice([-1, 1])
         ends = [
-            passed(family(t, y, fit_intercept=False), plan, learning_rate, trial, strength=0.1)
+            passed(
+                family(t, y, fit_intercept=False, **given), plan, learning_rate, trial, strength=0.1
+            )
             for t, y in ((table, labels), (other_table, other_labels))
         ]
         worst = max(worst, np.linalg.norm(ends[0] - ends[1]) / (2 * learning_rate))
