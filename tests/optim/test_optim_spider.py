@@ -37,6 +37,12 @@ CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 ONES = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
+FAMILIES = [
+    OBJECTIVE,
+    Sigmoid(X, Y, l2=0.1, classes_from_data=True),
+    Cauchy(X, X[:, 0]),
+    Softmax(X, CLASSES, classes_from_data=True),
+]
 RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 
 
@@ -77,12 +83,7 @@ def boost_plan(objective=OBJECTIVE, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
-    [
-        OBJECTIVE,
-        Sigmoid(X, Y, l2=0.1, classes_from_data=True),
-        Cauchy(X, X[:, 0]),
-        Softmax(X, CLASSES, classes_from_data=True),
-    ],
+    FAMILIES,
     ids=lambda objective: type(objective).__name__,
 )
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -468,12 +469,7 @@ def never_ending(plan):
 
 @pytest.mark.parametrize(
     "objective",
-    [
-        OBJECTIVE,
-        Sigmoid(X, Y, l2=0.1, classes_from_data=True),
-        Cauchy(X, X[:, 0]),
-        Softmax(X, CLASSES, classes_from_data=True),
-    ],
+    FAMILIES,
     ids=lambda objective: type(objective).__name__,
 )
 @pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
