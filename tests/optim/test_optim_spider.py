@@ -36,10 +36,10 @@ Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
 CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 ONES = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
-OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
+OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[0, 1])
 FAMILIES = [
     OBJECTIVE,
-    Sigmoid(X, Y, l2=0.1, classes_from_data=True),
+    Sigmoid(X, Y, l2=0.1, classes=[0, 1]),
     Cauchy(X, X[:, 0]),
     Softmax(X, CLASSES, classes_from_data=True),
 ]
@@ -81,11 +81,7 @@ def boost_plan(objective=OBJECTIVE, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "objective",
-    FAMILIES,
-    ids=lambda objective: type(objective).__name__,
-)
+@pytest.mark.parametrize("objective", FAMILIES, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_spiderboost_does_what_its_plan_promises(objective, relation):
     # The dimension decides how noise is split, and not what an answer may hold.
@@ -124,7 +120,7 @@ def test_steps_are_the_paper_s_pseudocode():
     plan = boost_plan(steps=30, batch_size=60, neighboring_relation="replace-one")
     refresh, difference = plan.queries
     period, eta = plan.parameters["period"], plan.parameters["learning_rate"]
-    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
+    objective = Logistic(X, Y, fit_intercept=False, classes=[0, 1])
     streams = Streams(9, plan, objective.digest)
     sampling, noise = streams.sampling, streams.noise
     w = v = V = np.zeros(4)
@@ -334,9 +330,8 @@ def test_where_differences_do_not_pay_the_plan_is_noisy_descent():
     assert [query.name for query in plan.queries] == ["refresh"]
     assert plan.price() <= 0.5
     table = RNG.standard_normal((20, 50)) / 10
-    assert spiderboost(
-        Sigmoid(table, table[:, 0] > 0, fit_intercept=False, classes_from_data=True), plan, seed=0
-    ).complete
+    objective = Sigmoid(table, table[:, 0] > 0, fit_intercept=False, classes=[0, 1])
+    assert spiderboost(objective, plan, seed=0).complete
 
 
 @pytest.mark.slow
@@ -345,7 +340,7 @@ def test_the_bound_holds_on_average():
     target = {"n": N, "dimension": 4, "epsilon": 20.0, "delta": 1e-5}
     constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
     plan = calibrate.spiderboost(constants, **target)
-    objective, squares = Sigmoid(X, Y, fit_intercept=False, classes_from_data=True), []
+    objective, squares = Sigmoid(X, Y, fit_intercept=False, classes=[0, 1]), []
     for seed in range(2):
         iterates = [np.zeros(4)]
         spiderboost(
@@ -467,11 +462,7 @@ def never_ending(plan):
     return dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
 
 
-@pytest.mark.parametrize(
-    "objective",
-    FAMILIES,
-    ids=lambda objective: type(objective).__name__,
-)
+@pytest.mark.parametrize("objective", FAMILIES, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
 def test_tree_spider_does_what_its_plan_promises(objective, relation):
     plan = tree_plan(dimension=objective.dimension, neighboring_relation=relation)
@@ -541,9 +532,7 @@ def test_a_tree_ends_where_its_estimate_is_short():
     n = 20_000
     table = np.random.default_rng(1).standard_normal((n, 3))
     table /= np.linalg.norm(table, axis=1, keepdims=True)
-    objective = Sigmoid(
-        table, table @ [1.0, -2.0, 0.5] > 0, fit_intercept=False, classes_from_data=True
-    )
+    objective = Sigmoid(table, table @ [1.0, -2.0, 0.5] > 0, fit_intercept=False, classes=[0, 1])
     constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
     plan = calibrate.tree_spider(constants, n=n, dimension=3, epsilon=2.0, delta=1e-6)
     result = tree_spider(objective, plan, seed=0)
