@@ -56,7 +56,7 @@ def test_threads_that_were_there_before_are_refused():
         with pytest.raises(UnobservedOracle, match="1 oracles were opened in threads"):
             attacks.replay_table(run, X, Y)
     # Nothing is left of it: other runs are as they were.
-    assert optim.dpsgd(Logistic(X, Y, classes_from_data=True), PLAN).complete
+    assert optim.dpsgd(Logistic(X, Y, classes=[0, 1]), PLAN).complete
 
 
 def forked(table):
@@ -90,7 +90,7 @@ import numpy as np
 from dpcal import calibrate, optim
 plan = calibrate.dpsgd(n=60, batch_size=20, steps=5, epsilon=2.0, delta=1e-5)
 try:
-    optim.dpsgd(optim.Logistic(np.eye(60, 3), np.arange(60) % 2, classes_from_data=True), plan)
+    optim.dpsgd(optim.Logistic(np.eye(60, 3), np.arange(60) % 2, classes=[0, 1]), plan)
     print("trained")
 except Exception as refused:
     print(type(refused).__name__, refused)

@@ -92,7 +92,7 @@ def objective_of(name, rows, labels):
     """Return a problem that the optimizer is for, on a table."""
     if OPTIMIZERS[name].blocks:
         return AUCMaximization(rows, labels, positive_share=0.4, classes=(0, 1))
-    return optim.Logistic(rows, labels, fit_intercept=False, classes_from_data=True)
+    return optim.Logistic(rows, labels, fit_intercept=False, classes=[0, 1])
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_a_replay_finds_nothing(name, options, chosen):
 
 def test_a_record_that_says_nothing_moves_sums_by_one_bound():
     plan = plan_of("noisy_gd", {**PROBLEM, "steps": 5})
-    objective = optim.Logistic(1e9 * X, Y, fit_intercept=False, classes_from_data=True)
+    objective = optim.Logistic(1e9 * X, Y, fit_intercept=False, classes=[0, 1])
     found = attacks.replay(
         lambda records: optim.noisy_gd(records, plan),
         objective,
@@ -140,7 +140,7 @@ def test_exact_sums_with_discrete_noise_are_replayed_too():
     plan = plan_of("dpsgd", {"batch_size": 60, "steps": 20})
 
     def run(table):
-        objective = optim.Logistic(*table, fit_intercept=False, classes_from_data=True)
+        objective = optim.Logistic(*table, fit_intercept=False, classes=[0, 1])
         return optim.dpsgd(optim.PrivateOracle(objective, plan, noise="discrete"), plan)
 
     for found in attacks.replay_table(run, X, Y, seed=1):

@@ -25,7 +25,7 @@ WHOLE = calibrate.dpsgd(n=N, batch_size=N, steps=12, epsilon=2.0, delta=1e-4)
 
 
 def honest(table, plan=SAMPLED, **options):
-    return dpsgd(Logistic(*table, classes_from_data=True), plan, learning_rate=0.5, **options)
+    return dpsgd(Logistic(*table, classes=[0, 1]), plan, learning_rate=0.5, **options)
 
 
 def found(run, **options):
@@ -42,9 +42,7 @@ def test_one_batch_that_has_its_expected_size_is_no_evidence():
     once = calibrate.dpsgd(n=N, batch_size=80, steps=1, epsilon=2.0, delta=1e-4)
     sizes = set()
     for seed in range(40):
-        _, tape = record(
-            dpsgd, Logistic(X, Y, classes_from_data=True), once, learning_rate=0.5, seed=seed
-        )
+        _, tape = record(dpsgd, Logistic(X, Y, classes=[0, 1]), once, learning_rate=0.5, seed=seed)
         assert not list(broken_promises(tape, price=False))
         sizes.update(len(answer.rows) for answer in tape.answers)
     assert 80 in sizes
@@ -82,7 +80,7 @@ def clips_averages(table):
 
 
 def regularises_by_records(table):
-    return dpsgd(Charmed(*table, fit_intercept=False), WHOLE, learning_rate=0.1)
+    return dpsgd(Charmed(*table, fit_intercept=False, classes=[0, 1]), WHOLE, learning_rate=0.1)
 
 
 def centres_by_the_mean(table):
@@ -106,7 +104,7 @@ def remembers(table):
 
 
 def steps_until_it_fits(table):
-    objective = Logistic(*table, classes_from_data=True)
+    objective = Logistic(*table, classes=[0, 1])
     oracle, w = PrivateOracle(objective, WHOLE), np.zeros(D + 1)
     while oracle.remaining("gradient") and np.linalg.norm(objective.gradient(w)) > 1:
         w = w - 0.5 * oracle.gradient(w, "gradient")
@@ -114,13 +112,11 @@ def steps_until_it_fits(table):
 
 
 def chooses_its_rate(table):
-    return dpsgd(
-        Logistic(*table, classes_from_data=True), WHOLE, learning_rate=1 / np.abs(table[0]).max()
-    )
+    return dpsgd(Logistic(*table, classes=[0, 1]), WHOLE, learning_rate=1 / np.abs(table[0]).max())
 
 
 def returns_the_best(table):
-    objective, path = Logistic(*table, classes_from_data=True), []
+    objective, path = Logistic(*table, classes=[0, 1]), []
     dpsgd(objective, WHOLE, learning_rate=0.5, callback=lambda p: path.append(p.w))
     return min(path, key=objective.loss)
 
@@ -181,7 +177,7 @@ class Inner(PrivateOracle):
 
 def asked_of(made):
     return lambda table: dpsgd(
-        made(Logistic(*table, classes_from_data=True), SAMPLED), SAMPLED, learning_rate=0.5
+        made(Logistic(*table, classes=[0, 1]), SAMPLED), SAMPLED, learning_rate=0.5
     )
 
 
@@ -288,7 +284,7 @@ class Unclipped(FromGradients):
 def scales_by_the_size(table):
     """Counts the records that are there, for a number that all may see (Opacus)."""
     return dpsgd(
-        Logistic(*table, classes_from_data=True),
+        Logistic(*table, classes=[0, 1]),
         WHOLE,
         learning_rate=1 / table[0].any(axis=1).sum(),
     )
@@ -298,7 +294,7 @@ def infers_the_domain(table):
     """Reads the categories off the records (diffprivlib, dpmm)."""
     levels = len(np.unique(np.round(table[0][:, 0])))
     plan = dataclasses.replace(WHOLE, parameters={**WHOLE.parameters, "levels": levels})
-    return dpsgd(Logistic(*table, classes_from_data=True), plan, learning_rate=0.5)
+    return dpsgd(Logistic(*table, classes=[0, 1]), plan, learning_rate=0.5)
 
 
 def forgets_to_clip(table):
@@ -362,7 +358,7 @@ def test_a_number_that_is_none_passes_by_clipping_but_not_by_the_oracle():
 def test_a_run_that_is_not_deterministic_is_no_evidence():
     def run(table):
         return dpsgd(
-            Logistic(*table, classes_from_data=True),
+            Logistic(*table, classes=[0, 1]),
             WHOLE,
             learning_rate=np.random.default_rng().random(),
         )
@@ -392,7 +388,7 @@ def test_a_query_of_another_plan_is_found():
     )
 
     def run(table):
-        result = noisy_gd(Logistic(*table, classes_from_data=True), other, learning_rate=0.1)
+        result = noisy_gd(Logistic(*table, classes=[0, 1]), other, learning_rate=0.1)
         return dataclasses.replace(result, plan=plan)
 
     assert "ledger" in attacks.replay(run, (X, Y), (X, Y)).violations
@@ -409,6 +405,6 @@ def test_what_was_found_reads_as_sentences():
 
 def test_nothing_is_observed_outside():
     plan = dataclasses.replace(WHOLE, delta=1e-4)
-    before = optim.dpsgd(Logistic(X, Y, classes_from_data=True), plan, seed=1).w
+    before = optim.dpsgd(Logistic(X, Y, classes=[0, 1]), plan, seed=1).w
     attacks.replay(honest, (X, Y), (X, Y), price=False)
-    assert (optim.dpsgd(Logistic(X, Y, classes_from_data=True), plan, seed=1).w == before).all()
+    assert (optim.dpsgd(Logistic(X, Y, classes=[0, 1]), plan, seed=1).w == before).all()
