@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.sums import Sums
 
 def copied(w: Any, dimension: int) -> NDArray[np.float64] | None: ...
 def distance(w: NDArray[np.float64], v: NDArray[np.float64]) -> float: ...
@@ -11,7 +12,6 @@ def norm(w: NDArray[np.float64]) -> float: ...
 def is_finite(w: NDArray[np.float64]) -> bool: ...
 
 class Answers:
-    noise: np.random.Generator | None
     def __init__(self, kernel: ClippedSum, strengths: NDArray[np.float64]) -> None: ...
     def answer(
         self,
@@ -20,7 +20,7 @@ class Answers:
         *,
         rows: NDArray[np.intp],
         max_norm: float,
-        standard_deviation: float,
+        sums: Sums,
         size: float,
         row: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None: ...
@@ -30,6 +30,6 @@ class Answers:
         *,
         rows: NDArray[np.intp],
         max_norm: float,
-        standard_deviation: float,
+        sums: Sums,
         size: float,
     ) -> float | None: ...

@@ -7,13 +7,13 @@ the sum behind the norm is used again.
 
 >>> import numpy as np
 >>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> from dpcal._ext.sums import Sums
 >>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)
 >>> answers = Answers(kernel, np.array([0.1, 0.0]))
->>> answers.noise = np.random.default_rng(0)
+>>> sums = Sums(np.random.default_rng(0), 2.0)
 >>> w = np.array([1.0, 0.0])
->>> answer = answers.answer(w, rows=np.array([0]), max_norm=1.0, standard_deviation=2.0,
-...                         size=2.0)
+>>> answer = answers.answer(w, rows=np.array([0]), max_norm=1.0, sums=sums, size=2.0)
 >>> drawn = 2.0 * np.random.default_rng(0).standard_normal(2)
 >>> bool((answer == (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0]).all())
 True
@@ -22,11 +22,10 @@ True
 cimport cython
 cimport numpy as cnp
 from libc.math cimport isfinite, sqrt
-from libc.string cimport memcmp, memcpy, memset
-from numpy.random cimport bitgen_t
+from libc.string cimport memcmp, memcpy
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of
+from dpcal._ext.sums cimport Sums
 
 import numpy as np
 
@@ -142,18 +141,11 @@ cdef class Answers:
         Clipped gradient sums of the records.
     strengths
         Of the regulariser in each parameter, shape (dimension,).
-
-    Attributes
-    ----------
-    noise
-        Generator of noise; to be set before an answer with independent noise.
     """
 
     cdef ClippedSum kernel
     cdef double[::1] w, v, total
     cdef double[::1] strengths
-    cdef object generator, lock
-    cdef bitgen_t* bits
     # Rows and bound of a sum at w that is in total; None for no sum.
     cdef object summed_rows
     cdef double summed_bound
@@ -169,16 +161,7 @@ cdef class Answers:
         self.w, self.v, self.total = (
             aligned_zeros(max(kernel.stride, kernel.dimension)) for _ in range(3)
         )
-        self.generator = self.summed_rows = None
-
-    @property
-    def noise(self):
-        return self.generator
-
-    @noise.setter
-    def noise(self, generator):
-        self.bits = bits_of(generator)
-        self.generator, self.lock = generator, generator.bit_generator.lock
+        self.summed_rows = None
 
     def answer(
         self,
@@ -187,7 +170,7 @@ cdef class Answers:
         *,
         rows,
         double max_norm,
-        double standard_deviation,
+        Sums sums not None,
         double size,
         row=None,
     ):
@@ -203,12 +186,13 @@ cdef class Answers:
             Row numbers in [0, n), dtype intp.
         max_norm
             Bound > 0 on each record's contribution.
-        standard_deviation
-            Of the noise on the sum.
+        sums
+            How contributions are summed and get their noise.
         size
             Public divisor > 0.
         row
-            A row of C^-1 z, shape (dimension,), which takes the place of independent noise.
+            A row of C^-1 z, shape (dimension,), which takes the place of independent noise of sums
+            in doubles.
 
         Returns
         -------
@@ -221,17 +205,18 @@ cdef class Answers:
         cdef const double* correlated = NULL if row is None else plain(row, d)
         cdef double* total = &self.total[0]
         cdef double* out
+        cdef double standard_deviation = sums.noise_multiplier * max_norm
         if to is NULL or (v is not None and origin is NULL):
             return None
         if row is not None and correlated is NULL:
             return None
-        if not self.sum_at(to, origin, rows, max_norm):
+        if not self.sum_at(to, origin, rows, max_norm, sums):
             return None
         # The noise is added in place.
         self.summed_rows = None
         if correlated is NULL:
-            with self.lock:
-                add_normals(self.bits, standard_deviation, total, d)
+            with sums.lock:
+                sums.finish(max_norm, total, d)
         else:
             for i in range(d):
                 total[i] += standard_deviation * correlated[i]
@@ -246,7 +231,7 @@ cdef class Answers:
                 )
         return answer
 
-    def norm(self, w, *, rows, double max_norm, double standard_deviation, double size):
+    def norm(self, w, *, rows, double max_norm, Sums sums not None, double size):
         """Return a noisy norm of the mean of clipped gradients and the regulariser; keep the sum.
 
         Parameters
@@ -257,8 +242,8 @@ cdef class Answers:
             Row numbers in [0, n), dtype intp.
         max_norm
             Bound > 0 on each record's contribution.
-        standard_deviation
-            Of the noise on the norm of the sum.
+        sums
+            Sums in doubles, whose noise the norm of the sum gets.
         size
             Public divisor > 0.
 
@@ -270,7 +255,7 @@ cdef class Answers:
         cdef Py_ssize_t d = self.kernel.dimension, j
         cdef const double* to = plain(w, d)
         cdef double squares = 0, entry
-        if to is NULL or not self.sum_at(to, NULL, rows, max_norm):
+        if to is NULL or not self.sum_at(to, NULL, rows, max_norm, sums):
             return None
         self.summed_rows, self.summed_bound = rows, max_norm
         for j in range(d):
@@ -279,11 +264,13 @@ cdef class Answers:
         if not isfinite(squares):
             return None
         entry = sqrt(squares)
-        with self.lock:
-            add_normals(self.bits, standard_deviation, &entry, 1)
+        with sums.lock:
+            sums.finish(max_norm, &entry, 1)
         return entry / size
 
-    cdef bint sum_at(self, const double* to, const double* origin, rows, double max_norm) except -1:
+    cdef bint sum_at(
+        self, const double* to, const double* origin, rows, double max_norm, Sums sums
+    ) except -1:
         """Set ``total`` to a clipped sum; false if it is not finite, or not of arrays."""
         cdef Py_ssize_t d = self.kernel.dimension, i, count
         cdef const Py_ssize_t* index
@@ -312,10 +299,10 @@ cdef class Answers:
             if index[i] < 0 or index[i] >= self.kernel.n:
                 return False
         memcpy(&self.w[0], to, d * sizeof(double))
-        memset(total, 0, self.total.shape[0] * sizeof(double))
+        sums.begin(max_norm, total, d)
         if origin is not NULL:
             memcpy(&self.v[0], origin, d * sizeof(double))
             origin = &self.v[0]
         with nogil:
-            self.kernel.add(&self.w[0], origin, Batch(index, count, max_norm), total)
+            self.kernel.add(&self.w[0], origin, Batch(index, count, sums.clip(max_norm, d)), total)
         return finite(total, d)

@@ -3,129 +3,222 @@
 The table holds P(X <= x) in units of 2^-128. A search makes as many comparisons as the table has
 bits of length, whatever it finds: neither the instructions nor their number depend on the number
 that is drawn, but for one search in 2^50 that needs the lower half of the table. What it reads lies
-within 16 KiB, which stay in a processor's first cache.
+within 64 KiB, which stay in a processor's second cache.
+
+A wide law is a sum of terms, whole numbers times numbers from the table: see
+:mod:`dpcal.optim.boundary.discrete` for which sums are near the law, and how near.
 
 >>> import numpy as np
 >>> half = np.array([1 << 63], dtype=np.uint64)         # P(X <= 0) = 1/2: a fair coin
->>> coins = np.zeros(4, dtype=np.int64)
->>> bits = np.array([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], dtype=np.uint64)
->>> add_from_table(bits, bits, half, np.zeros(1, dtype=np.uint64), 0, 3, coins)
-1
->>> coins.tolist()
-[0, 0, 3, 3]
-
-The third word equals the table's, so that one word of the reserve was used.
+>>> coins = np.zeros(8, dtype=np.int64)
+>>> table = DiscreteTable(1.0, half, np.zeros(1, dtype=np.uint64))
+>>> table.draw((3,), coins, np.random.default_rng(0))
+>>> sorted(set(coins.tolist()))
+[0, 3]
+>>> factors_of(1e6, 312.0)
+(1, 117, 3203)
 """
 
+from libc.math cimport ceil, floor, sqrt
 from libc.stdint cimport int64_t, uint64_t
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+from dpcal._ext.keyed cimport words_of
+from dpcal._ext.noise cimport bits_of
 
 cdef extern from "search.h":
     enum:
         LANES "DPCAL_LANES"  # searches side by side: their comparisons do not wait for each other
-    void search "dpcal_search"(
+    bint search "dpcal_search"(
         const uint64_t* words, const uint64_t* high, int64_t m, int64_t* places
     ) noexcept nogil
 
+cdef enum:
+    CHUNK = 256  # numbers that are drawn at once
+    TRIED = 64  # factors of the last term but one that are tried
 
-def add_from_table(
-    const uint64_t[::1] bits not None,
-    const uint64_t[::1] reserve not None,
-    const uint64_t[::1] high not None,
-    const uint64_t[::1] low not None,
-    int64_t least,
-    int64_t factor,
-    int64_t[::1] out not None,
-):
-    """Add ``factor`` times a number drawn from a table to each element of ``out``, in place.
+# From this standard deviation on, factors make a sum that is wide enough to a part in 10^5.
+LEAST = 65536.0
+
+# A sum's standard deviation exceeds the bound on it by more than this has rounding errors.
+cdef double ROOM = 1 + 4e-15
+
+
+cdef double cover(double sigma) noexcept nogil:
+    return sqrt(sigma * sigma + 4.0) * (1 + 1e-15)
+
+
+def cover_of(double sigma):
+    """Return the standard deviation of discrete noise that reveals no more than a Gaussian's."""
+    return cover(sigma)
+
+
+cdef int64_t largest_factor(double squares, double narrow) noexcept nogil:
+    """Return the largest factor of a term that is added to a sum of so many squares of factors."""
+    return <int64_t>(0.9 * sqrt(squares * (narrow * narrow / 4 - 1)))
+
+
+cdef int choose(double standard_deviation, double narrow, int64_t* factors) noexcept nogil:
+    """Write factors whose squares add up to the squared quotient, or little more; return how many.
+
+    All terms but the last have the largest factors, and the last one is rounded up; among a few
+    smaller factors of the last term but one, that is taken by which the sum exceeds least.
+    """
+    cdef double wanted = standard_deviation / narrow
+    cdef double squares = 1, before, tried, best
+    cdef int64_t last, factor, chosen
+    cdef int terms = 1
+    wanted *= wanted * ROOM
+    factors[0] = 1
+    while terms < TERMS:
+        factor = largest_factor(squares, narrow)
+        last = <int64_t>ceil(sqrt(wanted - squares)) if wanted > squares else 1
+        if last <= factor:
+            break
+        factors[terms] = factor
+        squares += <double>factor * factor
+        terms += 1
+    factors[terms] = last
+    if terms < 2:
+        return terms + 1
+    best, chosen = -1, factors[terms - 1]
+    before = squares - <double>chosen * chosen
+    for factor in range(chosen, max(chosen - TRIED, 0), -1):
+        squares = before + <double>factor * factor
+        last = <int64_t>ceil(sqrt(wanted - squares)) if wanted > squares else 1
+        tried = squares + <double>last * last
+        if last <= largest_factor(squares, narrow) and tried >= wanted and not 0 <= best <= tried:
+            best = tried
+            factors[terms - 1], factors[terms] = factor, last
+    return terms + 1
+
+
+cdef int factors_covering(double sigma, DiscreteTable table, int64_t* factors) noexcept nogil:
+    """Write the factors of noise that covers a Gaussian, wider than ``LEAST``; return how many."""
+    return choose(cover(sigma), table.standard_deviation, factors)
+
+
+def factors_of(double standard_deviation, double narrow):
+    """Return 1, k_1, ..., k_m for a sum of terms that is at least as wide.
 
     Parameters
     ----------
-    bits
-        Uniform words, one for each element of ``out``.
-    reserve
-        Uniform words for the searches that the first 64 bits do not decide.
-    high, low
-        Upper and lower words of P(X <= least + j) in units of 2^-128, for j = 0, 1, ...; in
-        increasing order. Their number is a power of two less one.
-    least
-        The smallest number.
-    factor
-        What numbers are multiplied with.
-    out
-        Added to.
-
-    Returns
-    -------
-    int
-        How many words of the reserve were used.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or if the reserve is used up.
+    standard_deviation
+        Of the sum, larger than ``narrow``.
+    narrow
+        Standard deviation of a number from the table, at least 3.
     """
-    cdef Py_ssize_t n = out.shape[0], m = high.shape[0], i = 0, used = 0
-    cdef Py_ssize_t place
-    cdef int64_t[LANES] places
-    cdef bint tied
-    if bits.shape[0] < n or low.shape[0] != m or m < 1 or m & (m + 1):
-        raise ValueError(
-            "bits must hold a word for each number, high and low the same number of words, a power "
-            f"of two less one; got {bits.shape[0]} words for {n} numbers, and tables of {m} and "
-            f"{low.shape[0]}."
-        )
-    with nogil:
-        while i + LANES <= n:
-            search(&bits[i], &high[0], m, places)
-            tied = False
-            for place in range(LANES):
-                # Entry number 0 stands for "none" too: such a tie is looked at, and found to be none.
-                tied |= high[places[place] - (places[place] > 0)] == bits[i + place]
-            if tied:
-                for place in range(LANES):
-                    if places[place] > 0 and high[places[place] - 1] == bits[i + place]:
-                        places[place] = _settled(
-                            bits[i + place], reserve, &high[0], &low[0], places[place], &used
-                        )
-            for place in range(LANES):
-                out[i + place] += factor * (least + places[place])
-            i += LANES
-        while i < n:
-            place = _search_one(bits[i], &high[0], m)
-            if place > 0 and high[place - 1] == bits[i]:
-                place = _settled(bits[i], reserve, &high[0], &low[0], place, &used)
-            out[i] += factor * (least + place)
-            i += 1
-    if used > reserve.shape[0]:
-        raise ValueError(f"reserve must hold more words, got {reserve.shape[0]} for {used}.")
-    return used
+    cdef int64_t[TERMS + 1] factors
+    cdef int terms = choose(standard_deviation, narrow, factors)
+    return tuple([factors[term] for term in range(terms)])
 
 
-cdef inline Py_ssize_t _search_one(
-    uint64_t word, const uint64_t* high, Py_ssize_t m
+cdef class DiscreteTable:
+    """A table of a narrow law.
+
+    Parameters
+    ----------
+    standard_deviation
+        Of the law.
+    high, low
+        Upper and lower words of P(X <= x) in units of 2^-128, for consecutive whole numbers x
+        around zero; in increasing order. Their number is a power of two less one.
+    """
+
+    def __init__(self, double standard_deviation, high, low):
+        self.standard_deviation, self.high, self.low = standard_deviation, high, low
+        cdef Py_ssize_t m = self.high.shape[0]
+        if self.low.shape[0] != m or m < 1 or m & (m + 1):
+            raise ValueError(
+                "high and low must hold the same number of words, a power of two less one, got "
+                f"{m} and {self.low.shape[0]}."
+            )
+
+    def words(self):
+        """Return the upper and the lower words."""
+        return np.asarray(self.high), np.asarray(self.low)
+
+    def draw(self, factors, int64_t[::1] out not None, generator):
+        """Add a sum of terms to each element of ``out``, shape (d,), in place.
+
+        Parameters
+        ----------
+        factors
+            Of the terms, at most 17.
+        generator
+            Whose words are read.
+        """
+        cdef int64_t[TERMS + 1] kept
+        cdef int terms = len(factors), term
+        if terms > TERMS:
+            raise ValueError(f"factors must be at most {TERMS}, got {terms}.")
+        for term in range(terms):
+            kept[term] = factors[term]
+        cdef bitgen_t* bits = bits_of(generator)
+        if out.shape[0]:
+            with generator.bit_generator.lock, nogil:
+                self.add(bits, kept, terms, &out[0], out.shape[0])
+
+    cdef void add(
+        self,
+        bitgen_t* bits,
+        const int64_t* factors,
+        int terms,
+        int64_t* out,
+        Py_ssize_t size,
+    ) noexcept nogil:
+        cdef uint64_t[(TERMS + 1) * CHUNK + LANES] words
+        cdef int64_t[LANES] places
+        cdef int64_t least = -(self.high.shape[0] // 2)
+        cdef Py_ssize_t count, total, i, lane, number, run
+        cdef int term
+        while size > 0:
+            count = min(size, <Py_ssize_t>CHUNK)
+            total = count * terms
+            words_of(bits, words, total)
+            for i in range(LANES):
+                words[total + i] = 0
+            i = number = 0
+            term = 0
+            while i < total:
+                if search(&words[i], &self.high[0], self.high.shape[0], places):
+                    self.settle(bits, &words[i], places)
+                lane = 0
+                while lane < LANES and term < terms:
+                    run = min(LANES - lane, count - number)
+                    accumulate(factors[term], least, &places[lane], &out[number], run)
+                    lane += run
+                    number += run
+                    if number == count:
+                        number = 0
+                        term += 1
+                i += LANES
+            out += count
+            size -= count
+
+    cdef void settle(
+        self, bitgen_t* bits, const uint64_t* words, int64_t* places
+    ) noexcept nogil:
+        """Correct the places of words that equal upper words, by the 64 bits that come after."""
+        cdef uint64_t rest
+        cdef Py_ssize_t lane
+        for lane in range(LANES):
+            if places[lane] == 0 or self.high[places[lane] - 1] != words[lane]:
+                continue
+            rest = bits.next_uint64(bits.state)
+            while (
+                places[lane] > 0
+                and self.high[places[lane] - 1] == words[lane]
+                and rest < self.low[places[lane] - 1]
+            ):
+                places[lane] -= 1
+
+
+cdef inline void accumulate(
+    int64_t factor, int64_t least, const int64_t* places, int64_t* out, Py_ssize_t size
 ) noexcept nogil:
-    """Return how many of ``high`` are at most a word."""
-    cdef Py_ssize_t step = (m + 1) >> 1, place = 0
-    while step:
-        place += step & -<Py_ssize_t>(high[place + step - 1] <= word)
-        step >>= 1
-    return place
-
-
-cdef Py_ssize_t _settled(
-    uint64_t word,
-    const uint64_t[::1] reserve,
-    const uint64_t* high,
-    const uint64_t* low,
-    Py_ssize_t place,
-    Py_ssize_t* used,
-) noexcept nogil:
-    """Return the place of a word that equals upper words, by the 64 bits that come after it."""
-    cdef uint64_t rest
-    used[0] += 1
-    if used[0] > reserve.shape[0]:
-        return place
-    rest = reserve[used[0] - 1]
-    while place > 0 and high[place - 1] == word and rest < low[place - 1]:
-        place -= 1
-    return place
+    cdef Py_ssize_t i
+    for i in range(size):
+        out[i] += factor * (least + places[i])

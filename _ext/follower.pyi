@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.sums import Sums
 
 class Follower:
     def __init__(
@@ -12,9 +13,8 @@ class Follower:
         *,
         d1: int,
         sampling: np.random.Generator,
-        noise: np.random.Generator,
-        refresh: Mapping[str, float],
-        difference: Mapping[str, float],
+        refresh: tuple[Mapping[str, float], Sums],
+        difference: tuple[Mapping[str, float], Sums],
         primal_l2: float,
         dual_l2: float,
     ) -> None: ...

@@ -5,11 +5,13 @@ sums of pairs of gradients: samples, sums, noise and ascent in y, without arrays
 
 >>> import numpy as np
 >>> from dpcal._ext.pairs import SaddlePairs
+>>> from dpcal._ext.sums import Sums
 >>> everyone = {"sampling_probability": 1.0, "batch_size": 0, "expected_batch_size": 1.0}
->>> exact = {**everyone, "max_norm": 9.0, "noise_multiplier": 0.0, "proportional": False, "cap": 9.0}
+>>> exact = {**everyone, "max_norm": 9.0, "proportional": False, "cap": 9.0}
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> follower = Follower(SaddlePairs(np.zeros((1, 6))), d1=2, sampling=sampling, noise=noise,
-...                     refresh=exact, difference=exact, primal_l2=0.0, dual_l2=0.0)
+>>> asked = exact, Sums(noise, 0.0)
+>>> follower = Follower(SaddlePairs(np.zeros((1, 6))), d1=2, sampling=sampling,
+...                     refresh=asked, difference=asked, primal_l2=0.0, dual_l2=0.0)
 >>> estimate = np.zeros(4)  # of (x2 coupled with y, x - y) at x = (1, 0), y = 0, and then at y = x
 >>> y = follower.track(np.array([1.0, 0, 0, 0]), np.zeros(4), estimate, refreshed=True,
 ...                    literal=False, shortest=False, inner_steps=2, ascent_rate=1.0,
@@ -37,10 +39,11 @@ cdef class Follower:
         Clipped sums of pairs of gradients.
     d1
         How many of the parameters are primal; the others are dual.
-    sampling, noise
-        Two ``numpy.random.Generator`` with distinct bit generators.
+    sampling
+        A ``numpy.random.Generator``.
     refresh, difference
-        The queries, as :class:`dpcal._ext.samples.NoisySums` takes them.
+        The queries, each with the sums whose noise it has, as
+        :class:`dpcal._ext.samples.NoisySums` takes them.
     primal_l2, dual_l2
         Strengths >= 0 of the regularisers.
     """
@@ -57,7 +60,6 @@ cdef class Follower:
         *,
         Py_ssize_t d1,
         sampling,
-        noise,
         refresh,
         difference,
         double primal_l2,
@@ -66,9 +68,9 @@ cdef class Follower:
         if not 0 < d1 <= kernel.dimension or kernel.stride != kernel.dimension:
             raise ValueError(f"d1 must be in [1, {kernel.dimension}], got {d1}.")
         self.d1, self.size = d1, kernel.dimension
-        self.fresh = NoisySums(kernel, refresh, sampling, noise)
-        self.change = NoisySums(kernel, difference, sampling, noise)
-        self.locks = (sampling.bit_generator, noise.bit_generator)
+        self.fresh = NoisySums(kernel, refresh[0], sampling, refresh[1])
+        self.change = NoisySums(kernel, difference[0], sampling, difference[1])
+        self.locks = (sampling.bit_generator.lock, self.fresh.sums.lock)
         self.primal_l2, self.dual_l2 = primal_l2, dual_l2
         self.total = np.zeros(kernel.dimension)
 
@@ -147,14 +149,14 @@ cdef class Follower:
         for k in range(inner_steps):
             if k == 0 and refreshed:
                 asking()
-                with sampling.lock, noise.lock, nogil:
+                with sampling, noise, nogil:
                     self.refresh(&at[0])
             if k or literal or not refreshed:
                 bound = self.change.bound_between(&at[0], &before[0])
                 if bound < 0:
                     return None
                 asking()
-                with sampling.lock, noise.lock, nogil:
+                with sampling, noise, nogil:
                     self.correct(&at[0], &before[0], bound)
             climbed = moved = project(y + ascent_rate * np.asarray(estimate[self.d1 :]))
             for j in range(d - self.d1):

@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from dpcal._ext.gradients cimport Batch, ClippedSum, aligned_zeros
+from dpcal._ext.gradients cimport Batch, ClippedSum
 
 cdef extern from *:
     ctypedef long long wide "__int128"
@@ -52,47 +52,6 @@ def add_rows(const double[:, ::1] table not None, double max_norm, int64_t bound
             _add_row(&table[i, 0], d, max_norm, bound, &rounded[0], &total[0])
 
 
-def clipped_sum(ClippedSum kernel not None, w, rows, *, double max_norm, int64_t bound):
-    """Return the sum of clipped gradients over ``rows``, in whole numbers.
-
-    Parameters
-    ----------
-    kernel
-        Gives a record's clipped gradient.
-    w
-        Parameters, shape (dimension,).
-    rows
-        Row numbers in [0, n).
-    max_norm, bound
-        As for :func:`add_rows`.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (dimension,), dtype int64, in units of ``max_norm / bound``.
-    """
-    return _sum(kernel, kernel.padded(w), None, kernel.checked(rows), max_norm, bound)
-
-
-def clipped_difference_sum(
-    ClippedSum kernel not None, w, v, rows, *, double max_norm, int64_t bound
-):
-    """Return the sum over ``rows`` of clipped differences of gradients, in whole numbers.
-
-    Parameters
-    ----------
-    kernel
-        Gives the clipped difference of a record's gradients.
-    w, v
-        Parameters, shape (dimension,): gradients at ``w`` minus at ``v``.
-    rows, max_norm, bound
-        As for :func:`clipped_sum`.
-    """
-    return _sum(
-        kernel, kernel.padded(w), kernel.padded(v), kernel.checked(rows), max_norm, bound
-    )
-
-
 def clipped_loss_sum(ClippedSum kernel not None, w, rows, *, double max_loss, int64_t bound):
     """Return the sum over ``rows`` of clipped losses, in whole numbers.
 
@@ -100,8 +59,12 @@ def clipped_loss_sum(ClippedSum kernel not None, w, rows, *, double max_loss, in
     ----------
     kernel
         Gives a record's clipped loss.
-    w, rows, bound
-        As for :func:`clipped_sum`.
+    w
+        Parameters, shape (dimension,).
+    rows
+        Row numbers in [0, n).
+    bound
+        As for :func:`add_rows`.
     max_loss
         Bound in [1e-280, 1e280] on the size of a loss.
 
@@ -122,32 +85,6 @@ def clipped_loss_sum(ClippedSum kernel not None, w, rows, *, double max_loss, in
         for i in range(m):
             loss = kernel.loss_sum(&at[0], Batch(&index[i], 1, max_loss))
             _add_row(&loss, 1, max_loss, bound, &rounded, &sums[0])
-    return total
-
-
-cdef _sum(ClippedSum kernel, w, v, rows, double max_norm, int64_t bound):
-    _check(max_norm, bound)
-    alone = aligned_zeros(kernel.stride)
-    scratch = np.empty(kernel.stride, dtype=np.int32)
-    total = np.zeros(kernel.dimension, dtype=np.int64)
-    cdef double[::1] one = alone
-    cdef int32_t[::1] rounded = scratch
-    cdef int64_t[::1] sums = total
-    cdef const double[::1] to = w
-    cdef const double[::1] origin = w if v is None else v
-    cdef const Py_ssize_t[::1] index = rows
-    cdef Py_ssize_t i, m = index.shape[0]
-    cdef bint differs = v is not None
-    with nogil:
-        for i in range(m):
-            one[:] = 0
-            kernel.add(
-                &to[0],
-                &origin[0] if differs else NULL,
-                Batch(&index[i], 1, max_norm),
-                &one[0],
-            )
-            _add_row(&one[0], kernel.dimension, max_norm, bound, &rounded[0], &sums[0])
     return total
 
 

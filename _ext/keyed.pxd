@@ -3,6 +3,8 @@ from numpy.random cimport bitgen_t
 
 cdef bint is_keyed(bitgen_t* bits) noexcept nogil
 
+cdef void words_of(bitgen_t* bits, uint64_t* out, Py_ssize_t count) noexcept nogil
+
 cdef Py_ssize_t keyed_rows(
     bitgen_t* bits,
     double sampling_probability,

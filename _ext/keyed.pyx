@@ -2,7 +2,8 @@
 
 :class:`KeyedBits` reads a stream of words, in blocks, for ``numpy.random.Generator`` and for
 kernels. Whole numbers, permutations and subsets that a generator draws from uniform words are
-exact. Poisson samples are made from coins of 126 bits (``gaps.h``), without floating point.
+exact. Poisson samples are made from a table and coins of 128 bits
+(``gaps.h``), without floating point.
 
 >>> import numpy as np
 >>> from dpcal.optim.boundary.seeds import KeyStream
@@ -19,24 +20,29 @@ True
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 from threading import Lock
 
 cdef extern from "gaps.h":
     ctypedef long long wide "dpcal_wide"
+    enum:
+        ENTRIES "DPCAL_ENTRIES"
     ctypedef struct Gaps "dpcal_gaps":
         double sampling_probability
-        int64_t n
         int digits
-        wide beyond
-        wide* coins
-    void prepare "dpcal_gaps_prepare"(
-        Gaps* gaps, double sampling_probability, int64_t n
-    ) noexcept nogil
+        uint64_t sure
+        uint64_t* high
+        uint64_t* low
+        unsigned char* guide
+        wide* powers
+    void prepare "dpcal_gaps_prepare"(Gaps* gaps, double sampling_probability) noexcept nogil
+    wide kept "dpcal_gaps_kept"(const Gaps* gaps, uint64_t L) noexcept nogil
 
 cdef enum:
-    BLOCK = 1024  # words that are read at once: 8 KiB
+    FIRST = 128  # words that are read at first; each time twice as many
+    MOST = 8192  # words that are read at most: 64 KiB
 
 cdef struct Block:
     const uint64_t* words
@@ -96,7 +102,7 @@ cdef class KeyedBits:
 
 
 cdef void refill(Block* block) noexcept with gil:
-    (<KeyedBits>block.owner).take(BLOCK)
+    (<KeyedBits>block.owner).take(min(max(2 * block.size, <Py_ssize_t>FIRST), <Py_ssize_t>MOST))
 
 
 cdef inline uint64_t word(Block* block) noexcept nogil:
@@ -118,15 +124,15 @@ cdef double next_double(void* state) noexcept nogil:
     return (word(<Block*>state) >> 11) * (1.0 / 9007199254740992.0)
 
 
-def shares_of_coins(double sampling_probability, int64_t n):
-    """Return P(G >= 2^k) and P(digit i of G is 1) for i < k, of a gap G, in units of 2^-128.
+def law_of_gaps(double sampling_probability):
+    """Return b, P(H <= k) for each entry k, and r^(2^i) for i < b: see ``gaps.h``.
 
-    The sampling probability is in (0, 1), n at least 1, and 2^k the first power of two that n does
-    not exceed.
+    The sampling probability is in (0, 1); probabilities are in units of 2^-128.
     """
     cdef Gaps gaps
-    prepare(&gaps, sampling_probability, n)
-    return _whole(gaps.beyond), [_whole(gaps.coins[digit]) for digit in range(gaps.digits)]
+    prepare(&gaps, sampling_probability)
+    table = [(int(gaps.high[k]) << 64) + int(gaps.low[k]) for k in range(ENTRIES)]
+    return gaps.digits, table, [_whole(gaps.powers[i]) for i in range(gaps.digits)]
 
 
 cdef _whole(wide share):
@@ -136,6 +142,24 @@ cdef _whole(wide share):
 cdef bint is_keyed(bitgen_t* bits) noexcept nogil:
     """Return whether words are cryptographic, so that :func:`keyed_rows` may read them."""
     return bits.next_uint64 == next_word
+
+
+cdef void words_of(bitgen_t* bits, uint64_t* out, Py_ssize_t count) noexcept nogil:
+    """Write the next words of any generator."""
+    cdef Block* block = <Block*>bits.state
+    cdef Py_ssize_t i, size
+    if bits.next_uint64 != next_word:
+        for i in range(count):
+            out[i] = bits.next_uint64(bits.state)
+        return
+    while count:
+        if block.at == block.size:
+            refill(block)
+        size = min(block.size - block.at, count)
+        memcpy(out, block.words + block.at, size * sizeof(uint64_t))
+        block.at += size
+        out += size
+        count -= size
 
 
 cdef Py_ssize_t keyed_rows(
@@ -151,17 +175,10 @@ cdef Py_ssize_t keyed_rows(
     cdef Gaps* gaps = &block.gaps
     cdef Py_ssize_t count = 0
     cdef int64_t at = position[0], gap
-    cdef int digit, left = 0
-    cdef uint64_t pool = 0
-    if gaps.sampling_probability != sampling_probability or gaps.n != n:
-        prepare(gaps, sampling_probability, n)
+    if gaps.sampling_probability != sampling_probability:
+        prepare(gaps, sampling_probability)
     while count < capacity and at < n:
-        if lands(block, gaps.beyond, &pool, &left):
-            at = n
-            break
-        gap = 0
-        for digit in range(gaps.digits):
-            gap |= <int64_t>lands(block, gaps.coins[digit], &pool, &left) << digit
+        gap = gap_of(block, n - at)
         if gap >= n - at:
             at = n
             break
@@ -173,23 +190,44 @@ cdef Py_ssize_t keyed_rows(
     return count
 
 
-cdef bint lands(Block* block, wide share, uint64_t* pool, int* left) noexcept nogil:
-    """Toss a coin that lands with probability ``share``, in units of 2^-128.
+cdef inline int64_t gap_of(Block* block, int64_t most) noexcept nogil:
+    """Draw a gap; any number from ``most`` on stands for all that are."""
+    cdef const Gaps* gaps = &block.gaps
+    cdef int64_t gap = 0
+    cdef int b = gaps.digits, k
+    cdef uint64_t first, rest, last
+    while True:
+        first = word(block)
+        k = gaps.guide[first >> 56]
+        while k < ENTRIES and gaps.high[k] < first:
+            k += 1
+        if k < ENTRIES and gaps.high[k] == first:
+            rest = word(block)
+            while k < ENTRIES and gaps.high[k] == first and gaps.low[k] <= rest:
+                k += 1
+        gap += <int64_t>k << b
+        # Beyond the table the law is the same again.
+        if k < ENTRIES or gap >= most:
+            break
+    while b:
+        first = word(block)
+        last = first & ((<uint64_t>1 << b) - 1)
+        first >>= b
+        if first < gaps.sure or keeps(block, last, first):
+            return gap + <int64_t>last
+    return gap
 
-    Eight bits decide it, but for one toss in 256, which takes two more words.
-    """
-    cdef uint64_t first, top = <uint64_t>(share >> 120) & 255
-    cdef uint64_t high, low
-    if not left[0]:
-        pool[0] = word(block)
-        left[0] = 8
-    first = pool[0] & 255
-    pool[0] >>= 8
-    left[0] -= 1
-    if first != top:
-        return first < top
-    high, low = <uint64_t>(share >> 56), <uint64_t>(share << 8)
-    first = word(block)
-    if first != high:
-        return first < high
-    return word(block) < low
+
+cdef bint keeps(Block* block, uint64_t last, uint64_t first) noexcept nogil:
+    """Toss the coin that keeps L, of which the first 64 - b bits are there."""
+    cdef int b = block.gaps.digits
+    cdef wide share = kept(&block.gaps, last)
+    cdef uint64_t upper = <uint64_t>(share >> 64)
+    if first != upper >> b:
+        return first < upper >> b
+    # The bits that follow: b of the upper word, and the lower word.
+    upper = upper << (64 - b)
+    first = word(block) >> (64 - b) << (64 - b)
+    if first != upper:
+        return first < upper
+    return word(block) < <uint64_t>share

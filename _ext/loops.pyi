@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.sums import Sums
 
 def descend(
     kernel: ClippedSum,
@@ -9,10 +10,9 @@ def descend(
     *,
     learning_rates: NDArray[np.float64],
     sampling: np.random.Generator,
-    noise: np.random.Generator,
+    sums: Sums,
     sampling_probability: float,
     max_norm: float,
-    standard_deviation: float,
     expected_batch_size: float,
     l2: float,
     penalized: int,

@@ -9,7 +9,8 @@ from libc.math cimport sqrt
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of, next_rows
+from dpcal._ext.noise cimport bits_of, next_rows
+from dpcal._ext.sums cimport Sums
 
 from dpcal._ext.gradients import aligned_zeros
 
@@ -23,8 +24,8 @@ cdef class _Step:
 
     cdef ClippedSum kernel
     cdef bitgen_t* sampling
-    cdef bitgen_t* noise
-    cdef double sampling_probability, max_norm, standard_deviation, expected_batch_size, l2, radius
+    cdef Sums sums
+    cdef double sampling_probability, max_norm, expected_batch_size, l2, radius
     cdef Py_ssize_t penalized
     cdef double[::1] w, total
     cdef Py_ssize_t[BLOCK] rows
@@ -33,7 +34,9 @@ cdef class _Step:
         """Set ``total`` to the sum of clipped gradients over a fresh Poisson sample, plus noise."""
         cdef Py_ssize_t position = 0
         cdef Py_ssize_t count = BLOCK
-        self.total[:] = 0.0
+        cdef Py_ssize_t d = self.kernel.dimension
+        cdef double clip = self.sums.clip(self.max_norm, d)
+        self.sums.begin(self.max_norm, &self.total[0], d)
         while count == BLOCK:
             count = next_rows(
                 self.sampling,
@@ -44,9 +47,9 @@ cdef class _Step:
                 BLOCK,
             )
             self.kernel.add(
-                &self.w[0], NULL, Batch(&self.rows[0], count, self.max_norm), &self.total[0]
+                &self.w[0], NULL, Batch(&self.rows[0], count, clip), &self.total[0]
             )
-        add_normals(self.noise, self.standard_deviation, &self.total[0], self.kernel.dimension)
+        self.sums.finish(self.max_norm, &self.total[0], d)
 
     cdef void move(self, double learning_rate) noexcept nogil:
         """Step against the noisy mean gradient plus the regulariser's, then project."""
@@ -71,10 +74,9 @@ def descend(
     *,
     const double[::1] learning_rates not None,
     sampling,
-    noise,
+    Sums sums not None,
     double sampling_probability,
     double max_norm,
-    double standard_deviation,
     double expected_batch_size,
     double l2,
     Py_ssize_t penalized,
@@ -95,14 +97,12 @@ def descend(
         Parameters, shape (dimension,); overwritten.
     learning_rates
         One per step, shape (k,).
-    sampling, noise
-        Two ``numpy.random.Generator`` with distinct bit generators.
+    sampling, sums
+        A ``numpy.random.Generator``, and sums whose noise comes from another one.
     sampling_probability
         In (0, 1].
     max_norm
         Clipping bound > 0.
-    standard_deviation
-        Of the noise on the sum, at least 0.
     expected_batch_size
         What the noisy sum is divided by, > 0.
     l2, penalized
@@ -118,15 +118,14 @@ def descend(
         average is not None and average.shape[0] != kernel.dimension
     ):
         raise ValueError(f"w and average must have shape ({kernel.dimension},).")
-    if sampling.bit_generator is noise.bit_generator:
+    if sampling.bit_generator.lock is sums.lock:
         raise ValueError("sampling and noise must be distinct generators, got the same one twice.")
     cdef _Step step = _Step()
     step.kernel = kernel
     step.sampling = bits_of(sampling)
-    step.noise = bits_of(noise)
+    step.sums = sums
     step.sampling_probability = sampling_probability
     step.max_norm = max_norm
-    step.standard_deviation = standard_deviation
     step.expected_batch_size = expected_batch_size
     step.l2 = l2
     step.penalized = penalized
@@ -134,7 +133,7 @@ def descend(
     step.w = kernel.padded(w)
     step.total = aligned_zeros(kernel.stride)
     cdef Py_ssize_t t, j
-    with sampling.bit_generator.lock, noise.bit_generator.lock, nogil:
+    with sampling.bit_generator.lock, sums.lock, nogil:
         for t in range(learning_rates.shape[0]):
             step.noisy_sum()
             step.move(learning_rates[t])

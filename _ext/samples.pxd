@@ -1,6 +1,7 @@
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.sums cimport Sums
 
 
 cdef class Sample:
@@ -19,8 +20,8 @@ cdef class Sample:
 cdef class NoisySums:
     cdef ClippedSum kernel
     cdef Sample sample
-    cdef bitgen_t* noise
-    cdef double max_norm, cap, multiplier, size
+    cdef Sums sums
+    cdef double max_norm, cap, size
     cdef bint proportional
     cdef double bound_between(self, const double* w, const double* v) noexcept nogil
     cdef void take(

@@ -16,7 +16,8 @@ from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_bounded_uint64
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of, next_rows
+from dpcal._ext.noise cimport bits_of, next_rows
+from dpcal._ext.sums cimport Sums
 
 import numpy as np
 
@@ -120,14 +121,14 @@ cdef class NoisySums:
         Clipped sums of the records.
     described
         A mapping with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
-        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences also
+        ``max_norm`` and ``expected_batch_size``; for differences also
         ``proportional`` (``max_norm`` is then per unit of distance) and ``cap``.
-    sampling, noise
-        Two ``numpy.random.Generator`` with distinct bit generators.
+    sampling, sums
+        A ``numpy.random.Generator``, and sums whose noise comes from another one.
     """
 
-    def __init__(self, ClippedSum kernel not None, described, sampling, noise):
-        if sampling.bit_generator is noise.bit_generator:
+    def __init__(self, ClippedSum kernel not None, described, sampling, Sums sums not None):
+        if sampling.bit_generator.lock is sums.lock:
             raise ValueError(
                 "sampling and noise must be distinct generators, got the same one twice."
             )
@@ -135,8 +136,8 @@ cdef class NoisySums:
         self.sample = Sample(
             kernel.n, described["sampling_probability"], described["batch_size"]
         )
-        self.sample.bits, self.noise = bits_of(sampling), bits_of(noise)
-        self.max_norm, self.multiplier = described["max_norm"], described["noise_multiplier"]
+        self.sample.bits, self.sums = bits_of(sampling), sums
+        self.max_norm = described["max_norm"]
         self.size = described["expected_batch_size"]
         self.proportional = described.get("proportional", False)
         self.cap = described.get("cap", self.max_norm)
@@ -158,16 +159,21 @@ cdef class NoisySums:
         self, const double* w, const double* v, double bound, double[::1] total
     ) noexcept nogil:
         """Set ``total`` to the noisy sum over the next sample, where records are bounded so."""
-        cdef Py_ssize_t count
-        total[:] = 0.0
+        cdef Py_ssize_t count, d = self.kernel.dimension
+        cdef double clip
+        if bound < NEGLIGIBLE:
+            total[:] = 0.0
+        else:
+            clip = self.sums.clip(bound, d)
+            self.sums.begin(bound, &total[0], d)
         self.sample.begin()
         count = self.sample.block()
         while count:
             if bound >= NEGLIGIBLE:
-                self.kernel.add(w, v, Batch(&self.sample.rows[0], count, bound), &total[0])
+                self.kernel.add(w, v, Batch(&self.sample.rows[0], count, clip), &total[0])
             count = self.sample.block()
         if bound >= NEGLIGIBLE:
-            add_normals(self.noise, self.multiplier * bound, &total[0], self.kernel.dimension)
+            self.sums.finish(bound, &total[0], d)
 
 
 def drawn(Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size, generator):

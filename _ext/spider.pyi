@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.sums import Sums
 
 def follow(
     kernel: ClippedSum,
@@ -16,9 +17,8 @@ def follow(
     period: int,
     learning_rate: float,
     sampling: np.random.Generator,
-    noise: np.random.Generator,
-    refresh: Mapping[str, float],
-    difference: Mapping[str, float],
+    refresh: tuple[Mapping[str, float], Sums],
+    difference: tuple[Mapping[str, float], Sums],
     l2: float,
     penalized: int,
 ) -> int: ...

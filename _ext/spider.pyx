@@ -6,14 +6,16 @@ noise and steps happen without the interpreter and without allocation.
 
 >>> import numpy as np
 >>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> from dpcal._ext.sums import Sums
 >>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> w, v, estimate = np.zeros((3, 2))
 >>> everyone = {"sampling_probability": 1.0, "batch_size": 0, "expected_batch_size": 2.0}
->>> exact = {**everyone, "max_norm": 9.0, "noise_multiplier": 0.0}
+>>> exact = {**everyone, "max_norm": 9.0}
 >>> change = {**exact, "proportional": True, "cap": 9.0}
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
+>>> sums = Sums(noise, 0.0)
 >>> follow(kernel, w, v, estimate, first=0, steps=3, period=2, learning_rate=2.0, sampling=sampling,
-...        noise=noise, refresh=exact, difference=change, l2=0.0, penalized=2)
+...        refresh=(exact, sums), difference=(change, sums), l2=0.0, penalized=2)
 3
 >>> w.tolist()  # (w - 1) / 2 vanishes after a full step
 [1.0, 1.0]
@@ -87,7 +89,6 @@ def follow(
     Py_ssize_t period,
     double learning_rate,
     sampling,
-    noise,
     refresh,
     difference,
     double l2,
@@ -109,10 +110,11 @@ def follow(
         Steps whose number is a multiple of ``period`` ask for the gradient afresh.
     learning_rate
         Step size.
-    sampling, noise
-        Two ``numpy.random.Generator`` with distinct bit generators.
+    sampling
+        A ``numpy.random.Generator``.
     refresh, difference
-        The queries, as :class:`dpcal._ext.samples.NoisySums` takes them.
+        The queries, each with the sums whose noise it has, as
+        :class:`dpcal._ext.samples.NoisySums` takes them.
     l2, penalized
         Strength >= 0 of the regulariser, and how many leading coordinates it covers.
 
@@ -125,8 +127,8 @@ def follow(
     if w.shape[0] != d or v.shape[0] != d or estimate.shape[0] != d:
         raise ValueError(f"w, v and estimate must have shape ({d},).")
     cdef _Walk walk = _Walk()
-    walk.fresh = NoisySums(kernel, refresh, sampling, noise)
-    walk.change = NoisySums(kernel, difference, sampling, noise)
+    walk.fresh = NoisySums(kernel, refresh[0], sampling, refresh[1])
+    walk.change = NoisySums(kernel, difference[0], sampling, difference[1])
     walk.size = d
     walk.l2 = l2
     walk.penalized = penalized
@@ -135,7 +137,7 @@ def follow(
     walk.total = aligned_zeros(kernel.stride)
     cdef Py_ssize_t t
     cdef Py_ssize_t taken = 0
-    with sampling.bit_generator.lock, noise.bit_generator.lock, nogil:
+    with sampling.bit_generator.lock, walk.fresh.sums.lock, nogil:
         for t in range(first, first + steps):
             if t % period == 0:
                 walk.refresh()

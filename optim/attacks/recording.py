@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
@@ -176,6 +177,10 @@ class Watched:
         self._inner, self._recorder = inner, recorder
         self._number, self._ledger = number, ledger
         self._due: Sum | None = None
+
+    def compiled_sums(self, noise_multiplier: float) -> Sums:
+        """Refuse: what compiled loops answer is not seen."""
+        raise NotImplementedError
 
     def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""

@@ -23,11 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._precision import workprec
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import UnsupportedEvent
 from dpcal.optim import budget
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.exact import LEAST_DELTA
+from dpcal.optim.boundary.exact import check_distance
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -77,7 +76,8 @@ class PrivateChoices:
     noise
         ``"gaussian"``, in floating point and from PCG64; or ``"discrete"``: counts have discrete
         Gaussian noise, and choices are drawn from their law in whole numbers, both from
-        cryptographic words. A delta below 2^-44 raises UnsupportedEvent then.
+        cryptographic words; a delta that is too small beside the noise's distance from its law
+        raises UnsupportedEvent.
     """
 
     def __init__(
@@ -90,11 +90,8 @@ class PrivateChoices:
         noise: str = "gaussian",
     ) -> None:
         self._discrete = _validate.choice(("gaussian", "discrete"), noise=noise) == "discrete"
-        if self._discrete and plan.delta < LEAST_DELTA:
-            raise UnsupportedEvent(
-                "noise='discrete' is within 2^-64 of its law, which only a delta of at least 2^-44 "
-                f"leaves out of account, got a plan with delta={plan.delta!r}."
-            )
+        if self._discrete:
+            check_distance(plan, plan.n * math.fsum(query.count for query in plan.queries))
         if len(records) != plan.n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records = records
@@ -135,8 +132,8 @@ class PrivateChoices:
         assert asked.threshold is not None
         if self._discrete:
             whole = counts.astype(np.int64) * _ONE
-            words = self._streams.words("noise")
-            DiscreteNormals.covering(asked.noise_multiplier * _ONE, words).add(whole)
+            sigma = asked.noise_multiplier * _ONE
+            DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
             passed = whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
         else:
             noisy = counts.astype(np.float64)

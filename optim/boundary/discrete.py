@@ -21,8 +21,8 @@ summation the last sum is t sqrt(2 pi) times 1 up to
     smoothing(t) = 2 sum_{j >= 1} exp(-2 pi^2 j^2 t^2),
 
 whatever c_x is (Peikert 2010, "An efficient and parallel Gaussian sampler for lattices", Theorem
-3.1, in one dimension). The factors k_i are the largest for which t >= 2, where smoothing(t) <
-2^-112.
+3.1, in one dimension). The factors k_i are so small that t >= 2, where smoothing(t) < 2^-112. A
+wide law is made from one table for all widths, and is wider than asked by a part in 10^5 at most.
 
 **Its price.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
 and round each of its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2
@@ -36,7 +36,7 @@ in any number of dimensions, for any shift, after subsampling and under composit
 >>> normals.standard_deviation >= math.hypot(1000.0, 2.0)
 True
 >>> normals.draw(5).tolist()
-[332, -918, 500, -1057, -988]
+[-1241, -95, 280, -13, 1726]
 >>> normals.log2_total_variation < -105
 True
 """
@@ -50,30 +50,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.discrete import add_from_table
+from dpcal._ext.discrete import LEAST as WIDE, DiscreteTable, cover_of, factors_of
 from dpcal._precision import workprec
 from dpcal.errors import MissingExtra
-from dpcal.optim.boundary.seeds import KeyStream
+from dpcal.optim.boundary.seeds import keyed_generator
 
 __all__ = ["DiscreteNormals"]
 
-Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
-# Length of the table of P(X <= x), a power of two less one: 16 KiB, which fit in a first cache.
-TABLE = 2047
-# Bits of a probability in the table: 2,047 entries of it are off by at most 2^-117.
+# Length of the table of P(X <= x), a power of two less one: 64 KiB, which fit in a second cache.
+TABLE = 8191
+# Bits of a probability in the table: 8,191 entries of it are off by at most 2^-115.
 PRECISION = 128
-# The largest standard deviation of a table: less than 2^-121 is beyond its ends, 13.1 of them away.
-WIDEST = 78.0
+# The largest standard deviation of a table: less than 2^-123 is beyond its ends, 13.1 of them away.
+WIDEST = 312.0
 # The least t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
 SMOOTH = 2.0
 # The widest law: |X| stays below 2^61, so that sums of it with clipped records fit in 64 bits.
 MOST = 2.0**56
 # The narrowest law whose neighbors' laws overlap by more than the total-variation distance.
 LEAST = 0.1
-# Numbers that are drawn at once. Their bits are read twice and stay in a second cache.
-BLOCK = 1 << 14
 
 
 class DiscreteNormals:
@@ -85,10 +82,10 @@ class DiscreteNormals:
     ----------
     standard_deviation
         In [0.1, 2^56], or a ValueError is raised: a lower bound on S, which is at most one part in
-        10^15 larger.
+        10^5 larger.
     key
-        32 secret bytes, for this object only; a stream, of which it takes the next words; or None
-        for bytes of the operating system.
+        32 secret bytes, for this object only; a generator, whose words it takes; or None for bytes
+        of the operating system.
 
     Attributes
     ----------
@@ -101,21 +98,28 @@ class DiscreteNormals:
         and the discrete Gaussian. Distances add up over coordinates and draws.
     """
 
-    def __init__(self, standard_deviation: float, key: bytes | KeyStream | None = None) -> None:
+    def __init__(
+        self, standard_deviation: float, key: bytes | np.random.Generator | None = None
+    ) -> None:
         asked = _validate.within(LEAST, MOST, standard_deviation=standard_deviation)
-        self.factors = _factors(asked)
-        spread = math.sqrt(math.fsum(k * k for k in self.factors))
-        # Rounded up: noise may be larger than the argument, never smaller.
-        self._narrow = asked / spread * (1 + 4e-16) if len(self.factors) > 1 else asked
-        self.standard_deviation = self._narrow * spread * (1 - 4e-16)
-        if len(self.factors) == 1:
-            self.standard_deviation = asked
-        self._high, self._low = _table(self._narrow)
-        self._stream = key if isinstance(key, KeyStream) else KeyStream(key)
+        if asked >= WIDE:
+            self.factors = factors_of(asked, WIDEST)
+            self._table, self._narrow = wide_table(), WIDEST
+            self.standard_deviation = WIDEST * _spread(self.factors) * (1 - 4e-16)
+        elif asked > WIDEST:
+            self.factors = _factors(asked)
+            # Rounded up: noise may be larger than the argument, never smaller.
+            self._narrow = asked / _spread(self.factors) * (1 + 4e-16)
+            self._table = _table(self._narrow)
+            self.standard_deviation = self._narrow * _spread(self.factors) * (1 - 4e-16)
+        else:
+            self.factors, self._narrow, self.standard_deviation = (1,), asked, asked
+            self._table = _table(asked)
+        self._bits = key if isinstance(key, np.random.Generator) else keyed_generator(key)
 
     @classmethod
     def covering(
-        cls, standard_deviation: float, key: bytes | KeyStream | None = None
+        cls, standard_deviation: float, key: bytes | np.random.Generator | None = None
     ) -> DiscreteNormals:
         """Return noise for whole numbers that reveals no more than a Gaussian's.
 
@@ -124,7 +128,7 @@ class DiscreteNormals:
         Gaussians, up to the distance ``log2_total_variation`` for each coordinate.
         """
         sigma = _validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
-        return cls(math.hypot(sigma, SMOOTH) * (1 + 4e-16), key)
+        return cls(cover_of(sigma), key)
 
     @property
     def log2_total_variation(self) -> float:
@@ -153,23 +157,7 @@ class DiscreteNormals:
 
     def add(self, out: Integers) -> None:
         """Add a number to each element of ``out``, shape (d,), in place."""
-        for start in range(0, len(out), BLOCK):
-            part = out[start : start + BLOCK]
-            for factor in self.factors:
-                self._add_term(part, factor)
-
-    def _add_term(self, part: Integers, factor: int) -> None:
-        words = self._stream.words(len(part) + 8)
-        # Ties with the table use the last eight words: one in 2^50 searches needs any.
-        add_from_table(
-            words[: len(part)],
-            words[len(part) :],
-            self._high,
-            self._low,
-            -(TABLE // 2),
-            factor,
-            part,
-        )
+        self._table.draw(self.factors, out, self._bits)
 
 
 def smoothing(t: float) -> float:
@@ -182,23 +170,31 @@ def smoothing(t: float) -> float:
     return 2 * first / (1 - first) * (1 + 1e-12)
 
 
+def _spread(factors: tuple[int, ...]) -> float:
+    """Return a sum's standard deviation in units of its table's."""
+    return math.sqrt(math.fsum(k * k for k in factors))
+
+
 def _factors(standard_deviation: float) -> tuple[int, ...]:
     """Return 1, k_1, ..., k_m for a sum of the fewest terms of a table that is wide enough."""
     factors = [1]
-    while True:
-        spread = math.sqrt(math.fsum(k * k for k in factors))
-        if standard_deviation <= WIDEST * spread:
-            return tuple(factors)
+    while standard_deviation > WIDEST * (spread := _spread(tuple(factors))):
         # t >= SMOOTH where k <= l sqrt(1 / SMOOTH^2 - 1 / s^2) for the partial sum's l; a tenth
         # less leaves room for the table to be a little narrower than the widest.
         largest = 0.9 * spread * math.sqrt((WIDEST / SMOOTH) ** 2 - 1)
         missing = math.sqrt((standard_deviation / WIDEST) ** 2 - spread**2)
         factors.append(max(1, min(int(largest), math.ceil(missing))))
+    return tuple(factors)
+
+
+def wide_table() -> DiscreteTable:
+    """Return the table that all wide laws are made of."""
+    return _table(WIDEST)
 
 
 @lru_cache(maxsize=16)
-def _table(standard_deviation: float) -> tuple[Words, Words]:
-    """Return the upper and lower words of P(X <= x), rounded down, for x from -1023 to 1023."""
+def _table(standard_deviation: float) -> DiscreteTable:
+    """Return a table of P(X <= x), rounded down, for x from -4095 to 4095."""
     try:
         from flint import arb, fmpq
     except ImportError as missing:
@@ -221,5 +217,4 @@ def _table(standard_deviation: float) -> tuple[Words, Words]:
                 shares.append(min(int(share.unique_fmpz()), 2**PRECISION - 1))
     high = np.array([share >> 64 for share in shares], dtype=np.uint64)
     low = np.array([share & (2**64 - 1) for share in shares], dtype=np.uint64)
-    high.flags.writeable = low.flags.writeable = False
-    return high, low
+    return DiscreteTable(standard_deviation, high, low)

@@ -1,12 +1,12 @@
 """Exact sums: clipped contributions in whole numbers, with discrete Gaussian noise.
 
-A query's bound C becomes ``BOUND`` steps of a grid. Each record's clipped contribution is rounded
-towards zero onto the grid, so that it never gets longer, and 64-bit whole numbers add up without
-rounding: one record moves the sum by at most ``BOUND`` steps in L2 norm, exactly and in any order.
-Floating-point sums do not have this bound (Casacuberta, Shoemate, Vadhan and Wagaman 2022). The
-noise is :meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`, which reveals no more than
-the Gaussian that the plan prices. A whole number of steps is released; multiplying it by the step's
-length, in floating point, is post-processing.
+A query's bound C is 2^20 to 2^21 steps of a grid long; the step is a power of two. Each record's
+clipped contribution is rounded onto the grid, and whole numbers add up without rounding: one record
+moves the sum by at most C in L2 norm, exactly (:mod:`dpcal._ext.sums`). Floating-point sums do not
+have this bound (Casacuberta, Shoemate, Vadhan and Wagaman 2022). The noise is
+:meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`, which reveals no more than the
+Gaussian that the plan prices. A whole number of steps is released; multiplying it by the step, in
+floating point, is post-processing.
 
 >>> from dpcal.optim import FromGradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
@@ -20,67 +20,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import grid
+from dpcal._ext.discrete import LEAST
+from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_sum
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
+from dpcal.optim.boundary.noise import own_kernel, own_sums
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.custom import FromGradients
 
-__all__ = ["BOUND", "DiscreteMechanism"]
+__all__ = ["DiscreteMechanism", "check_distance"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Integers = NDArray[np.int64]
 
-# Steps of the grid in the bound on one record's contribution. Rounding towards zero shortens it by
-# at most sqrt(d) / BOUND of the bound, 3e-4 for 100,000 parameters; sums of 2^40 records stay below
-# 2^60.
-BOUND = 1 << 20
+# A plan's delta is at least so many times the distance of a run's noise from its law, which would
+# have to be added to it: a millionth of it is left out of account.
+_MARGIN = 2.0**20
 
-# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. This
-# distance must be added to the delta of a claim.
-LARGEST_DISTANCE = -64.0
+# A public vector that a norm is taken with has entries of at most so many steps.
+_FARTHEST = 2.0**60
 
-# The least delta of a plan, so that the distance is below a millionth of it.
-LEAST_DELTA = 2.0**-44
+# Kinds of answers that are not sums of gradients, differences, losses or Hessians with Gaussian
+# noise.
+_NO_SUMS = ("one pass", "saddle score", "above threshold", "noisy max", *CHOICES)
 
-# Kinds of answers that are not sums of gradients, differences or losses with Gaussian noise.
-_NO_SUMS = (
-    "one pass",
-    "hessian",
-    "hessian vector",
-    "saddle score",
-    "above threshold",
-    "noisy max",
-    *CHOICES,
-)
+
+def check_distance(plan: Plan, numbers: float) -> None:
+    """Refuse a plan whose delta is not large beside the distance of its noise from the law.
+
+    ``numbers`` is how many numbers with noise the plan releases, at most. UnsupportedEvent is
+    raised if they are too many for the plan's delta.
+    """
+    distance = _distance() + math.log2(max(numbers, 1.0))
+    if plan.delta < _MARGIN * 2.0**distance:
+        raise UnsupportedEvent(
+            f"noise='discrete' keeps this plan's {numbers:.3g} numbers within 2^{distance:.0f} of "
+            f"their law, which a delta of at least 2^{distance + 20:.0f} leaves out of account, "
+            f"got delta={plan.delta!r}. noise='gaussian' has no such limit."
+        )
+
+
+@lru_cache(maxsize=1)
+def _distance() -> float:
+    """Base-2 logarithm of the distance of one number's law, of the widest noise that there is."""
+    return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation
 
 
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
-    The streams give cryptographic words for this run alone. UnsupportedEvent is raised if a query
-    has correlated or Laplace noise, is one pass of descent, or is about Hessians; if the plan has
-    so many answers that the distances of their noise from its law add up to more than 2^-64; or if
-    its delta is below 2^-44.
+    UnsupportedEvent is raised if a query has correlated or Laplace noise, or is no sum; if a sum
+    has more records than whole numbers have room for; or by :func:`check_distance`.
     """
 
     name = "discrete"
-    fused = False
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
-        if plan.delta < LEAST_DELTA:
-            raise UnsupportedEvent(
-                "noise='discrete' is within 2^-64 of its law, which only a delta of at least 2^-44 "
-                f"leaves out of account, got a plan with delta={plan.delta!r}."
-            )
         for query in plan.queries:
             if query.correlation is not None or query.kind in _NO_SUMS:
                 why = f"kind {query.kind!r}" if query.correlation is None else "correlated noise"
@@ -88,23 +94,35 @@ class DiscreteMechanism:
                     "noise='discrete' is for sums of whole numbers with independent noise, got "
                     f"query {query.name!r} with {why}."
                 )
-        self._stream = streams.words("noise")
-        self._normals: dict[float, DiscreteNormals] = {}
-        widest = max(query.noise_multiplier for query in plan.queries)
-        numbers = dimension * math.fsum(query.count for query in plan.queries)
-        distance = self._of(widest).log2_total_variation + math.log2(numbers)
-        if distance > LARGEST_DISTANCE:
+        if plan.n > MOST_RECORDS:
             raise UnsupportedEvent(
-                "noise='discrete' keeps a run within 2^-64 of its law, and this plan's "
-                f"{numbers:.3g} numbers are within 2^{distance:.0f}."
+                f"noise='discrete' is for sums of at most 2^29 records, got n={plan.n}."
             )
+        check_distance(
+            plan, sum(query.count * _numbers(query, dimension) for query in plan.queries)
+        )
+        self._streams, self._dimension = streams, dimension
+        # Where noise is narrower, its tables are chosen for each width.
+        narrowest = min(query.noise_multiplier for query in plan.queries)
+        self.fused = narrowest / grid_step(1.0) >= LEAST
+        self._sums: dict[float, WholeSums] = {}
+
+    def compiled_sums(self, noise_multiplier: float) -> WholeSums:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        found = self._sums.get(noise_multiplier)
+        if found is None:
+            found = WholeSums(self._streams.noise, noise_multiplier, wide_table(), self._dimension)
+            self._sums = {**self._sums, noise_multiplier: found} if len(self._sums) < 8 else {}
+        return found
 
     @staticmethod
     def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        kernel = objective.kernel
+        kernel = own_kernel(objective)
         if kernel is not None:
-            return grid.clipped_sum(kernel, w, rows, max_norm=bound, bound=BOUND)
+            return whole_sum(kernel, w, None, rows, max_norm=bound)
+        if _has_tables(objective):
+            return _of_tables(objective, rows, bound, w)
         return _one_by_one(
             objective.dimension, rows, bound, lambda alone: objective.clipped_sum(w, alone, bound)
         )
@@ -114,9 +132,11 @@ class DiscreteMechanism:
         objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        kernel = objective.kernel
+        kernel = own_kernel(objective)
         if kernel is not None:
-            return grid.clipped_difference_sum(kernel, w, v, rows, max_norm=bound, bound=BOUND)
+            return whole_sum(kernel, w, v, rows, max_norm=bound)
+        if _has_tables(objective):
+            return _of_tables(objective, rows, bound, w, v)
         return _one_by_one(
             objective.dimension,
             rows,
@@ -127,9 +147,9 @@ class DiscreteMechanism:
     @staticmethod
     def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        kernel = objective.kernel
-        if kernel is not None:
-            return grid.clipped_loss_sum(kernel, w, rows, max_loss=bound, bound=BOUND)
+        if objective.kernel is not None:
+            longest, whole = _longest(bound)
+            return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
         return _one_by_one(
             1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
         )
@@ -138,10 +158,17 @@ class DiscreteMechanism:
     def norm(total: Integers, offset: Vector, bound: float) -> Integers:
         """Return the norm of a sum plus a public vector, rounded to the grid and then down.
 
-        By the triangle inequality a record moves the norm by at most ``BOUND`` steps, and so the
-        norm rounded down, because ``BOUND`` is whole. The root is taken in whole numbers.
+        By the triangle inequality a record moves the norm by no more than the sum, and rounding
+        down adds less than a step, by which contributions are shorter than the bound. The root is
+        taken in whole numbers. NonFiniteAnswer is raised for a public vector beyond 2^60 steps.
         """
-        steps = np.rint(offset / (bound / BOUND))
+        with np.errstate(over="ignore"):
+            steps = np.rint(offset / grid_step(bound))
+        if not (np.abs(steps) <= _FARTHEST / max(1.0, math.sqrt(len(steps)))).all():
+            raise NonFiniteAnswer(
+                "The regulariser's gradient is too long for a norm with discrete noise, and the "
+                "norm was not released: the parameters that were asked about are too large."
+            )
         shifted = [int(entry) + int(public) for entry, public in zip(total, steps, strict=True)]
         return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
 
@@ -152,24 +179,50 @@ class DiscreteMechanism:
     @staticmethod
     def values(total: Integers, bound: float) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return np.multiply(total, bound / BOUND, dtype=np.float64)
+        return np.multiply(total, grid_step(bound), dtype=np.float64)
 
     def noisy_mean(
         self, total: Integers, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        self._of(query.noise_multiplier).add(total)
-        return np.multiply(total, bound / BOUND / size, dtype=np.float64)
+        sigma = query.noise_multiplier * (bound / grid_step(bound))
+        DiscreteNormals.covering(sigma, self._streams.noise).add(total)
+        return self.values(total, bound) / size
 
-    def _of(self, noise_multiplier: float) -> DiscreteNormals:
-        if noise_multiplier not in self._normals:
-            self._normals[noise_multiplier] = DiscreteNormals.covering(
-                noise_multiplier * BOUND, self._stream
-            )
-        return self._normals[noise_multiplier]
+
+def _numbers(query: Query, dimension: int) -> int:
+    """Return how many numbers an answer has."""
+    if query.kind == "hessian":
+        return dimension * (dimension + 1) // 2
+    return 1 if query.kind in ("gradient norm", "scalar") else dimension
+
+
+def _longest(bound: float) -> tuple[float, int]:
+    """Return the longest contribution, a whole number of steps, in both units.
+
+    It is shorter than the bound by the step that a norm may be rounded by.
+    """
+    step = grid_step(bound)
+    whole = math.floor(bound / step) - 1
+    return whole * step, whole
+
+
+def _has_tables(objective: Objective) -> bool:
+    """Return whether a function gives the objective's gradients, and nothing else sums them."""
+    return isinstance(objective, FromGradients) and own_sums(objective)
+
+
+def _of_tables(objective: Objective, rows: Rows, bound: float, *at: Vector) -> Integers:
+    assert isinstance(objective, FromGradients)
+    longest, whole = _longest(bound)
+    total = np.zeros(objective.dimension, dtype=np.int64)
+    for table in objective.tables(rows, *at):
+        grid.add_rows(np.ascontiguousarray(table), longest, whole, total)
+    return total
 
 
 def _one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:
+    longest, whole = _longest(max_norm)
     total = np.zeros(size, dtype=np.int64)
     for row in rows:
         try:
@@ -177,5 +230,5 @@ def _one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Ve
         except NonFiniteAnswer:
             continue  # A record without a finite contribution counts as zero.
         row_of_one = np.ascontiguousarray(contribution, dtype=np.float64)[np.newaxis]
-        grid.add_rows(row_of_one, max_norm, BOUND, total)
+        grid.add_rows(row_of_one, longest, whole, total)
     return total

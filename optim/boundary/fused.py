@@ -35,7 +35,9 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
+from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Query
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
@@ -76,12 +78,12 @@ class Loops:
     def __init__(self, oracle: Oracle) -> None:
         if not _compiled(oracle):
             raise TypeError(
-                "oracle must be a PrivateOracle about an objective with a kernel, with "
-                f"noise='gaussian', got {type(oracle).__name__}."
+                "oracle must be a PrivateOracle about an objective with a kernel, got "
+                f"{type(oracle).__name__}."
             )
         # The loops are a part of the boundary: they use the oracle's own admission and streams.
         self._admission, self._streams = oracle._admission, oracle._streams
-        self._lock = oracle._lock
+        self._lock, self._mechanism = oracle._lock, oracle._mechanism
         assert oracle.objective.kernel is not None
         self._kernel = oracle.objective.kernel
         self._l2, self._penalized = oracle.objective.l2, oracle.objective.penalized
@@ -140,10 +142,9 @@ class Loops:
                 w,
                 learning_rates=rates,
                 sampling=self._streams.sampling,
-                noise=self._streams.noise,
+                sums=self._mechanism.compiled_sums(asked.noise_multiplier),
                 sampling_probability=asked.sampling_probability or 1.0,
                 max_norm=asked.max_norm,
-                standard_deviation=asked.noise_multiplier * asked.max_norm,
                 expected_batch_size=asked.expected_batch_size(self._n),
                 l2=self._l2,
                 penalized=self._penalized,
@@ -210,9 +211,10 @@ class Loops:
                 period=period,
                 learning_rate=eta,
                 sampling=self._streams.sampling,
-                noise=self._streams.noise,
-                refresh=described(asked["gradient"], self._n),
-                difference=described(asked.get("difference", asked["gradient"]), self._n),
+                refresh=described(asked["gradient"], self._n, self._mechanism),
+                difference=described(
+                    asked.get("difference", asked["gradient"]), self._n, self._mechanism
+                ),
                 l2=self._l2,
                 penalized=self._penalized,
             )
@@ -254,14 +256,14 @@ def _learning_rates(values: ArrayLike) -> Vector:
     return rates
 
 
-def described(query: Query, n: int) -> Mapping[str, float]:
-    """Return the numbers of a query that a compiled loop needs."""
-    return {
+def described(query: Query, n: int, mechanism: Mechanism) -> tuple[Mapping[str, float], Sums]:
+    """Return the numbers of a query that a compiled loop needs, and its sums."""
+    numbers = {
         "sampling_probability": query.sampling_probability or 1.0,
         "batch_size": query.batch_size or 0,
         "max_norm": query.max_norm,
         "proportional": query.proportional,
         "cap": math.inf if query.cap is None else query.cap,
-        "noise_multiplier": query.noise_multiplier,
         "expected_batch_size": query.expected_batch_size(n),
     }
+    return numbers, mechanism.compiled_sums(query.noise_multiplier)

@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.answers import Answers
+from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.noise import add_gaussian
+from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary import sums
@@ -39,6 +41,7 @@ __all__ = [
     "add_correlated",
     "add_gaussian",
     "compiled_answers",
+    "own_kernel",
     "own_sums",
 ]
 
@@ -52,11 +55,15 @@ class Mechanism(Protocol):
     The sums take an objective, parameters of shape (dimension,), row numbers in [0, n), and the
     bound > 0 on the size of each record's contribution. A contribution that is not finite counts as
     zero. ``name`` is the value of the keyword ``noise`` of :func:`dpcal.optim.run`, and ``fused``
-    is whether compiled loops, which draw Gaussians in doubles, may replace the mechanism.
+    is whether compiled loops, with ``compiled_sums``, may replace the mechanism.
     """
 
     name: str
     fused: bool
+
+    def compiled_sums(self, noise_multiplier: float) -> Sums:
+        """Return the mechanism's sums and noise for compiled code."""
+        ...
 
     def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """Return the sum over ``rows`` of gradients, each clipped to ``bound``."""
@@ -104,6 +111,10 @@ class GaussianMechanism:
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._streams = streams
+
+    def compiled_sums(self, noise_multiplier: float) -> Sums:
+        """See :class:`Mechanism`."""
+        return Sums(self._streams.noise, noise_multiplier)
 
     gradient_sum = staticmethod(sums.gradient_sum)
     difference_sum = staticmethod(sums.difference_sum)
@@ -159,12 +170,18 @@ def own_sums(objective: Objective) -> bool:
     return all(each.__module__.split(".")[0] == own for each in defined)
 
 
+def own_kernel(objective: Objective) -> ClippedSum | None:
+    """Return what sums an objective's contributions in compiled code, if it is this package's."""
+    kernel: ClippedSum | None = getattr(objective, "pairs", None) or objective.kernel
+    return kernel if kernel is not None and own_sums(objective) else None
+
+
 def compiled_answers(objective: Objective, mechanism: Mechanism) -> Answers | None:
     """Return compiled answers about an objective, to the bit those of an oracle's mechanism.
 
-    They are None if the objective has no compiled form, or the noise is not Gaussian in doubles.
+    They are None if the objective has no compiled form, or the mechanism none.
     """
-    kernel = getattr(objective, "pairs", None) or objective.kernel
-    if kernel is None or not mechanism.fused or not own_sums(objective):
+    kernel = own_kernel(objective)
+    if kernel is None or not mechanism.fused:
         return None
     return Answers(kernel, objective.strengths)

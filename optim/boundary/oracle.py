@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.answers import Answers, copied, distance
+from dpcal._ext.answers import copied, distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
@@ -285,14 +285,9 @@ class PrivateOracle(Admitted):
         with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows, bound = self._batches.sample(asked), asked.max_norm
-            if asked.correlation is None and (answers := self._compiled_answers()) is not None:
-                mean = answers.norm(
-                    w,
-                    rows=rows,
-                    max_norm=bound,
-                    standard_deviation=asked.noise_multiplier * bound,
-                    size=size,
-                )
+            if asked.correlation is None and self._answers is not None and self.noise == "gaussian":
+                sums = self._mechanism.compiled_sums(asked.noise_multiplier)
+                mean = self._answers.norm(w, rows=rows, max_norm=bound, sums=sums, size=size)
                 if mean is not None:
                     return mean
             offset = size * self.objective.regularizer_gradient(w)
@@ -392,23 +387,16 @@ class PrivateOracle(Admitted):
         """Return the difference of the regulariser's gradients, which no record enters."""
         return self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
 
-    def _compiled_answers(self) -> Answers | None:
-        """Return compiled answers, with the run's stream of noise; None without such code."""
-        if self._answers is not None and self._answers.noise is None:
-            self._answers.noise = self._streams.noise
-        return self._answers
-
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
         """Return an answer from compiled code; or None, with nothing drawn, without such code."""
-        answers = self._compiled_answers()
-        if answers is None:
+        if self._answers is None:
             return None
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
-        return answers.answer(
+        return self._answers.answer(
             *at,
             rows=rows,
             max_norm=bound,
-            standard_deviation=query.noise_multiplier * bound,
+            sums=self._mechanism.compiled_sums(query.noise_multiplier),
             size=self._sizes[query.name],
             row=row,
         )

@@ -53,9 +53,6 @@ _BITS = 256
 # Bytes of zeros that are encrypted at once: they stay in a second cache.
 _ENCRYPTED = 1 << 17
 
-# Before the names of streams of words, which share their roles with generators.
-_WORDS = "words of "
-
 # Separates digests of this library, and of this way of making roots, from others of equal bytes.
 _DOMAIN = b"dpcal seeds 1"
 
@@ -200,7 +197,6 @@ class Streams:
         public = secrets.token_hex(_BITS // 8) if words is None else _digest("public", words)
         self.public = np.random.default_rng(int(public, 16))
         self._made: dict[str, np.random.Generator] = {}
-        self._words: dict[str, KeyStream] = {}
         self._lock = Lock()
 
     @classmethod
@@ -249,24 +245,12 @@ class Streams:
     def positions(self) -> dict[str, Any]:
         """Return the position of each stream that was used, as JSON values; a secret."""
         with self._lock:
-            generators = {role: made.bit_generator.state for role, made in self._made.items()}
-            words = {_WORDS + role: made.position for role, made in self._words.items()}
-            return {**generators, **words}
+            return {role: made.bit_generator.state for role, made in self._made.items()}
 
     def move_to(self, positions: Mapping[str, Any]) -> None:
         """Move each stream to its position in :meth:`positions`."""
         for role, position in positions.items():
-            if role.startswith(_WORDS):
-                self.words(role.removeprefix(_WORDS)).move_to(position)
-            else:
-                self._stream(role).bit_generator.state = position
-
-    def words(self, role: str) -> KeyStream:
-        """Return the stream of cryptographic words of a role, with a secret key of its own."""
-        with self._lock:
-            if role not in self._words:
-                self._words[role] = KeyStream(self._key(role))
-            return self._words[role]
+            self._stream(role).bit_generator.state = position
 
     def claims(self, name: str) -> Callable[[int], None]:
         """Return a function that refuses a row of a query's noise that this process has drawn."""

@@ -39,13 +39,14 @@ class PairLoops:
             self._admission.asked(refresh, "gradient"),
             self._admission.asked(difference, "gradient difference"),
         )
-        of_refresh, of_difference = (described(query, oracle.plan.n) for query in self._queries)
+        of_refresh, of_difference = (
+            described(query, oracle.plan.n, oracle._mechanism) for query in self._queries
+        )
         objective: Any = oracle.objective
         self._follower = Follower(
             objective.pairs,
             d1=objective.dimensions[0],
             sampling=oracle._streams.sampling,
-            noise=oracle._streams.noise,
             refresh=of_refresh,
             difference=of_difference,
             primal_l2=objective.primal_l2,

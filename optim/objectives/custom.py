@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,8 +99,8 @@ class FromGradients(Objective):
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
         total = np.zeros(self.dimension)
-        for block in self._blocks(rows):
-            total += clipped_rows(self._rows_of_gradients(w, block), max_norm)
+        for table in self.tables(rows, w):
+            total += clipped_rows(table, max_norm)
         return total
 
     def clipped_difference_sum(
@@ -108,12 +108,24 @@ class FromGradients(Objective):
     ) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`."""
         total = np.zeros(self.dimension)
-        for block in self._blocks(rows):
-            at_w, at_v = (self._rows_of_gradients(u, block) for u in (w, v))
-            with np.errstate(over="ignore", invalid="ignore"):
-                change = at_w - at_v
-            total += clipped_rows(change, max_norm)
+        for table in self.tables(rows, w, v):
+            total += clipped_rows(table, max_norm)
         return total
+
+    def tables(
+        self, rows: NDArray[np.intp], w: Vector, v: Vector | None = None
+    ) -> Iterator[Vector]:
+        """Yield gradients at ``w``, minus those at ``v`` if given, in blocks of rows; not clipped.
+
+        Blocks have shape (m, dimension), in the order of ``rows``.
+        """
+        for block in self._blocks(rows):
+            if v is None:
+                yield self._rows_of_gradients(w, block)
+            else:
+                at_w, at_v = (self._rows_of_gradients(u, block) for u in (w, v))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    yield at_w - at_v
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`; a TypeError is raised without a ``loss``."""

@@ -52,7 +52,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.query import Query
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -74,8 +74,6 @@ class SecondOrderOracle(PrivateOracle):
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
-        if self.noise != "gaussian":
-            raise UnsupportedEvent("noise='discrete' is not for queries about curvature.")
         self._thresholds: dict[str, float] = {}
         self._accepted: set[str] = set()
 

@@ -125,8 +125,8 @@ def test_discrete_choices_come_from_words_and_repeat_with_their_seed():
         for seed in (3, 3, 4)
     ]
     assert draws[0] == draws[1] != draws[2]
-    tiny = Plan(optimizer="test", n=60, queries=plan.queries, epsilon=9.0, delta=1e-15)
-    with pytest.raises(UnsupportedEvent, match="2\\^-44"):
+    tiny = Plan(optimizer="test", n=60, queries=plan.queries, epsilon=9.0, delta=1e-28)
+    with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
         PrivateChoices(values, tiny, noise="discrete")
 
 

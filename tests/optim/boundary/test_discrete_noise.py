@@ -8,7 +8,8 @@ import pytest
 from flint import acb, arb, ctx, fmpz_poly
 from scipy import stats
 
-from dpcal._ext.discrete import add_from_table
+from dpcal._ext.discrete import DiscreteTable, factors_of
+from dpcal._ext.keyed import KeyedBits
 from dpcal.optim.boundary import discrete
 from dpcal.optim.boundary.discrete import DiscreteNormals, smoothing
 from dpcal.optim.boundary.seeds import KeyStream
@@ -27,7 +28,7 @@ def precise():
 
 def exact_law(normals):
     """The law of one number as whole numbers over 2^(128 terms), from its least value on."""
-    high, low = discrete._table(normals._narrow)  # the table is what the law is made of
+    high, low = normals._table.words()  # the table is what the law is made of
     below = [0, *((int(h) << 64) + int(w) for h, w in zip(high, low, strict=True)), 1 << 128]
     masses = [after - before for before, after in itertools.pairwise(below)]
     law = fmpz_poly([1])
@@ -107,7 +108,7 @@ def test_draws_follow_the_law(sigma):
 
 def test_neighboring_draws_do_not_depend_on_each_other():
     draws = DiscreteNormals(40.0, KEY).draw(400_000).astype(float) / 40.0
-    for lag in (1, 2, 8, discrete.BLOCK):
+    for lag in (1, 2, 8, 64, 256):
         correlation = np.mean(draws[lag:] * draws[:-lag]) * math.sqrt(len(draws) - lag)
         assert abs(correlation) < stats.norm.isf(FALSE_ALARM)
 
@@ -131,13 +132,29 @@ def test_a_key_decides_the_numbers_and_none_is_fresh():
 def test_ties_are_settled_by_the_bits_that_follow():
     high = np.array([5, 5, 5], dtype=np.uint64)
     low = np.array([10, 20, 30], dtype=np.uint64)
-    bits = np.full(5, 5, dtype=np.uint64)
-    reserve = np.array([9, 10, 20, 29, 30], dtype=np.uint64)
+
+    class Words:
+        """A stream whose first words are ties with the whole table."""
+
+        position = 0
+
+        def words(self, count):
+            given = [5] * 5 + [9, 10, 20, 29, 30]
+            self.position += count
+            return np.array((given + [0] * count)[:count], dtype=np.uint64)
+
     out = np.zeros(5, dtype=np.int64)
-    assert add_from_table(bits, reserve, high, low, 0, 1, out) == 5
-    assert out.tolist() == [0, 1, 2, 2, 3]
-    with pytest.raises(ValueError, match="reserve"):
-        add_from_table(bits, reserve[:4], high, low, 0, 1, out)
+    bits = np.random.Generator(KeyedBits(Words()))
+    DiscreteTable(1.0, high, low).draw((1,), out, bits)
+    assert (out + 1).tolist() == [0, 1, 2, 2, 3]
+
+
+def test_wide_laws_are_hardly_wider_than_asked():
+    for wanted in np.geomspace(discrete.WIDE, discrete.MOST, 500):
+        spread = math.sqrt(sum(k * k for k in factors_of(wanted, discrete.WIDEST)))
+        assert wanted <= spread * discrete.WIDEST <= wanted * (1 + 4e-4)
+        widths = DiscreteNormals(wanted, KEY)._widths()
+        assert min(widths) >= discrete.SMOOTH
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57])

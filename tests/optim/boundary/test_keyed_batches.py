@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from dpcal import calibrate, optim
-from dpcal._ext.keyed import KeyedBits, shares_of_coins
+from dpcal._ext.keyed import KeyedBits, law_of_gaps
 from dpcal._ext.noise import poisson_sample
 from dpcal._ext.samples import drawn
 from dpcal.optim.boundary.seeds import KeyStream, Streams
@@ -19,19 +19,18 @@ def generator(key=1):
 
 
 @pytest.mark.parametrize("q", [2.0**-70, 1e-12, 1e-6, 0.013, 0.5, 0.999, 1 - 2.0**-53])
-@pytest.mark.parametrize("n", [1, 2, 1000, 2**40 + 1])
-def test_coins_have_the_probabilities_of_the_digits_of_a_gap(q, n):
-    beyond, coins = shares_of_coins(q, n)
-    assert 2 ** len(coins) >= n > 2 ** len(coins) // 2
+def test_gaps_are_made_of_the_probabilities_that_they_need(q):
+    digits, table, powers = law_of_gaps(q)
     with mpmath.workdps(400):
-        rest = 1 - mpmath.mpf(q)
-        for digit, share in enumerate(coins):
-            r = rest ** (2**digit)
-            assert abs(share * UNIT - r / (1 + r)) < 2.0**-80
-        assert abs(beyond * UNIT - rest ** (2 ** len(coins))) < 2.0**-80
-        # No digit is 1, so that the next record is a member: with probability q.
-        first = mpmath.fprod(1 - share * UNIT for share in coins) * (1 - beyond * UNIT)
-        assert abs(first / q - 1) < 2.0**-50
+        r = 1 - mpmath.mpf(q)
+        for place, share in enumerate(table):
+            below = 1 - r ** (2**digits * (place + 1))
+            assert abs(share * UNIT - below) < 2.0 ** (digits - 118)
+        for digit, power in enumerate(powers):
+            assert abs(power * UNIT - r ** (2**digit)) < 2.0 ** (digits - 118)
+        # The next record is a member with probability q: H and L are both zero.
+        kept = sum(r**last for last in range(2**digits)) if digits < 10 else (1 - r**2**digits) / q
+        assert abs(table[0] * UNIT / kept / q - 1) < 2.0**-40
 
 
 @pytest.mark.parametrize(("n", "q"), [(7, 0.5), (10, 0.97), (5, 0.2)])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
+from dpcal._ext.sums import grid_step
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.exact import BOUND
 
 N, D = 500, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -53,10 +53,11 @@ def test_what_is_released_is_a_whole_number_of_steps():
     plan = calibrate.dpsgd(n=4, batch_size=4, steps=1, epsilon=1.0, delta=1e-3)
     (query,) = plan.queries
     w = optim.dpsgd(objective, plan, learning_rate=4.0, noise="discrete", seed=2).w
-    steps = w * BOUND / query.max_norm
+    step = grid_step(query.max_norm)
+    steps = w / step
     assert np.abs(steps - np.rint(steps)).max() < 1e-6
     w = optim.dpsgd(objective, plan, learning_rate=4.0, seed=2).w
-    assert np.abs(w * BOUND - np.rint(w * BOUND)).max() > 1e-3
+    assert np.abs(w / step - np.rint(w / step)).max() > 1e-3
 
 
 def test_wrong_noise():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpcal import optim
+from dpcal._ext.sums import grid_step
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BrokenObjective, UnsupportedEvent
 from dpcal.optim.problems import Trigonometric
@@ -165,6 +166,24 @@ def test_products_with_a_vector_are_private_too():
     assert largest <= 0.1
 
 
-def test_discrete_noise_is_refused():
-    with pytest.raises(UnsupportedEvent, match="kind 'hessian'"):
-        SecondOrderOracle(Trigonometric(X), planned("hessian"), noise="discrete")
+@pytest.mark.parametrize("kind", ["hessian", "hessian vector"])
+def test_sums_of_curvature_are_whole_with_discrete_noise(kind):
+    """Without noise to speak of: the sum of clipped contributions, rounded onto the grid."""
+    objective, w, v = Trigonometric(X), np.full(3, 0.4), np.array([1.0, -2.0, 0.5])
+    plan = planned(kind, multiplier=1e-5, max_norm=0.7)
+    exact, plain = (
+        SecondOrderOracle(objective, plan, seed=1, noise=noise)
+        for noise in ("discrete", "gaussian")
+    )
+    found, near = (
+        each.hessian(w, "asked") if kind == "hessian" else each.hessian_vector(w, v, "asked")
+        for each in (exact, plain)
+    )
+    np.testing.assert_allclose(found, near, atol=1e-5)
+    steps = found * 40 / grid_step(0.7)
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
+
+
+def test_scores_of_points_are_no_sums():
+    with pytest.raises(UnsupportedEvent, match="kind 'saddle score'"):
+        SecondOrderOracle(Trigonometric(X), planned("saddle score"), noise="discrete")

@@ -1,0 +1,22 @@
+from libc.stdint cimport int64_t
+from numpy.random cimport bitgen_t
+
+from dpcal._ext.discrete cimport DiscreteTable, TERMS
+
+
+cdef class Sums:
+    cdef object generator
+    cdef readonly object lock
+    cdef readonly double noise_multiplier
+    cdef bitgen_t* bits
+    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil
+    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil
+    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil
+
+
+cdef class WholeSums(Sums):
+    cdef DiscreteTable table
+    cdef int64_t[::1] whole
+    cdef double sigma
+    cdef int terms
+    cdef int64_t[TERMS + 1] factors

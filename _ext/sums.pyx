@@ -1,0 +1,197 @@
+"""How do sums of kernels get their noise? In doubles, or in whole numbers.
+
+Kernels add records' contributions to an array, one record after another. :class:`Sums` adds them to
+zeros, and Gaussian noise in doubles to the sum. :class:`WholeSums` needs no other kernels: it
+begins with a number M that is so large that neighboring doubles around it are a grid's step h
+apart, so that **every addition rounds one record's contribution to the grid**, and nothing else
+(the sums of whole numbers after that are exact). The sum is then M away from a whole number of
+steps, to which discrete Gaussian noise is added in whole numbers.
+
+Let a record's contribution, in one coordinate, be x. Adding it moves the sum by x rounded to the
+nearest multiple of h. What other records add is the same with and without it, but for ties, which a
+processor rounds to an even number of steps: where the two sums are an odd number of steps apart,
+the first tie moves one of them by a step, after which they are an even number apart, and all
+further ties move both alike. So one record moves a coordinate by at most 3 h / 2 beyond x, and the
+sum of d coordinates by at most ``3 h sqrt(d) / 2`` beyond the norm of its contribution. Kernels are
+asked to clip to a bound that is shorter by as much. The steps are powers of two.
+
+>>> import numpy as np
+>>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0], [0.3, 0.4]]), np.ones(2),
+...                           intercept=False)
+>>> total = whole_sum(kernel, np.zeros(2), None, np.arange(2), max_norm=1.0)
+>>> (total * grid_step(1.0)).round(4).tolist()
+[-0.9, -1.2]
+"""
+
+from libc.math cimport frexp, ldexp, sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from dpcal._ext.discrete cimport DiscreteTable, factors_covering
+from dpcal._ext.gradients cimport Batch, ClippedSum
+from dpcal._ext.noise cimport add_normals, bits_of
+
+import numpy as np
+
+from dpcal._ext.gradients import aligned_zeros
+
+cdef enum:
+    DIGITS = 20  # a bound is 2^20 to 2^21 steps long
+
+# Relative: how much shorter contributions are clipped for the rounding of what kernels compute.
+cdef double ROUNDING = 2.0**-40
+
+
+# Most records whose sum stays near M.
+MOST_RECORDS = 1 << 29
+
+
+cdef double step_of(double bound) noexcept nogil:
+    cdef int exponent
+    frexp(bound, &exponent)
+    return ldexp(1.0, exponent - 1 - DIGITS)
+
+
+cdef double middle_of(double step) noexcept nogil:
+    """M: doubles between two thirds and four thirds of it are one step apart."""
+    return 1.5 * 4503599627370496.0 * step
+
+
+cdef double shortened(double bound, Py_ssize_t size) noexcept nogil:
+    return bound * (1 - ROUNDING) - 1.5 * (sqrt(size) + 1) * step_of(bound)
+
+
+cdef class Sums:
+    """Sums in doubles with Gaussian noise.
+
+    Parameters
+    ----------
+    generator
+        Source of noise.
+    noise_multiplier
+        Standard deviation of the noise in units of the bound on contributions, at least 0.
+    """
+
+    def __init__(self, generator, double noise_multiplier):
+        self.bits = bits_of(generator)
+        self.generator, self.lock = generator, generator.bit_generator.lock
+        self.noise_multiplier = noise_multiplier
+
+    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil:
+        """Return what kernels clip to, so that a record moves the sum by at most the bound."""
+        return bound
+
+    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        """Write what kernels add to."""
+        memset(total, 0, size * sizeof(double))
+
+    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        """Add the noise of a bound on contributions; what comes out is in their units."""
+        add_normals(self.bits, self.noise_multiplier * bound, total, size)
+
+
+cdef class WholeSums(Sums):
+    """Sums in whole numbers with discrete Gaussian noise.
+
+    Parameters
+    ----------
+    generator, noise_multiplier
+        As above; the generator reads cryptographic words, and the noise covers a Gaussian of that
+        standard deviation.
+    table
+        Of the narrow law that noise is made of.
+    size
+        Most coordinates of a sum.
+    """
+
+    def __init__(self, generator, double noise_multiplier, DiscreteTable table not None, size):
+        super().__init__(generator, noise_multiplier)
+        self.table = table
+        self.whole = np.zeros(size, dtype=np.int64)
+
+    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil:
+        return shortened(bound, size)
+
+    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        cdef double middle = middle_of(step_of(bound))
+        cdef Py_ssize_t j
+        for j in range(size):
+            total[j] = middle
+
+    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        cdef double step = step_of(bound)
+        cdef double sigma = self.noise_multiplier * (bound / step)
+        cdef Py_ssize_t j
+        if sigma != self.sigma:
+            self.sigma, self.terms = sigma, factors_covering(sigma, self.table, self.factors)
+        steps_of(total, step, size, &self.whole[0])
+        self.table.add(self.bits, self.factors, self.terms, &self.whole[0], size)
+        for j in range(size):
+            total[j] = self.whole[j] * step
+
+
+cdef void steps_of(
+    const double* total, double step, Py_ssize_t size, int64_t* whole
+) noexcept nogil:
+    """Write how many steps a sum is away from M: both are multiples of the step."""
+    cdef double middle = middle_of(step), inverse = 1 / step
+    cdef Py_ssize_t j
+    for j in range(size):
+        whole[j] = <int64_t>((total[j] - middle) * inverse)
+
+
+def whole_sum(ClippedSum kernel not None, w, v, rows, *, double max_norm):
+    """Return the sum of clipped gradients, or of their differences, in steps of the grid.
+
+    Parameters
+    ----------
+    kernel
+        Gives clipped gradients.
+    w, v
+        Parameters, shape (dimension,): gradients at ``w``, minus those at ``v`` unless it is None.
+    rows
+        At most 2^29 row numbers in [0, n).
+    max_norm
+        Bound in [1e-290, 1e290] by which one record moves the sum, in L2 norm, at most.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (dimension,), dtype int64, in units of ``grid_step(max_norm)``.
+    """
+    check_bound(max_norm)
+    cdef const Py_ssize_t[::1] index = kernel.checked(rows)
+    cdef Py_ssize_t d = kernel.dimension, j
+    cdef double step = step_of(max_norm), middle = middle_of(step)
+    cdef double[::1] total = aligned_zeros(kernel.stride)
+    cdef double[::1] to = kernel.padded(w)
+    cdef double[::1] origin = to if v is None else kernel.padded(v)
+    made = np.empty(d, dtype=np.int64)
+    cdef int64_t[::1] whole = made
+    cdef bint differs = v is not None
+    if index.shape[0] > MOST_RECORDS:
+        raise ValueError(f"rows must be at most 2^29, got {index.shape[0]}.")
+    with nogil:
+        for j in range(d):
+            total[j] = middle
+        if index.shape[0]:
+            kernel.add(
+                &to[0],
+                &origin[0] if differs else NULL,
+                Batch(&index[0], index.shape[0], shortened(max_norm, d)),
+                &total[0],
+            )
+        steps_of(&total[0], step, d, &whole[0])
+    return made
+
+
+def grid_step(double max_norm):
+    """Return the step of the grid for a bound in [1e-290, 1e290]: a power of two."""
+    check_bound(max_norm)
+    return step_of(max_norm)
+
+
+cdef check_bound(double max_norm):
+    if not 1e-290 <= max_norm <= 1e290:
+        raise ValueError(f"max_norm must be a number in [1e-290, 1e290], got {max_norm!r}.")
