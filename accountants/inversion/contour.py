@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.limits import CONTOUR
+from dpcal.accountants.inversion.saddle import chernoff_at
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, ProductLine
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
@@ -312,8 +313,7 @@ class Contour:
             # Outward by the rounding of these logarithms, which are at most 0.
             lower, upper = lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT) + 0.0
         else:
-            chernoff = self._trial_bounds - np.outer(epsilons, self._trials)
-            upper = np.minimum(upper, chernoff.min(axis=1))
+            upper = np.minimum(upper, chernoff_at(self._trial_bounds, self._trials, epsilons))
         if self.smoothing:
             lower = self._unsmoothed_lower(epsilons)
         return lower, np.minimum(upper, 0.0)

@@ -105,8 +105,12 @@ class Inversion:
         if self._method is None:
             return found[0]
         rest = [bounds.log_bounds_at(epsilons) for bounds in self._rest]
-        lower = np.logaddexp.reduce([low for low, _ in found]) - self._margin
-        upper = np.logaddexp.reduce([*(high for _, high in found), *rest]) + self._margin
+        lower = np.logaddexp.reduce([low for low, _ in found])
+        upper = np.logaddexp.reduce([*(high for _, high in found), *rest])
+        # Adding a term rounds by a unit of the logarithm at most.
+        relative = 4 * UNIT * (len(found) + len(rest))
+        lower -= self._margin + relative * np.abs(lower)
+        upper += self._margin + relative * np.abs(np.maximum(upper, -1e300))
         return lower, np.minimum(upper, 0.0)
 
     def slopes(self, epsilon: float) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from dpcal.accountants.inversion.transform import (
     Product,
     SomeNodes,
     extra_rounding,
+    extra_sizes,
     mass_rounding,
     ratio_rounding,
     subset_of,
@@ -99,15 +100,21 @@ class Jumps(Measure):
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts, from those of bulks and jumps."""
-        base = np.zeros((len(c), 3))
+        return self._cumulants(c)[0]
+
+    def _cumulants(self, c: Reals | Sequence[float]) -> tuple[Reals, Reals]:
+        """Return the cumulants, and the sizes of the terms that add up to the log masses."""
+        base, sizes, of_odds = np.zeros((len(c), 3)), np.zeros(len(c)), np.full(len(c), 4.0)
         rows = []
         for piece, times in self.pieces:
             if isinstance(piece, TwoParts):
                 bulk, jumps = piece.cumulants(c)
-                base += times * bulk[:, :3]
                 rows.append((times, jumps[:, 0] - bulk[:, 0], jumps - bulk))
+                of_odds = np.maximum(of_odds, np.abs(jumps[:, 0]) + np.abs(bulk[:, 0]))
             else:
-                base += times * piece.cumulants(c)[:, :3]
+                bulk = piece.cumulants(c)
+            base += times * bulk[:, :3]
+            sizes += times * np.abs(bulk[:, 0])
         # Odds B / A may lie below the range of a double: they are kept relative to the largest.
         scale = np.minimum(np.max([log_odds for _, log_odds, _ in rows], axis=0), 0.0)
         # Value, first and second derivative of rho(c) = sum T log1p(B / A), over exp(scale).
@@ -127,7 +134,8 @@ class Jumps(Measure):
         base[:, 0] += scale + np.log(rho[:, 0]) + whole + np.log(kept)
         base[:, 1] += first / kept
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
-        return base
+        # A relative error of the odds, which is one of rho, is multiplied by rho / (1 - exp(-rho)).
+        return base, sizes + np.abs(scale) + of_odds / kept
 
     @property
     def subset(self) -> Jumps | None:
@@ -135,9 +143,10 @@ class Jumps(Measure):
         some = subset_of(self.pieces)
         return Jumps(some) if any(isinstance(piece, TwoParts) for piece, _ in some) else None
 
-    def mass_rounding(self, c: Reals) -> Reals:
-        """Return the rounding of the log masses of truncated pieces, in units."""
-        return np.array([extra_rounding(self.pieces, float(at)) for at in c])
+    def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
+        """Return log masses, and the sizes of the terms of bulks and jumps, of both signs."""
+        cumulants, sizes = self._cumulants(c)
+        return cumulants[:, 0], sizes + extra_sizes(self.pieces, c)
 
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""

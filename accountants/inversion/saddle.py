@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["COARSE", "increasing_root", "log_chernoff", "root_of"]
+__all__ = ["COARSE", "chernoff_at", "increasing_root", "log_chernoff", "root_of"]
 
 Reals = NDArray[np.float64]
 M = TypeVar("M")
@@ -43,6 +44,12 @@ def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = c * -np.log1p(1.0 / c) - np.log1p(c)
     return np.where(c > 0, value, 0.0)
+
+
+def chernoff_at(constants: Reals, c: Reals, epsilons: Reals) -> Reals:
+    """Return the least of constants - c epsilon over c > -1, rounded up, at each epsilon."""
+    products = np.outer(epsilons, c)
+    return np.asarray((constants - products + 4 * UNIT * np.abs(products)).min(axis=1))
 
 
 def root_of(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.limits import SADDLE
-from dpcal.accountants.inversion.saddle import COARSE, root_of
+from dpcal.accountants.inversion.saddle import COARSE, chernoff_at, root_of
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, Product
 from dpcal.accountants.losses.base import OutOfReach
 
@@ -174,8 +174,8 @@ class ChernoffBounds:
 
     def log_bounds_at(self, epsilons: Reals) -> Reals:
         """Return upper bounds on log delta at each epsilon."""
-        return np.asarray((self.constants - np.outer(epsilons, self.tilts)).min(axis=1))
+        return chernoff_at(self.constants, self.tilts, epsilons)
 
     def log_bound(self, epsilon: float) -> float:
         """Return the upper bound on log delta(epsilon)."""
-        return float((self.constants - self.tilts * epsilon).min())
+        return float(self.log_bounds_at(np.array([epsilon]))[0])

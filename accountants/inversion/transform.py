@@ -41,6 +41,7 @@ __all__ = [
     "Total",
     "common_lattice",
     "extra_rounding",
+    "extra_sizes",
     "mass_rounding",
     "ratio_rounding",
     "subset_of",
@@ -119,13 +120,15 @@ class Measure(ABC):
 
         For a law and -1 <= c <= 0, B(c) - c epsilon bounds log(1 - delta(epsilon)).
         """
-        log_mass = self.cumulants(c)[:, 0]
-        rounding = 32 * (np.abs(log_mass) + 4) + self.mass_rounding(c)
-        return np.asarray(log_mass + log_chernoff(c) + UNIT * rounding)
+        log_mass, sizes = self.log_masses(c)
+        return np.asarray(log_mass + log_chernoff(c) + UNIT * 32 * (sizes + 4))
 
-    def mass_rounding(self, c: Reals) -> Reals | float:
-        """Return the log masses' rounding, in units, beyond that of sums of accurate terms."""
-        return 0.0
+    @abstractmethod
+    def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
+        """Return log masses at each c, and the sizes of the terms that add up to them.
+
+        The terms may cancel, and a log mass is off by at most 32 units of their size plus 4.
+        """
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
@@ -258,6 +261,12 @@ def extra_rounding(pieces: Pieces, c: float) -> float:
     return total
 
 
+def extra_sizes(pieces: Pieces, c: Reals) -> Reals | float:
+    """Return the rounding of truncated pieces' log masses at each c, in 32 units."""
+    cut = [(piece, times) for piece, times in pieces if isinstance(piece, Truncation | TwoParts)]
+    return np.array([extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
+
+
 class Product(Measure):
     """The measure of a sum of independent losses, of which each is a piece of a law.
 
@@ -296,9 +305,10 @@ class Product(Measure):
         line.log_mass_rounding += extra_rounding(self.pieces, c)
         return line
 
-    def mass_rounding(self, c: Reals) -> Reals | float:
-        """Return the rounding of the log masses of truncated pieces, in units."""
-        return np.array([extra_rounding(self.pieces, float(at)) for at in c])
+    def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
+        """Return log masses, and the sizes of the pieces' terms."""
+        terms = np.array([times * self._rows(piece, c)[:, 0] for piece, times in self.pieces])
+        return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
     @property
     def subset(self) -> Measure | None:
@@ -340,10 +350,6 @@ class Total(Product):
     def is_many(self) -> bool:
         """Whether the distinct losses are so many that few ways of inverting the law are tried."""
         return len(self.parts) > MANY_LOSSES
-
-    def mass_rounding(self, c: Reals) -> float:
-        """Return 0: no loss is truncated."""
-        return 0.0
 
     def moments(self, c: Reals | Sequence[float]) -> Reals:
         """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""

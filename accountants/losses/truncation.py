@@ -141,7 +141,8 @@ class Truncation:
         self._rule: TrapezoidRule | None = None
         # Moments at the last single tilt, since a contour uses its own tilt several times.
         self._last: tuple[float, Reals] = (math.nan, np.empty(0))
-        self._log_base_rest = self.log_rest = -math.inf
+        # Logs of the masses of Q and of P beyond the upper cut.
+        self._log_base_rest = self._log_mixed_rest = self.log_rest = -math.inf
         if upper is not None:
             q = loss.sampling_probability
             # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a
@@ -149,9 +150,10 @@ class Truncation:
             wide = math.hypot(loss.noise_multiplier, upper.width)
             out = log_ndtr(-upper.position / wide)
             far = log_ndtr((1.0 - upper.position) / wide)
-            self._log_base_rest = float(out) * (1 - 1e-12)
+            self._log_base_rest = float(out)
             rest = np.logaddexp(math.log1p(-q) + out, math.log(q) + far)
-            self.log_rest = float(rest) * (1 - 1e-12)
+            self._log_mixed_rest = float(rest)
+            self.log_rest = self._log_mixed_rest * (1 - 1e-12)
 
     # -- points
 
@@ -225,7 +227,7 @@ class Truncation:
 
     def _lost(self, c: Any) -> Any:
         """Return the size of the terms that correct a mass for the parts cut off."""
-        return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
+        return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self._log_mixed_rest)
 
     def _plain(self, c: Any) -> Any:
         """Return whether a plain sum has as many digits of the log mass as a corrected sum."""
@@ -261,7 +263,7 @@ class Truncation:
         """Return moments whose log mass keeps the digits of the mass less 1."""
         result = tilted_moments(rule.ell, self._log_kept, 1.0 + c, self._prepared, c)
         # The sums assume that P and Q have mass 1: each is corrected for its lost mass.
-        base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
+        base, mixed = math.exp(self._log_base_rest), math.exp(self._log_mixed_rest)
         small = result[:, 0] < _HUGE
         mass = np.expm1(np.where(small, result[:, 0], 0.0))
         corrected = mass + c * base - (1.0 + c) * mixed
@@ -286,8 +288,14 @@ class Truncation:
         if self._how is _BELOW:
             return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
         if self._other is not None:
-            # If the other side outweighs this one, the mass is a plain sum near 1.
-            return 16.0 * float(self._other.cumulants([c])[0, 0] >= self.cumulants([c])[0, 0])
+            this, other = (float(part.cumulants([c])[0, 0]) for part in (self, self._other))
+            if other >= this:
+                # The mass is a plain sum near 1.
+                return 16.0
+            # Otherwise it is the rest of the whole, whose log mass may be far from 0.
+            whole = float(np.logaddexp(this, other))
+            share = math.exp(other - whole)
+            return 16.0 * (abs(whole) + 2 * share * (2 + abs(whole) + abs(other)))
         return 0.0
 
     def tilt(self, c: float) -> QuadratureTilt:
@@ -316,7 +324,7 @@ class Truncation:
             restricted=lambda: restricted_moments(rule.ell, log_kept, 1.0 + c, moments),
         )
         if self._how is _BELOW and not self._plain(c):
-            tilt.mean_rounding += 16.0 * (math.exp(self._log_base_rest) + math.exp(self.log_rest))
+            tilt.mean_rounding += 16.0 * float(self._lost(0.0) + math.exp(self._log_base_rest))
         return tilt
 
 

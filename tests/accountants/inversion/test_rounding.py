@@ -5,12 +5,17 @@ delta is known to any precision. Bounds are about 1e-10 wide, so that rounding t
 accounted for too lightly shows.
 """
 
+import contextlib
+
 import mpmath
 import numpy as np
 import pytest
 
+from dpcal import accountants
+from dpcal.accountants import events
 from dpcal.accountants.inversion.contour import Contour
-from dpcal.accountants.inversion.strategy import invert_as_split
+from dpcal.accountants.inversion.layered import invert_layered
+from dpcal.accountants.inversion.strategy import invert_as_split, invert_on_one_contour
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -105,3 +110,48 @@ def test_bulk_and_jumps_hold_the_closed_form():
         assert bounds.lower <= truth <= bounds.upper, (q, sigma, epsilon, bounds)
         compared += bounds.upper - bounds.lower < 1e-6
     assert compared >= 5
+
+
+def test_no_upper_end_is_below_a_delta_near_one():
+    # A tilt below 0 bounds 1 - delta. The masses of bulk and jumps are exp(-330) and exp(330) times
+    # that: their rounding, not that of the sum, is the rounding of the bound on delta.
+    event = events.dpsgd(
+        sampling_probability=0.003267452079781007,
+        noise_multiplier=0.17370666606546808,
+        steps=100_159,
+    )
+    loss = SampledGaussian(0.003267452079781007, 0.17370666606546808, "remove")
+    log_rest = Total(((loss, 100_159),)).log_chernoff(np.array([-0.0668]))[0] + 0.0668 * 1212.8
+    assert log_rest < -50
+    answer = accountants.log_delta(event, epsilon=1212.8)
+    assert answer.upper >= -np.exp(log_rest)
+    assert -1e-9 < answer.lower <= -np.exp(log_rest)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps", "epsilon"),
+    [
+        (0.0349373345068709, 0.2821874789264303, 63, 1.7e-8),
+        (0.028226487988464725, 0.10390448516090485, 689, 9.8e-5),
+        (0.0006727244862911809, 0.3364556998744535, 2002, 0.0),
+        (0.00026691299428421855, 0.3199947908900095, 145_110, 2e-5),
+        (0.03181531114182842, 0.4407654892496309, 87_972, 850.7),
+    ],
+)
+def test_every_way_of_inverting_meets_the_contour_of_the_whole_law(q, sigma, steps, epsilon):
+    # A mass that is cut off is subtracted as it is, and a bound on it would be subtracted twice;
+    # the mass of a bulk is the small difference of two masses, each with a rounding of its own.
+    total = Total(((SampledGaussian(q, sigma, "remove"), steps),))
+    whole = invert_on_one_contour(total, epsilon).log_bounds(epsilon)
+    assert whole.upper - whole.lower < 1e-9
+    found = []
+    for way in (
+        lambda: invert_layered(total, epsilon),
+        lambda: invert_as_split(total, epsilon, 1.0),
+    ):
+        with contextlib.suppress(OutOfReach):
+            found.append(way().log_bounds(epsilon))
+    assert found
+    for bounds in found:
+        assert whole.lower <= bounds.upper
+        assert bounds.lower <= whole.upper
