@@ -222,10 +222,11 @@ class FixedBatchGaussian(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by quadrature."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
         # By M(c) = M(-1 - c), powers p and 1 - p are equivalent.
         values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
-        return tilted_moments(values, logs, powers)
+        return tilted_moments(values, logs, powers, None, c)
 
     def tilt(self, c: float) -> _FixedBatchTilt:
         """Return the tilted law along Re z = c."""

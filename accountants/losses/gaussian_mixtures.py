@@ -152,9 +152,9 @@ class GaussianMixtures(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
-        lattice = self._lattice(powers)
-        return tilted_moments(lattice.ell, lattice.log_base, powers)
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        lattice = self._lattice(1.0 + c)
+        return tilted_moments(lattice.ell, lattice.log_base, 1.0 + c, None, c)
 
     def tilt(self, c: float) -> _MixtureTilt:
         """Return the tilted law along Re z = c."""

@@ -35,8 +35,21 @@ __all__ = ["BoundedRange", "EndsAndDensity", "IntervalLoss", "Laplace"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
+
+def _gauss_legendre(points: int) -> tuple[Reals, Reals]:
+    """Return nodes and weights on [-1, 1]; numpy's last weights are off by 1e-12."""
+    x = np.polynomial.legendre.leggauss(points)[0]
+    before, last = np.ones(points), x
+    for k in range(1, points):
+        before, last = last, ((2 * k + 1) * x * last - k * before) / (k + 1)
+    gap = (1 - x) * (1 + x)
+    slope = points * (before - x * last) / gap
+    # The weight at the node that x rounds, which is -last / slope away.
+    return x, 2 / (gap * slope**2) * (1 + 2 * x * last / (slope * gap))
+
+
 # Nodes and weights, on [-1, 1], of the rule of Gauss and Legendre with 64 points.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+_NODES, _WEIGHTS = _gauss_legendre(64)
 # Largest product of tilt and half-width up to which these nodes integrate an exponential density to
 # rounding.
 _SMOOTH = 25.0
@@ -88,6 +101,10 @@ class IntervalLoss(PrivacyLoss):
         """The half-width."""
         return self.half_width
 
+    @abstractmethod
+    def _log_mgf_near_zero(self, c: Reals) -> Reals:
+        """Return log M(c), abs(c) <= 1/4, without loss of digits at small c if a is large."""
+
     @cached_property
     def _points(self) -> tuple[Reals, Reals]:
         """Quadrature points and log weights under Q."""
@@ -104,7 +121,7 @@ class IntervalLoss(PrivacyLoss):
         smooth = (np.abs(c) + 1) * self.half_width <= _SMOOTH
         result = np.empty((len(c), 4))
         if smooth.any():
-            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth])
+            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth], None, c[smooth])
         if not smooth.all():
             result[~smooth] = self._far(c[~smooth])
         return result
@@ -128,6 +145,10 @@ class IntervalLoss(PrivacyLoss):
         central2 = near * m1**2 + far * (2 * a - m1) ** 2 + inner * (v2 - 2 * v1 * m1 + m1**2)
         inner4 = v4 - 4 * v3 * m1 + 6 * v2 * m1**2 - 4 * v1 * m1**3 + m1**4
         central4 = near * m1**4 + far * (2 * a - m1) ** 4 + inner * inner4
+        # The pair is symmetric: M(c) = M(-1 - c). Next to M(0) = 1 the log masses lose digits.
+        small = np.where(rate < 0, -1.0 - c, c)
+        near_zero = self._log_mgf_near_zero(np.clip(small, -0.25, 0.25))
+        whole = np.where(np.abs(small) < 0.25, near_zero, whole)
         return np.column_stack([whole, sign * (a - m1), central2, central4])
 
     def log_mgf_bound(self, c: float) -> float:
@@ -181,6 +202,15 @@ class Laplace(IntervalLoss):
         """Log of 1/4 times exp(-a / 2)."""
         return -math.log(4.0) - self.half_width / 2
 
+    def _log_mgf_near_zero(self, c: Reals) -> Reals:
+        a = self.half_width
+        with np.errstate(over="ignore"):
+            grown = ((1 + c) * np.expm1(c * a) + c * np.expm1(-(1 + c) * a)) / (1 + 2 * c)
+        near = np.abs(grown) < 0.5
+        size = c * a + np.log((1 + c) / (1 + 2 * c))
+        size += np.log1p(c / (1 + c) * np.exp(-(1 + 2 * c) * a))
+        return np.where(near, np.log1p(np.where(near, grown, 0.0)), size)
+
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
         gap = self.half_width - epsilon
@@ -226,6 +256,11 @@ class BoundedRange(IntervalLoss):
     def log_density(self) -> float:
         """Log of 1 / (4 sinh(epsilon / 2))."""
         return -math.log(2.0) - self.epsilon / 2 - math.log(-math.expm1(-self.epsilon))
+
+    def _log_mgf_near_zero(self, c: Reals) -> Reals:
+        other = np.exp(-(1 + 2 * c) * self.epsilon) - math.exp(-self.epsilon)
+        ends = np.log1p(other / math.expm1(-self.epsilon))
+        return np.asarray(c * self.epsilon - np.log1p(2 * c) + ends)
 
     @property
     def renyi_is_tighter(self) -> bool:
