@@ -202,8 +202,8 @@ def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
         known = finite_rows(table.reshape(len(table), -1))
         table = blanked(table, known)
     if hasattr(X, "columns"):  # a table with names keeps them
-        whole = np.broadcast_to(known[:, np.newaxis], X.shape)
-        table = X if known.all() or not hasattr(X, "where") else X.where(whole, 0.0)
+        names = {"schema" if hasattr(X, "schema") else "columns": list(X.columns)}
+        table = X if known.all() else type(X)(table, **names)
     # Whether there is an error or a warning must not depend on one record.
     with np.errstate(all="ignore"):
         return np.asarray(estimator.predict(table)), known

@@ -174,12 +174,13 @@ def test_a_pipeline_hands_blank_records_on():
             assert model[-1].coef_.shape[0] == 1
 
 
-def test_tables_with_names_are_read_cell_by_cell():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(with_cell(X, ROW, "secret"), columns=["a", "b", "c"])
-    with strict():
-        model = StandardScaler(**WIDE).fit(frame)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
-    frame = pandas.DataFrame(with_cell(X, ROW, np.nan), columns=["a", "b", "c"])
-    with strict(), dpcal.budget(epsilon=9.0, delta=1e-4):
-        assert ALL["declared"]().fit(frame, Y).score(frame, Y) > 0.5
+@pytest.mark.parametrize("package", ["polars", "pandas"])
+def test_tables_with_names_are_read_cell_by_cell(package):
+    frames = pytest.importorskip(package)
+    for cell in (np.nan, np.inf):
+        table = with_cell(X, ROW, cell)
+        frame = frames.DataFrame({name: table[:, j].tolist() for j, name in enumerate("abc")})
+        with strict(), dpcal.budget(epsilon=9.0, delta=1e-4):
+            model = ALL["declared"]().fit(frame, Y)
+            assert model.score(frame, Y) > 0.5
+        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
