@@ -51,7 +51,7 @@ processes, nor in forked ones. See ``docs/security.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -248,7 +248,7 @@ class PrivateOracle(Admitted):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient", noise_multiplier)
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock:
             self._admission.spend(asked, 1)
             return self._noisy_gradient(w, asked)
 
@@ -269,7 +269,7 @@ class PrivateOracle(Admitted):
         bound = asked.bound(distance(w, v))
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock:
             self._admission.spend(asked, 1)
             return self._noisy_difference(w, v, asked, bound)
 
@@ -282,7 +282,7 @@ class PrivateOracle(Admitted):
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient norm", noise_multiplier)
         size = asked.expected_batch_size(self.plan.n)
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock:
             self._admission.spend(asked, 1)
             rows, bound = self._batches.sample(asked), asked.max_norm
             if asked.correlation is None and self._answers is not None and self.noise == "gaussian":
@@ -291,7 +291,7 @@ class PrivateOracle(Admitted):
                 if mean is not None:
                     return mean
             offset = size * self.objective.regularizer_gradient(w)
-            total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
+            total = self._quietly(self._mechanism.gradient_sum, w, rows, bound)
             norm = self._mechanism.norm(total, offset, bound)
             return float(self._noisy_mean(norm, asked, bound)[0])
 
@@ -303,10 +303,10 @@ class PrivateOracle(Admitted):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "scalar", noise_multiplier)
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
-            total = self._mechanism.loss_sum(self.objective, w, rows, asked.max_norm)
+            total = self._quietly(self._mechanism.loss_sum, w, rows, asked.max_norm)
             mean = self._noisy_mean(total, asked, asked.max_norm)
         return float(mean[0]) + self.objective.regularizer(w)
 
@@ -355,10 +355,11 @@ class PrivateOracle(Admitted):
             radius=radius,
         )
         one_pass.check(self.objective, w)
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
-            mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
+            with np.errstate(all="ignore"):
+                mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
 
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
@@ -369,7 +370,7 @@ class PrivateOracle(Admitted):
         answer = self._compiled(query, query.max_norm, rows, w)
         if answer is not None:
             return answer
-        total = self._mechanism.gradient_sum(self.objective, w, rows, query.max_norm)
+        total = self._quietly(self._mechanism.gradient_sum, w, rows, query.max_norm)
         mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
@@ -380,8 +381,13 @@ class PrivateOracle(Admitted):
         answer = self._compiled(query, bound, rows, w, v)
         if answer is not None:
             return answer
-        total = self._mechanism.difference_sum(self.objective, w, v, rows, bound)
+        total = self._quietly(self._mechanism.difference_sum, w, v, rows, bound)
         return self._noisy_mean(total, query, bound) + self._penalty(w, v)
+
+    def _quietly(self, ask: Callable[..., Any], *given: Any) -> Any:
+        """Return a sum of contributions, without the floating-point errors of single records."""
+        with np.errstate(all="ignore"):
+            return ask(self.objective, *given)
 
     def _penalty(self, w: Vector, v: Vector) -> Vector:
         """Return the difference of the regulariser's gradients, which no record enters."""
