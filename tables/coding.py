@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 from dpcal.tables.reading import polars, table_of
 from dpcal.tables.schema import Column
 
-__all__ = ["REACH", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
+__all__ = ["BLANK", "REACH", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
+
+# The place among categories of a cell whose record is a blank one.
+BLANK = -2
 
 Vector = NDArray[np.float64]
 Kept = NDArray[np.bool_]
@@ -100,7 +103,8 @@ class Coding:
     def encode(self, frame: Any, *, first_row: int = FIRST_ROW) -> tuple[Vector, Kept]:
         """Return the features of the records in a polars data frame, and which are kept.
 
-        The features have shape (m, d) and are finite, also of records that the schema leaves out.
+        The features have shape (m, d). They are finite, also of records that the schema leaves out,
+        and NaN in a column for which the schema makes the record a blank one.
 
         Parameters
         ----------
@@ -131,6 +135,7 @@ class Coding:
                 else:
                     step = 2 * REACH / (len(column.categories) - 1)
                     part[:, 0] = np.maximum(codes, 0) * step - REACH
+                part[codes == BLANK] = np.nan
             kept &= ok
         return X, kept
 
@@ -190,6 +195,8 @@ def values_of(
         return values, np.ones(len(values), dtype=bool)
     wrong = np.isinf(values)
     gone = np.isnan(values)
+    if column.missing == "blank":
+        return np.where(wrong, np.nan, values), np.ones(len(values), dtype=bool)
     if gone.any():
         # A cell that could not be read as a number is wrong; one that held no number from the start
         # is missing.
@@ -213,7 +220,9 @@ def values_of(
 def codes_of(
     series: Any, column: Column, missing: Collection[str], first_row: int
 ) -> tuple[NDArray[np.int64], Kept]:
-    """Return the place of each cell among the categories (-1 for none), and which records are kept.
+    """Return the place of each cell among the categories, and which records are kept.
+
+    The place is -1 for a cell that is no category, and ``BLANK`` where its record is a blank one.
 
     Raises
     ------
@@ -232,6 +241,8 @@ def codes_of(
     for rule, wrong in ((column.missing, gone), (column.unknown, strange)):
         if rule == "refuse" and wrong.any():
             raise _no_category(series, column, int(np.flatnonzero(wrong)[0]), first_row)
+        if rule == "blank":
+            codes[wrong] = BLANK
     kept = np.ones(len(codes), dtype=bool)
     if column.missing == "impute":
         codes[gone] = column.categories.index(str(column.impute))

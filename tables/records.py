@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import FIRST_ROW, Coding, codes_of, scaled, texts_of, values_of
+from dpcal.tables.coding import BLANK, FIRST_ROW, Coding, codes_of, scaled, texts_of, values_of
 from dpcal.tables.reading import NotANumber, Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
@@ -139,10 +139,10 @@ class Records:
         self.labels += tuple(fresh)
         if len(self.labels) > 2:
             raise ValueError(_too_many(self.labels, self.target.name))
-        codes = np.full(len(gone), -1)
+        codes = np.full(len(gone), BLANK)
         for code, label in enumerate(self.labels):
             codes[(texts == label).fill_null(False).to_numpy()] = code
-        return codes, ~gone
+        return codes, ~gone | (self.target.missing == "blank")
 
     def _note_reached(self, frame: Any) -> None:
         for column in (*self.coding.columns, self.target):

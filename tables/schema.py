@@ -35,8 +35,8 @@ __all__ = ["CODINGS", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
 
 TYPES = ("number", "category", "class", "person", "drop")
 CODINGS = ("one-hot", "ordinal")
-MISSING = ("refuse", "drop-row", "impute")
-UNKNOWN = ("refuse", "drop-row", "ignore")
+MISSING = ("refuse", "drop-row", "impute", "blank")
+UNKNOWN = ("refuse", "drop-row", "ignore", "blank")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +59,14 @@ class Column:
         ``"one-hot"``, a feature 0 or 1 for each category; ``"ordinal"``, the place in the list of
         categories, scaled to [-4, 4].
     missing
-        Where a cell is missing: ``"refuse"`` the table, leave the record out (``"drop-row"``), or
-        take ``impute`` for it (``"impute"``).
+        Where a cell is missing: ``"refuse"`` the table, leave the record out (``"drop-row"``), take
+        ``impute`` for it (``"impute"``), or let the record count and contribute nothing
+        (``"blank"``), which alone tells nothing of the record; of numbers, also where a cell is not
+        a finite number.
     unknown
         For a text that is not a category: ``"refuse"`` the table, leave the record out
-        (``"drop-row"``), or set every feature of the column to 0 (``"ignore"``).
+        (``"drop-row"``), set every feature of the column to 0 (``"ignore"``), or ``"blank"``, as
+        for a missing cell.
     impute
         What stands in for a missing cell: a number, or one of the categories.
     weights
@@ -116,7 +119,9 @@ class Column:
         elif listed:
             raise self._wrong("categories", "left out unless type is 'category'", listed)
         if self.unknown == "ignore" and (self.type != "category" or self.coding != "one-hot"):
-            raise self._wrong("unknown", "'refuse' or 'drop-row' unless one-hot coded", "ignore")
+            raise self._wrong(
+                "unknown", "'refuse', 'drop-row' or 'blank' unless one-hot coded", "ignore"
+            )
 
     def _check_imputed(self) -> None:
         if (self.impute is None) == (self.missing == "impute"):

@@ -22,6 +22,7 @@ from dpcal.commands.training.task import Run
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients
 from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.report.metrics import BINS, cells, metrics
 
 __all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
@@ -75,17 +76,19 @@ def evaluate(
 def _contributions(data: Data, w: Vector) -> tuple[Vector, float]:
     """Return what each held-out record adds to the sums, and the bound on its norm."""
     task = data.task
-    scores = task.objective.decision(task.X_test, w)
+    known = finite_rows(task.X_test) & (task.y_test >= (0 if data.records.labels else -np.inf))
+    scores = task.objective.decision(blanked(task.X_test, known), w)
+    targets = blanked(task.y_test, known)
     if data.records.labels:
         with np.errstate(over="ignore"):
             probability = 1 / (1 + np.exp(-scores))
         rows = np.zeros((len(scores), 2 * BINS))
-        rows[np.arange(len(scores)), cells(task.y_test, probability)] = 1.0
-        return rows, 1.0
+        rows[np.arange(len(scores)), cells(targets, probability)] = 1.0
+        return blanked(rows, known), 1.0
     # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
-    squares = np.minimum((scores - task.y_test) ** 2, 16.0) / 16
-    rows = np.stack([squares, task.y_test / 4, task.y_test**2 / 16], axis=1)
-    return rows, 3.0**0.5
+    squares = np.minimum((scores - targets) ** 2, 16.0) / 16
+    rows = np.stack([squares, targets / 4, targets**2 / 16], axis=1)
+    return blanked(rows, known), 3.0**0.5
 
 
 def _noisy(

@@ -20,6 +20,7 @@ from dpcal import _validate
 from dpcal.calibrate import Constants
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import PROBLEMS
+from dpcal.optim.objectives.domains import finite_rows
 from dpcal.optim.registry import Optimizer
 from dpcal.tables import REACH, Column
 
@@ -204,17 +205,18 @@ class MinimaxTask(Task):
 
     def score(self, w: Vector) -> float:
         """Return the held-out score of parameters; NaN where a class or all groups are missing."""
-        columns = self.X_test.shape[1]
-        scores = self.X_test @ w[:columns] + (w[columns] if self.intercept else 0.0)
+        known = finite_rows(self.X_test)
+        X, y, columns = self.X_test[known], self.y_test[known], self.X_test.shape[1]
+        scores = X @ w[:columns] + (w[columns] if self.intercept else 0.0)
         if self.problem.name == "robust":
-            return self.unit * float(np.sqrt(((scores - self.y_test) ** 2).mean()))
-        positive = self.y_test == (self.classes or (0.0, 1.0))[1]
+            return self.unit * float(np.sqrt(np.nanmean((scores - y) ** 2)))
+        positive = y == (self.classes or (0.0, 1.0))[1]
         if self.problem.name == "auc":
             if positive.all() or not positive.any():
                 return math.nan
-            return float(self.objective.auc(self.X_test, positive, w))
+            return float(self.objective.auc(X, positive, w))
         assert self.group_of is not None
-        right, groups = (scores > 0) == positive, self.group_of[1]
+        right, groups = (scores > 0) == positive, self.group_of[1][known]
         return min(float(right[groups == group].mean()) for group in np.unique(groups))
 
 

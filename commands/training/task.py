@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcal.optim import Logistic, Result, Squared, run
 from dpcal.optim.boundary.access import Store
+from dpcal.optim.objectives.domains import finite_rows
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -92,10 +93,12 @@ class Task:
 
     def score(self, w: NDArray[np.float64]) -> float:
         """Return the held-out accuracy, or root mean squared error, of parameters."""
+        known = finite_rows(self.X_test)
+        X, y = self.X_test[known], self.y_test[known]
         if isinstance(self.objective, Logistic):
-            return float((self.objective.predict(self.X_test, w) == self.y_test).mean())
-        residuals = self.objective.decision(self.X_test, w) - self.y_test
-        return self.unit * float(np.sqrt((residuals**2).mean()))
+            return float((self.objective.predict(X, w) == y).mean())
+        residuals = self.objective.decision(X, w) - y
+        return self.unit * float(np.sqrt(np.nanmean(residuals**2)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
