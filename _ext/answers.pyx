@@ -243,7 +243,7 @@ cdef class Answers:
         max_norm
             Bound > 0 on each record's contribution.
         sums
-            Sums in doubles, whose noise the norm of the sum gets.
+            How contributions are summed, and what noise the norm of the sum gets.
         size
             Public divisor > 0.
 
@@ -254,19 +254,15 @@ cdef class Answers:
         """
         cdef Py_ssize_t d = self.kernel.dimension, j
         cdef const double* to = plain(w, d)
-        cdef double squares = 0, entry
+        cdef double found
         if to is NULL or not self.sum_at(to, NULL, rows, max_norm, sums):
             return None
         self.summed_rows, self.summed_bound = rows, max_norm
         for j in range(d):
-            entry = self.total[j] + size * (self.strengths[j] * to[j])
-            squares += entry * entry
-        if not isfinite(squares):
-            return None
-        entry = sqrt(squares)
+            self.v[j] = size * (self.strengths[j] * to[j])
         with sums.lock:
-            sums.finish(max_norm, &entry, 1)
-        return entry / size
+            found = sums.norm(max_norm, &self.total[0], &self.v[0], d)
+        return found / size if isfinite(found) else None
 
     cdef bint sum_at(
         self, const double* to, const double* origin, rows, double max_norm, Sums sums

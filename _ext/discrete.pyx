@@ -39,8 +39,8 @@ cdef enum:
     CHUNK = 256  # numbers that are drawn at once
     TRIED = 64  # factors of the last term but one that are tried
 
-# From this standard deviation on, factors make a sum that is wide enough to a part in 10^5.
-LEAST = 65536.0
+# From this standard deviation on, factors make a sum that is hardly wider than it must be.
+LEAST = 8192.0
 
 # A sum's standard deviation exceeds the bound on it by more than this has rounding errors.
 cdef double ROOM = 1 + 4e-15
@@ -76,7 +76,10 @@ cdef int choose(double standard_deviation, double narrow, int64_t* factors) noex
         factor = largest_factor(squares, narrow)
         last = <int64_t>ceil(sqrt(wanted - squares)) if wanted > squares else 1
         if last <= factor:
-            break
+            if terms > 1:
+                break
+            # Three terms come nearer than two.
+            factor = min(factor, <int64_t>sqrt(wanted / 2))
         factors[terms] = factor
         squares += <double>factor * factor
         terms += 1

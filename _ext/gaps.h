@@ -14,9 +14,10 @@
 typedef unsigned __int128 dpcal_wide;
 
 enum {
-    DPCAL_ENTRIES = 255, /* of the table of H */
-    DPCAL_MEAN = 32,     /* about the mean of H, where q is small */
-    DPCAL_DIGITS = 40    /* the most digits of L */
+    DPCAL_ENTRIES = 1023, /* of the table of H */
+    DPCAL_MEAN = 128,     /* about the mean of H, where q is small */
+    DPCAL_GUIDES = 1024,
+    DPCAL_DIGITS = 40     /* the most digits of L */
 };
 
 typedef struct {
@@ -25,8 +26,8 @@ typedef struct {
     uint64_t sure;               /* P(keep L) is at least this, in units of 2^(b - 64) */
     uint64_t high[DPCAL_ENTRIES]; /* P(H <= k), in units of 2^-64 and 2^-128 */
     uint64_t low[DPCAL_ENTRIES];
-    unsigned char guide[256];         /* the first k with P(H <= k) > i / 256 */
-    dpcal_wide powers[DPCAL_DIGITS];  /* r^(2^i), in units of 2^-128 */
+    uint16_t guide[DPCAL_GUIDES];    /* the first k with P(H <= k) > i / DPCAL_GUIDES */
+    dpcal_wide powers[DPCAL_DIGITS]; /* r^(2^i), in units of 2^-128 */
 } dpcal_gaps;
 
 /* Return the product of two fractions in units of 2^-128, rounded down. */
@@ -63,10 +64,10 @@ static void dpcal_gaps_prepare(dpcal_gaps *gaps, double sampling_probability)
         gaps->low[i] = (uint64_t)below;
         power = dpcal_times(power, r);
     }
-    for (int i = 0; i < 256; i++) {
-        while (k < DPCAL_ENTRIES && gaps->high[k] < (uint64_t)i << 56)
+    for (int i = 0; i < DPCAL_GUIDES; i++) {
+        while (k < DPCAL_ENTRIES && gaps->high[k] < (uint64_t)i << 54)
             k++;
-        gaps->guide[i] = (unsigned char)k;
+        gaps->guide[i] = (uint16_t)k;
     }
     gaps->sampling_probability = sampling_probability;
 }

@@ -19,7 +19,7 @@ True
 
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
@@ -35,7 +35,7 @@ cdef extern from "gaps.h":
         uint64_t sure
         uint64_t* high
         uint64_t* low
-        unsigned char* guide
+        uint16_t* guide
         wide* powers
     void prepare "dpcal_gaps_prepare"(Gaps* gaps, double sampling_probability) noexcept nogil
     wide kept "dpcal_gaps_kept"(const Gaps* gaps, uint64_t L) noexcept nogil
@@ -198,7 +198,7 @@ cdef inline int64_t gap_of(Block* block, int64_t most) noexcept nogil:
     cdef uint64_t first, rest, last
     while True:
         first = word(block)
-        k = gaps.guide[first >> 56]
+        k = gaps.guide[first >> 54]
         while k < ENTRIES and gaps.high[k] < first:
             k += 1
         if k < ENTRIES and gaps.high[k] == first:

@@ -12,6 +12,9 @@ cdef class Sums:
     cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil
     cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil
     cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil
+    cdef double norm(
+        self, double bound, const double* total, const double* offset, Py_ssize_t size
+    ) noexcept nogil
 
 
 cdef class WholeSums(Sums):

@@ -24,7 +24,7 @@ asked to clip to a bound that is shorter by as much. The steps are powers of two
 [-0.9, -1.2]
 """
 
-from libc.math cimport frexp, ldexp, sqrt
+from libc.math cimport NAN, fabs, frexp, isfinite, ldexp, rint, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -36,12 +36,19 @@ import numpy as np
 
 from dpcal._ext.gradients import aligned_zeros
 
+cdef extern from *:
+    ctypedef long long wide "__int128"
+
 cdef enum:
+    MOST_SQUARES = 1 << 20  # of numbers up to 2^52, whose sum fits
     DIGITS = 20  # a bound is 2^20 to 2^21 steps long
 
 # Relative: how much shorter contributions are clipped for the rounding of what kernels compute.
 cdef double ROUNDING = 2.0**-40
 
+
+# Largest public number in a norm, in steps.
+cdef double LARGEST = 2.0**50
 
 # Most records whose sum stays near M.
 MOST_RECORDS = 1 << 29
@@ -90,6 +97,21 @@ cdef class Sums:
         """Add the noise of a bound on contributions; what comes out is in their units."""
         add_normals(self.bits, self.noise_multiplier * bound, total, size)
 
+    cdef double norm(
+        self, double bound, const double* total, const double* offset, Py_ssize_t size
+    ) noexcept nogil:
+        """Return the noisy norm of a sum plus a public vector; NaN, undrawn, where it overflows."""
+        cdef double squares = 0, entry
+        cdef Py_ssize_t j
+        for j in range(size):
+            entry = total[j] + offset[j]
+            squares += entry * entry
+        if not isfinite(squares):
+            return NAN
+        entry = sqrt(squares)
+        self.finish(bound, &entry, 1)
+        return entry
+
 
 cdef class WholeSums(Sums):
     """Sums in whole numbers with discrete Gaussian noise.
@@ -129,6 +151,40 @@ cdef class WholeSums(Sums):
         self.table.add(self.bits, self.factors, self.terms, &self.whole[0], size)
         for j in range(size):
             total[j] = self.whole[j] * step
+
+    cdef double norm(
+        self, double bound, const double* total, const double* offset, Py_ssize_t size
+    ) noexcept nogil:
+        cdef double step = step_of(bound), public, root
+        cdef wide squares = 0
+        cdef int64_t entry
+        cdef Py_ssize_t j
+        if size > MOST_SQUARES:
+            return NAN
+        steps_of(total, step, size, &self.whole[0])
+        for j in range(size):
+            public = rint(offset[j] / step)
+            if not fabs(public) <= LARGEST:
+                return NAN
+            entry = self.whole[j] + <int64_t>public
+            squares += <wide>entry * entry
+        root = middle_of(step) + root_of(squares) * step
+        self.finish(bound, &root, 1)
+        return root
+
+
+cdef int64_t root_of(wide square) noexcept nogil:
+    """Return the root of a whole number below 2^125, rounded down."""
+    cdef int64_t root
+    if square == 0:
+        return 0
+    root = <int64_t>sqrt(<double>square)
+    root = <int64_t>((root + square / root) / 2)
+    while <wide>root * root > square:
+        root -= 1
+    while <wide>(root + 1) * (root + 1) <= square:
+        root += 1
+    return root
 
 
 cdef void steps_of(

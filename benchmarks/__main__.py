@@ -23,6 +23,7 @@ STUDIES = {
     "optimizers_second_order": "escapes from a saddle, silos, digits, and speed of Gauss-PSGD",
     "minimax": "DP-RGDA past saddles, sensing beside a data-free control, fairness and AUC",
     "kan": "accuracy of a network over the correlation of its noise, at one price",
+    "noise": "every optimizer and estimator with discrete noise beside Gaussian",
     "overhead": "every optimizer's step beside plain numpy, full batches, draws, ledger and memory",
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
@@ -37,6 +38,7 @@ STUDIES = {
 COMMANDS = {
     "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
     "dpsgd_step": ["benchmarks.steps.dpsgd"],
+    "noise": ["benchmarks.steps.noise"],
     "mlp_step": ["benchmarks.steps.mlp"],
     "overhead": ["benchmarks.steps.overhead"],
     "correlated_claims": ["benchmarks.claims.correlated"],

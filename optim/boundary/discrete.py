@@ -22,7 +22,8 @@ summation the last sum is t sqrt(2 pi) times 1 up to
 
 whatever c_x is (Peikert 2010, "An efficient and parallel Gaussian sampler for lattices", Theorem
 3.1, in one dimension). The factors k_i are so small that t >= 2, where smoothing(t) < 2^-112. A
-wide law is made from one table for all widths, and is wider than asked by a part in 10^5 at most.
+wide law is made from one table for all widths, and is wider than asked by a part in 2,500 at most
+(a part in 250 below 2^16).
 
 **Its price.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
 and round each of its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2
@@ -82,7 +83,7 @@ class DiscreteNormals:
     ----------
     standard_deviation
         In [0.1, 2^56], or a ValueError is raised: a lower bound on S, which is at most one part in
-        10^5 larger.
+        250 larger, and mostly less.
     key
         32 secret bytes, for this object only; a generator, whose words it takes; or None for bytes
         of the operating system.

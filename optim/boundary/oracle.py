@@ -285,7 +285,7 @@ class PrivateOracle(Admitted):
         with self._lock:
             self._admission.spend(asked, 1)
             rows, bound = self._batches.sample(asked), asked.max_norm
-            if asked.correlation is None and self._answers is not None and self.noise == "gaussian":
+            if asked.correlation is None and self._answers is not None:
                 sums = self._mechanism.compiled_sums(asked.noise_multiplier)
                 mean = self._answers.norm(w, rows=rows, max_norm=bound, sums=sums, size=size)
                 if mean is not None:

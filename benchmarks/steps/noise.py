@@ -1,0 +1,119 @@
+"""What does discrete noise cost? Whole runs beside the same runs with Gaussian noise in doubles.
+
+    python -m benchmarks.steps.noise [--records N] [--rounds R] [--only optimizers estimators sizes]
+
+Processor time of a run, the least of interleaved rounds, as milliseconds with Gaussian noise and as
+the ratio of both kinds. Optimizers are those of ``benchmarks.steps.overhead``, on N records of 20
+features; estimators have N records of 10; ``sizes`` are runs of DP-SGD whose batches and parameters
+are few and many. A kind of noise that a plan refuses has no ratio.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+
+from benchmarks.steps import overhead
+from dpcal import calibrate, optim
+from dpcal.errors import UnsupportedEvent
+from dpcal.estimators.checks import ESTIMATORS
+
+KINDS = ("gaussian", "discrete")
+# Records, features and batches of runs of DP-SGD.
+SIZES = (
+    (20_000, 20, 50),
+    (20_000, 20, 300),
+    (100_000, 50, 1_000),
+    (20_000, 500, 300),
+    (2_000, 5_000, 200),
+)
+
+
+def least(run, rounds):
+    """Return the least CPU seconds of both kinds of noise, interleaved; NaN where it is refused."""
+    best = dict.fromkeys(KINDS, math.inf)
+    for _ in range(rounds):
+        for noise in KINDS:
+            start = time.process_time()
+            try:
+                with optim.replaying(), warnings.catch_warnings(action="ignore"):
+                    run(noise)
+            except UnsupportedEvent:
+                best[noise] = math.nan
+                continue
+            best[noise] = min(best[noise], time.process_time() - start)
+    return best
+
+
+def optimizers(records):
+    """Yield runs of every optimizer."""
+    overhead.N = records
+    for case, arguments in overhead.CASES.items():
+        with contextlib.suppress(ValueError):
+            _, objective, plan, optimizer = overhead.prepared(*arguments)
+            yield case, lambda noise, o=objective, p=plan, f=optimizer: f(o, p, seed=1, noise=noise)
+
+
+def estimators(records):
+    """Yield fits of every estimator."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (records, 10))
+    y = (X[:, 0] > 0).astype(int)
+    for make, _ in ESTIMATORS:
+        model = make().set_params(epsilon=1.0, delta=1e-6)
+        if model.bounds is not None:
+            model.set_params(bounds=(-1.0, 1.0))
+        if "classes" in model.get_params():
+            model.set_params(classes=[0, 1])
+        yield (
+            type(model).__name__,
+            lambda noise, each=model: each.set_params(noise=noise).fit(X, y),
+        )
+
+
+def sizes(records):
+    """Yield runs of DP-SGD."""
+    rng = np.random.default_rng(0)
+    for n, d, batch in SIZES:
+        X = rng.standard_normal((n, d)) / math.sqrt(d)
+        objective = optim.Logistic(X, X[:, 0] > 0, classes=[False, True])
+        plan = calibrate.dpsgd(n=n, batch_size=batch, steps=300, epsilon=2.0, delta=1e-6)
+        yield (
+            f"dpsgd, n = {n}, d = {d}, batches of {batch}",
+            partial(optim.dpsgd, objective, plan),
+        )
+
+
+PARTS = {"optimizers": optimizers, "estimators": estimators, "sizes": sizes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--records", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    options = parser.parse_args()
+    found = {}
+    for part in options.only:
+        for name, run in PARTS[part](options.records):
+            taken = least(
+                (lambda noise, go=run: go(noise=noise)) if part == "sizes" else run, options.rounds
+            )
+            found[name] = {
+                "gaussian_ms": 1e3 * taken["gaussian"],
+                "ratio": taken["discrete"] / taken["gaussian"],
+            }
+            if not options.json:
+                print(f"{name:44s}{1e3 * taken['gaussian']:10.2f} ms{found[name]['ratio']:8.2f}")
+    if options.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
