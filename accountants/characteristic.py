@@ -36,7 +36,6 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.rounding import UNIT
 
 __all__ = ["epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 
@@ -51,7 +50,7 @@ _ACCEPTED_ERRORS: dict[type, float] = {
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
 }
-# Relative error above which an exact sum is not used.
+# Relative error above which an exact sum, or a closed form, is not used.
 _MOST_LOST = 0.5
 # Shares of epsilon that are tried where delta is out of reach: next to the largest loss a contour
 # may fail although one succeeds at a smaller epsilon.
@@ -110,7 +109,7 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
     total = Total(direction.parts)
     uppers = [
         (bounds.upper, bounds.method),
-        (total.log_delta_bound + 8 * UNIT, "sampling"),
+        (total.log_delta_bound, "sampling"),
         (total.log_support_bound(epsilon), "support"),
     ]
     tighter = total.renyi_is_tighter
@@ -133,7 +132,10 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
         accepted = _ACCEPTED_ERRORS.get(type(parts[0][0]), _ACCEPTED_ERROR)
-        if closed is not None and closed[1] < accepted:
+        # Far in the tail a larger error is rounding of the logarithm, on contours too.
+        if closed is not None and closed[1] < min(
+            accepted * max(1.0, -closed[0] / 1e3), _MOST_LOST
+        ):
             bounds = Bounds.around(*closed, "closed form")
             return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
     if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss):

@@ -139,7 +139,7 @@ class DirectionProfile:
             if not self._read_new_interval(points, todo, lower, upper):
                 bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
-        upper[:] = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
+        upper[:] = np.minimum(upper, self._total.log_delta_bound)
         if math.isfinite(self._total.upper):
             support = [self._total.log_support_bound(float(point)) for point in points]
             upper[:] = np.minimum(upper, support)

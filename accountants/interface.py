@@ -169,9 +169,9 @@ def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: A
 
 
 def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -> bool:
-    """Return whether a few Chernoff bounds prove log delta(epsilon) <= log_delta."""
+    """Return whether sampling or a few Chernoff bounds prove log delta(epsilon) <= log_delta."""
     total = Total(direction.parts)
-    if total.upper <= epsilon:
+    if total.upper <= epsilon or total.log_delta_bound <= log_delta:
         return True
     if epsilon <= 0 or math.isinf(epsilon) or direction.finite[0] < 0:
         return False

@@ -75,7 +75,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     Bounds or None
         None if no way of inverting the law gives close bounds.
     """
-    if total.log_delta_bound + 8 * UNIT <= log_delta:
+    if total.log_delta_bound <= log_delta:
         return Bounds(0.0, 0.0, "sampling")
     epsilon, many = None, total.is_many
     with contextlib.suppress(OutOfReach):
@@ -293,7 +293,7 @@ def bracketed(
         return Bounds(0.0, 0.0, known[0.0].method)
     at_meet = min(excess(meet), 0.0)
     costly = BRACKET.few if len(total.parts) > BRACKET.losses else BRACKET.costly
-    while len(known) < (BRACKET.cheap if _cheap(known) else costly):
+    while len(known) < BRACKET.cheap and _dear(known) < costly:
         # The secant's point is kept inside the bracket and away from its ends.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
@@ -314,6 +314,7 @@ def bracketed(
     return Bounds(min(max(proved, default=0.0), meet), meet, method)
 
 
-def _cheap(known: dict[float, Bounds]) -> bool:
-    """Return whether none of the bounds took a contour."""
-    return all(item.method in ("closed form", "convolution") for item in known.values())
+def _dear(known: dict[float, Bounds]) -> int:
+    """Return the number of bounds that took a contour, and one for epsilon 0."""
+    exact = ("closed form", "convolution")
+    return 1 + sum(point > 0 and item.method not in exact for point, item in known.items())

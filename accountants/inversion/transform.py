@@ -137,6 +137,14 @@ class Measure(ABC):
         return float(mean), float(variance)
 
 
+def _log_complement_up(log_value: float) -> float:
+    """Return log(1 - exp(log_value)), rounded up; -infinity for log_value >= 0."""
+    if log_value >= 0:
+        return -math.inf
+    value = math.log(-math.expm1(log_value))
+    return min(0.0, value + UNIT * (8 + 4 * abs(value)))
+
+
 class SomeNodes:
     """Nodes of a contour at which errors are computed: errors that rise in t, but fall over t^2.
 
@@ -374,14 +382,12 @@ class Total(Product):
 
     def log_support_bound(self, epsilon: float) -> float:
         """Return an upper bound on log delta(epsilon): its value with all mass at the supremum."""
-        gap = self.upper - epsilon
-        return math.log(-math.expm1(-gap)) + 8 * UNIT if gap > 0 else -math.inf
+        return _log_complement_up(epsilon - self.upper)
 
     @property
     def log_delta_bound(self) -> float:
-        """Log of the chance that any step depends on the record, which bounds every delta."""
-        unaffected = sum(times * loss.log_unaffected for loss, times in self.parts)
-        return math.log(-math.expm1(unaffected)) if unaffected < 0 else -math.inf
+        """Log of the chance, rounded up, that any step depends on the record: above every delta."""
+        return _log_complement_up(sum(times * loss.log_unaffected for loss, times in self.parts))
 
     def log_mgf_bound(self, c: float) -> float:
         """Return a closed-form upper bound on log M(c), c > 0."""
