@@ -14,8 +14,10 @@ __getattr__, __dir__ = _lazy.attributes(
     __name__,
     {
         "Correlation": "dpcal.calibrate.correlated.correlation",
+        "LatticeStream": "dpcal.optim.boundary.lattice",
         "NoiseStream": "dpcal.optim.boundary.streams",
         "STATISTICAL": "dpcal.accountants.correlated.table",
+        "grid_of": "dpcal.optim.boundary.lattice",
         "pricing": "dpcal.accountants.correlated.pricing",
     },
 )

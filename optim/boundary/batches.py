@@ -9,7 +9,8 @@ records; where records are sampled independently, they do not depend on other re
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> rounds = Rounds(query, n=9, dimension=2, sampling=sampling, noise=noise)
+>>> stream = _annexes.NoiseStream(query.correlation.strategy, 2, noise)
+>>> rounds = Rounds(query, n=9, sampling=sampling, stream=stream)
 >>> batches = []
 >>> for _ in range(6):
 ...     rounds.begin()
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +40,28 @@ __all__ = ["Batches", "Parts", "Rounds"]
 Rows = NDArray[np.intp]
 
 
+class Stream(Protocol):
+    """Rows of noise in turn: in doubles, or in whole steps."""
+
+    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the next row, shape (dimension,), in ``out`` or in a new array."""
+        ...
+
+    def at(self, step: int) -> Stream:
+        """Return a stream of the same rows whose next one is ``step``."""
+        ...
+
+
 class Rounds:
     """The rounds of one query with ``correlation``, in turn, about n records.
 
     Parameters
     ----------
-    dimension
-        Number of parameters.
-    sampling, noise
-        Generators of batches and of noise, for this query alone.
+    sampling
+        Generator of batches, for this query alone.
+    stream
+        Its rows of noise: a :class:`dpcal.optim.boundary.streams.NoiseStream`, or a
+        :class:`dpcal.optim.boundary.lattice.LatticeStream`.
     claim
         ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
 
@@ -55,24 +70,23 @@ class Rounds:
     batch
         Row numbers of the round that was begun last.
     noise
-        Its row of C^-1 z, shape (dimension,).
+        Its row of C^-1 z, shape (dimension,); in whole steps for discrete noise.
     """
 
     def __init__(
         self,
         query: Query,
         n: int,
-        dimension: int,
         *,
         sampling: np.random.Generator,
-        noise: np.random.Generator,
+        stream: Stream,
         claim: Callable[[int], None] | None = None,
     ) -> None:
         if query.correlation is None:
             raise ValueError(f"query {query.name!r} has independent noise.")
         strategy = query.correlation.strategy
-        self._stream = _annexes.NoiseStream(strategy, dimension, noise)
-        self.noise = np.zeros(dimension)
+        self._stream = stream
+        self.noise: NDArray[Any] = np.empty(0)
         self.batch: Rows = np.empty(0, np.intp)
         self._batches = query.sampling.batches(n, strategy.steps, sampling)
         self._round = 0
@@ -82,7 +96,7 @@ class Rounds:
         """Draw the next round's batch and its noise; ``again`` for an answer that a file holds."""
         if self._claim is not None and not again:
             self._claim(self._round)
-        self._stream.read(self.noise)
+        self.noise = self._stream.read(self.noise if len(self.noise) else None)
         self.batch = next(self._batches)
         self._round += 1
 
@@ -126,13 +140,24 @@ class Batches:
             query.name: Rounds(
                 query,
                 self._n,
-                self._dimension,
                 sampling=child,
-                noise=self._streams.noise,
+                stream=self._stream(query),
                 claim=self._streams.claims(query.name),
             )
             for query, child in zip(correlated, children, strict=True)
         }
+
+    def _stream(self, query: Query) -> Stream:
+        made: Stream
+        if self._streams.keyed:
+            grid = _annexes.grid_of(query, self._dimension)
+            made = _annexes.LatticeStream(grid, partial(self._streams.rows, query.name))
+            return made
+        assert query.correlation is not None
+        made = _annexes.NoiseStream(
+            query.correlation.strategy, self._dimension, self._streams.noise
+        )
+        return made
 
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.

@@ -21,10 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal import _annexes
 from dpcal._ext import grid
 from dpcal._ext.discrete import LEAST
 from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_sum
@@ -80,20 +82,22 @@ def _distance() -> float:
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
-    UnsupportedEvent is raised if a query has correlated or Laplace noise, or is no sum; if a sum
-    has more records than whole numbers have room for; or by :func:`check_distance`.
+    UnsupportedEvent is raised if a query has Laplace noise, or is no sum; if its correlated noise
+    has no grid (see :mod:`dpcal.optim.boundary.lattice`); if a sum has more records than whole
+    numbers have room for; or by :func:`check_distance`.
     """
 
     name = "discrete"
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         for query in plan.queries:
-            if query.correlation is not None or query.kind in _NO_SUMS:
-                why = f"kind {query.kind!r}" if query.correlation is None else "correlated noise"
+            if query.kind in _NO_SUMS:
                 raise UnsupportedEvent(
-                    "noise='discrete' is for sums of whole numbers with independent noise, got "
-                    f"query {query.name!r} with {why}."
+                    "noise='discrete' is for sums of whole numbers, got query "
+                    f"{query.name!r} with kind {query.kind!r}."
                 )
+            if query.correlation is not None:
+                _annexes.grid_of(query, dimension)  # refuses what has no proof
         if plan.n > MOST_RECORDS:
             raise UnsupportedEvent(
                 f"noise='discrete' is for sums of at most 2^29 records, got n={plan.n}."
@@ -182,9 +186,12 @@ class DiscreteMechanism:
         return np.multiply(total, grid_step(bound), dtype=np.float64)
 
     def noisy_mean(
-        self, total: Integers, query: Query, bound: float, *, size: float, row: Vector | None = None
+        self, total: Integers, query: Query, bound: float, *, size: float, row: Any = None
     ) -> Vector:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`; rows are in steps of their grid."""
+        if row is not None:
+            digits: int = _annexes.grid_of(query, self._dimension).digits
+            return self.values((total << digits) + row, bound) / (2.0**digits * size)
         sigma = query.noise_multiplier * (bound / grid_step(bound))
         DiscreteNormals.covering(sigma, self._streams.noise).add(total)
         return self.values(total, bound) / size

@@ -180,14 +180,20 @@ class Admitted:
             raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
         oracle = object.__new__(cls)
         ledger = Ledger.from_json(state["ledger"])
-        oracle._open(objective, plan, Streams.restored(state["seed"], plan), ledger=ledger)
+        streams = Streams.restored(state["seed"], plan)
+        noise = state.get("noise", "gaussian")
+        oracle._open(objective, plan, streams, ledger=ledger, noise=noise)
         for name, rounds in oracle._batches.rounds.items():
             rounds.skip_to(ledger.count(name))
         return oracle
 
     def state(self) -> dict[str, Any]:
         """Return the state for :meth:`resumed`, as JSON values. It is a secret, like the seed."""
-        return {"seed": self._streams.root, "ledger": self.ledger.to_json()}
+        return {
+            "seed": self._streams.root,
+            "ledger": self.ledger.to_json(),
+            "noise": self.noise,
+        }
 
     def remaining(self, query: str) -> int:
         """Return the number of answers that are left to the query."""
@@ -220,7 +226,8 @@ class PrivateOracle(Admitted):
     seed, noise
         Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
         independent streams. Discrete noise raises UnsupportedEvent for a query that is not a sum
-        with independent noise (see :mod:`dpcal.optim.boundary.exact`).
+        (see :mod:`dpcal.optim.boundary.exact`), or whose correlated noise has no proof in whole
+        numbers (see :mod:`dpcal.optim.boundary.lattice`).
     filter
         A further budget that pays for every answer, for instance one that several runs about the
         same records share; None for the plan alone.
@@ -395,7 +402,7 @@ class PrivateOracle(Admitted):
 
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
         """Return an answer from compiled code; or None, with nothing drawn, without such code."""
-        if self._answers is None:
+        if self._answers is None or (query.correlation is not None and self.noise != "gaussian"):
             return None
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
         return self._answers.answer(

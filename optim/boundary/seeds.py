@@ -242,6 +242,10 @@ class Streams:
             return self.sampling.spawn(count)
         return [self._keyed(f"sampling {number}") for number in range(count)]
 
+    def rows(self, name: str) -> np.random.Generator:
+        """Return a generator of cryptographic words for a query's rows of noise, at its start."""
+        return self._keyed(f"rows {name}")
+
     def positions(self) -> dict[str, Any]:
         """Return the position of each stream that was used, as JSON values; a secret."""
         with self._lock:

@@ -1,0 +1,394 @@
+r"""Correlated noise in whole numbers: rows of C^-1 z on a grid, at the price of real-valued ones.
+
+With z of whole numbers, C^-1 z is on no grid, and rounding its rows would have no price. Instead
+each row is computed from rows that were rounded before (as in lifting schemes for transforms of
+whole numbers): with D the diagonal of C,
+
+    n_t = z_t - Q(p_t),    p_t = sum_{j<t} C_tj / C_tt n_j,
+
+where Q rounds to whole numbers and z_t is discrete Gaussian noise for the standard deviation
+``noise_multiplier / |C_tt|``. Row t of the noise is n_t, which is C^-1 D z up to rounding errors of
+half a step; z and n determine each other. Answers are whole sums plus rows: y_t = x_t + n_t.
+
+**Its price.** Let a record move x_j by g_j in the rounds j that it takes part in (s_j = 1, else 0),
+at most B steps. Given the past answers, the rows n_j = y_j - x_j are those of the data set without
+the record less s_j g_j. With q_t(n) = Q(p_t), and n' the rows without the record, which are known
+to somebody who knows all others, y_t + q_t(n') - x'_t is z_t plus
+
+    s_t g_t + q_t(n') - q_t(n),
+
+a vector of whole numbers that differs from sum_{j<=t} C_tj / C_tt s_j g_j by rounding only: by at
+most ``(1 + 2 e) sqrt(d)`` steps if p_t is computed up to e, and not at all before the record's
+first round. So the answers reveal no more than those of a matrix mechanism with contributions of
+any directions and C' = |C| + rho |D| L in place of |C|, where L is lower triangular, of ones, and
+rho = (1 + 2 e) sqrt(d) / B.
+
+Let C >= 0. The pair of distributions for C' and noise (1 + kappa) z is the image of the pair for C
+and z, which is one of the mechanism's that the plan prices (one record, constant contributions),
+under A = (I + rho D L C^-1) / (1 + kappa) and Gaussian noise of covariance I - A A^T. That is there
+if A is no longer than 1: if
+
+    kappa >= rho max(D) ||L C^-1||_F,
+
+whose last factor is the root of the summed squares of ``strategy.error_profile()``. Noise is so
+much wider than the plan's, at most 1.001 times as a rule: the grid of rows is finer than that of
+sums, for this. Where every record is in every round, the plan is one Gaussian's and C may have any
+signs: kappa >= rho max(D) sqrt(T) / |C_00| suffices too, as no sensitivity is below |C_00|.
+
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.optim.boundary.seeds import keyed_generator
+>>> grid = Grid.of(LambdaCGD(4, 0.5), 1, sigma=2.0 * 2**20, bound=2.0**20, signs=False)
+>>> stream = LatticeStream(grid, lambda: keyed_generator(bytes(32)))
+>>> first, second = stream.read(), stream.read()
+>>> bool((stream.at(1).read() == second).all()), grid.widened < 1.001
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.streams import FRESH, mix
+from dpcal._ext.sums import grid_step
+from dpcal.accountants.matrix import Strategy, recurrences as noises
+from dpcal.accountants.matrix.recurrences import inverse_series
+from dpcal.calibrate.query import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.discrete import DiscreteNormals
+
+__all__ = ["Grid", "LatticeStream", "grid_of"]
+
+Vector = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Places = NDArray[np.intp]
+
+# Bits by which steps of rows are finer than those of sums, at most: sums of 2^29 records then have
+# 61 bits.
+_FINEST = 10
+# The widening of noise below which steps are not made finer, and the largest that is allowed.
+_ENOUGH, _MOST = 2.0**-10, 2.0**-4
+# Relative: room for what is computed in doubles here, and for the entries of C that a price knows.
+_ROOM = 1.25
+# Rows are kept in doubles, in which whole numbers below 2^53 are exact.
+_LARGEST = 2.0**52
+# Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
+_TAIL = 14.0
+_HALF_ULP = 2.0**-53
+
+
+class _Pull(ABC):
+    """How p_t is computed, as a weighted sum of kept rows.
+
+    ``slots`` is the number of kept rows, and ``diagonal`` has the size of C_tt, for one step or for
+    each.
+    """
+
+    slots: int
+    diagonal: Vector
+
+    @abstractmethod
+    def terms(self, step: int) -> tuple[Vector, Places]:
+        """Return weights of kept rows, and their numbers."""
+
+    @abstractmethod
+    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+        """Keep what later steps need of a row n_t and of p_t."""
+
+    @abstractmethod
+    def most(self, widest: float) -> tuple[float, float]:
+        """Bound entries of rows, and the error of p_t, if ``|C_tt| (|z_t| + 2) <= widest``."""
+
+
+class _Rows(_Pull):
+    """From earlier rows themselves, as many as C has bands."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.slots = (strategy.bands or strategy.steps) - 1
+        column, inverse = strategy.coefficients, strategy.inverse_coefficients
+        if column is not None and inverse is not None:
+            self.diagonal = np.abs(column[:1])
+            lags = column[1 : self.slots + 1] / column[0]
+            self._lags: Callable[[int], Vector] = lambda step: lags[:step]
+            self._sum, self._inverse = np.abs(lags).sum(), np.abs(inverse).sum()
+        else:
+            C = strategy.matrix()
+            self.diagonal = np.abs(np.diag(C))
+            self._lags = lambda step: (
+                C[step, max(0, step - self.slots) : step][::-1] / C[step, step]
+            )
+            self._sum = (np.abs(C).sum(axis=1) / self.diagonal).max()
+            self._inverse = np.abs(strategy.inverse()).sum(axis=1).max()
+
+    def terms(self, step: int) -> tuple[Vector, Places]:
+        """See the base class."""
+        weights = self._lags(step)
+        used = np.flatnonzero(weights)
+        return weights[used], (step - 1 - used) % max(1, self.slots)
+
+    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+        """Keep the row."""
+        if self.slots:
+            kept[step % self.slots] = row
+
+    def most(self, widest: float) -> tuple[float, float]:
+        """See the base class."""
+        longest = float(self._inverse) * widest
+        return longest, (self.slots + 2) * _HALF_ULP * float(self._sum) * longest
+
+
+class _Fresh(_Pull):
+    """From the last rows of v_t = n_t + p_t = z_t + rounding, where C^-1 is banded Toeplitz."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        inverse, bands = strategy.inverse_coefficients, strategy.inverse_bands
+        assert inverse is not None
+        assert bands is not None
+        self.slots = bands - 1
+        self.diagonal = np.abs(1 / inverse[:1])
+        self._weights = -inverse[1:bands] / inverse[0]
+        series = inverse_series(np.append(1.0, -np.abs(self._weights)), strategy.steps)
+        self._grown = float(np.abs(series).sum())
+
+    def terms(self, step: int) -> tuple[Vector, Places]:
+        """See the base class."""
+        count = min(step, self.slots)
+        return self._weights[:count], (step - 1 - np.arange(count)) % max(1, self.slots)
+
+    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+        """Keep the row before p_t was taken from it."""
+        if self.slots:
+            np.add(row, pulled, out=kept[step % self.slots])
+
+    def most(self, widest: float) -> tuple[float, float]:
+        """See the base class."""
+        total, widest = float(np.abs(self._weights).sum()), widest / float(self.diagonal[0])
+        # Errors of kept rows come back as rows of C do.
+        error = self._grown * ((self.slots + 2) * total + 1) * _HALF_ULP * widest
+        return (1 + total) * widest, error
+
+
+class _Buffers(_Pull):
+    """From buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
+
+    diagonal = np.ones(1)
+
+    def __init__(self, strategy: Strategy) -> None:
+        series, inverse = strategy.series, strategy.inverse_coefficients
+        assert series is not None
+        assert inverse is not None
+        self._decays, self._scales = series
+        self.slots, self._steps = len(self._decays), strategy.steps
+        self._inverse = np.abs(inverse).sum()
+        sums = [inverse_filter(decay, inverse) for decay in self._decays]
+        self._sizes = np.array([np.abs(each).sum() for each in sums])
+
+    def terms(self, step: int) -> tuple[Vector, Places]:
+        """See the base class."""
+        return self._scales, np.arange(self.slots)
+
+    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+        """Update the buffers."""
+        kept *= self._decays[:, np.newaxis]
+        kept += row
+
+    def most(self, widest: float) -> tuple[float, float]:
+        """See the base class."""
+        # Each update rounds twice, and an error falls by the decay a step.
+        lives = 1 / np.maximum(1 - self._decays, 1 / self._steps)
+        errors = np.abs(self._scales) * self._sizes * (2 * lives + self.slots + 2)
+        return float(self._inverse) * widest, float(errors.sum()) * _HALF_ULP * widest
+
+
+class _Nodes(_Pull):
+    """From sums of rows over the closed nodes of a binary tree, one a level, which are exact."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        recurrence = strategy.recurrence(1)
+        assert isinstance(recurrence, noises.TreeNodes)
+        spread, self._pull = recurrence._spread, recurrence._pull
+        self.slots = len(spread)
+        self._levels = [(t & -t).bit_length() - 1 for t in range(1, strategy.steps + 1)]
+        self.diagonal = 1 / spread[self._levels]
+
+    def terms(self, step: int) -> tuple[Vector, Places]:
+        """See the base class."""
+        level = self._levels[step]
+        return 1 - self._pull[level, :level], np.arange(level)
+
+    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+        """Close the node that ends here."""
+        level = self._levels[step]
+        kept[level] = row + kept[:level].sum(axis=0)
+
+    def most(self, widest: float) -> tuple[float, float]:
+        """See the base class."""
+        # A closed node is z_t plus a mean of closed nodes below, at most.
+        node = (self.slots + 1) * widest / float(self.diagonal.min())
+        error = (self.slots + 2) * _HALF_ULP * self.slots * node
+        return (self.slots + 1) * node, error
+
+
+def inverse_filter(decay: float, series: Vector) -> Vector:
+    """Return the coefficients of ``series(x) / (1 - decay x)``."""
+    from scipy.signal import lfilter
+
+    return np.asarray(lfilter([1.0], [1.0, -decay], series))
+
+
+def _pull_of(strategy: Strategy) -> _Pull:
+    """Return the way that keeps as many rows as the strategy's recurrence does."""
+    recurrence = strategy.recurrence(1)
+    if isinstance(recurrence, noises.TreeNodes):
+        return _Nodes(strategy)
+    if isinstance(recurrence, noises.Filter):
+        return _Fresh(strategy)
+    return _Buffers(strategy) if isinstance(recurrence, noises.Buffers) else _Rows(strategy)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid of a query's rows.
+
+    Parameters
+    ----------
+    strategy, dimension
+        C, and the length of a row.
+    digits
+        A step of the grid of sums is 2^digits steps.
+    sigma
+        Standard deviation of C_tt z_t, in steps.
+    widened
+        Its ratio to the plan's.
+    """
+
+    strategy: Strategy
+    dimension: int
+    digits: int
+    sigma: float
+    widened: float
+
+    @classmethod
+    def of(
+        cls, strategy: Strategy, dimension: int, *, sigma: float, bound: float, signs: bool
+    ) -> Grid | None:
+        """Return the coarsest grid that is fine enough; None if there is none.
+
+        Parameters
+        ----------
+        strategy, dimension
+            C, and the length of a row.
+        sigma, bound
+            The plan's standard deviation of z and the bound on one record's contribution to a sum,
+            in steps of the grid of sums.
+        signs
+            Whether C may have any signs, because every record is in every round.
+        """
+        pull = _pull_of(strategy)
+        diagonal = float(pull.diagonal.max())
+        factor = math.inf
+        if strategy.nonnegative:
+            factor = math.sqrt(float((strategy.error_profile() ** 2).sum()))
+        if signs:
+            factor = min(factor, math.sqrt(strategy.steps) / float(pull.diagonal[0]))
+        found = None
+        for digits in range(_FINEST + 1):
+            scale = 2.0**digits
+            widest = (1 + _MOST) * (1 + 1e-4) * _TAIL * sigma * scale + 32 * diagonal
+            longest, error = pull.most(widest)
+            if longest >= _LARGEST:
+                break
+            rho = math.sqrt(dimension) * (1 + 2 * error) / (bound * scale)
+            wider = 0.0 if strategy.bands == 1 else _ROOM * rho * diagonal * factor
+            if wider <= _MOST:
+                found = cls(strategy, dimension, digits, sigma * scale * (1 + wider), 1 + wider)
+            if wider <= _ENOUGH:
+                break
+        return found
+
+
+@lru_cache(maxsize=8)
+def _grid(
+    strategy: Strategy, dimension: int, sigma: float, bound: float, signs: bool
+) -> Grid | None:
+    return Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs)
+
+
+def grid_of(query: Query, dimension: int) -> Grid:
+    """Return the grid of a query with correlated noise; UnsupportedEvent where there is none."""
+    assert query.correlation is not None
+    strategy, signs = query.correlation.strategy, query.sampler == "full"
+    if not (signs or strategy.nonnegative):
+        raise UnsupportedEvent(
+            "noise='discrete' with correlated noise on samples is proved for strategies without "
+            f"negative entries, got query {query.name!r} with {strategy!r}."
+        )
+    bound = query.max_norm / grid_step(query.max_norm)
+    found = _grid(strategy, dimension, query.noise_multiplier * bound, bound, signs)
+    if found is None:
+        raise UnsupportedEvent(
+            f"noise='discrete' would make the correlated noise of query {query.name!r} wider than "
+            f"{1 + _MOST} times the plan's: {strategy.steps} steps of {dimension} numbers enlarge "
+            f"rounding too much under {strategy!r}."
+        )
+    return found
+
+
+class LatticeStream:
+    """Rows of noise in whole steps, one a round, shape (dimension,), dtype int64.
+
+    Parameters
+    ----------
+    grid
+        Steps and law of the rows.
+    words
+        Returns a generator of cryptographic words for these rows alone, at the first of them.
+    """
+
+    def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
+        self.grid, self._words = grid, words
+        self.step = 0
+        self._generator = words()
+        self._pull = _pull_of(grid.strategy)
+        self._kept = np.zeros((self._pull.slots, grid.dimension))
+        self._whole = True
+
+    def read(self, out: Integers | None = None) -> Integers:
+        """Return the next row, in ``out`` or in a new array when omitted.
+
+        A ValueError is raised after the last row, and a RuntimeError if the read before was
+        interrupted: what is kept for later rows may be half written.
+        """
+        if not self._whole:
+            raise RuntimeError(f"Reading row {self.step} was interrupted.")
+        if self.step >= self.grid.strategy.steps:
+            raise ValueError(f"The stream has {self.step} rows, and all have been read.")
+        self._whole = False
+        row = np.empty(self.grid.dimension, np.int64) if out is None else out
+        row[:] = 0
+        diagonal = self._pull.diagonal
+        sigma = self.grid.sigma / float(diagonal[self.step if len(diagonal) > 1 else 0])
+        DiscreteNormals.covering(sigma, self._generator).add(row)
+        pulled = np.zeros(len(row))
+        weights, rows = self._pull.terms(self.step)
+        weights = np.ascontiguousarray(weights)
+        mix(pulled, pulled, self._kept, 0, 0.0, weights, rows, -1, FRESH, 0.0, weights[:0])
+        row -= np.rint(pulled).astype(np.int64)
+        self._pull.keep(self.step, self._kept, row.astype(np.float64), pulled)
+        self.step += 1
+        self._whole = True
+        return row
+
+    def at(self, step: int) -> LatticeStream:
+        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
+        made = LatticeStream(self.grid, self._words)
+        row = np.empty(self.grid.dimension, np.int64)
+        for _ in range(step):
+            made.read(row)
+        return made

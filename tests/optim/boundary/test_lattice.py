@@ -1,0 +1,241 @@
+"""Correlated noise in whole numbers: rows, their price by exact enumeration, and the doors."""
+
+import contextlib
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal.accountants.matrix import BIFR, BISR, BLT, Banded, Dense, LambdaCGD, SquareRoot, Tree
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Correlation, Plan, Query
+from dpcal.errors import NoiseReused, UnsupportedEvent
+from dpcal.optim import FromGradients, PrivateOracle
+from dpcal.optim.boundary import StoredOracle, lattice
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.lattice import Grid, LatticeStream
+from dpcal.optim.boundary.seeds import keyed_generator
+
+T = 6
+STRATEGIES = [
+    LambdaCGD(T, 0.9),
+    BLT(T, (0.9, 0.5), (0.3, 0.1)),
+    Banded(T, 3, [0.7, 0.4, 0.2]),
+    Banded(T, 2, [1.0, -0.5]),
+    BISR(T, 4),
+    BIFR(T, 3, 0.7),
+    SquareRoot(T),
+    Tree(T),
+    Tree(T, True),
+    Dense(SquareRoot(T).matrix() * np.linspace(1, 2, T)[:, np.newaxis]),
+]
+SAMPLERS = [
+    {"sampler": "full"},
+    {"sampler": "poisson", "sampling_probability": 0.3},
+    {"sampler": "cyclic-poisson", "separation": 3, "sampling_probability": 0.5},
+    {"sampler": "min-separation", "separation": 3, "sampling_probability": 0.3},
+    {"sampler": "balls-in-bins", "separation": 3},
+    {"sampler": "random-allocation", "participations": 2},
+]
+
+
+def words():
+    return keyed_generator(bytes(32))
+
+
+def correlated(strategy, n=24, **sampler):
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        max_norm=1.3,
+        noise_multiplier=2.0,
+        count=strategy.steps,
+        correlation=Correlation(strategy=strategy),
+        **sampler,
+    )
+    return Plan(optimizer="correlated_dpsgd", n=n, queries=(query,), epsilon=3.0, delta=1e-6)
+
+
+def zeros(n=24):
+    return FromGradients(lambda w, rows: np.zeros((len(rows), 3)), n=n, dimension=3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_rows_are_those_of_the_inverse_up_to_half_a_step_of_each_row_of_noise(strategy):
+    grid = Grid.of(strategy, 3, sigma=2.0 * 2**20, bound=2.0**20, signs=True)
+    stream, bits = LatticeStream(grid, words), words()
+    rows = np.array([stream.read() for _ in range(T)])
+    C = strategy.matrix()
+    D = np.diag(C)
+    normals = [DiscreteNormals.covering(grid.sigma / each, bits) for each in D]
+    z = np.array([each.draw(3) for each in normals])
+    assert rows.dtype == np.int64
+    assert np.abs(C / D[:, np.newaxis] @ rows - z).max() < 0.5 + 1e-6
+    halves = 0.5 * np.abs(strategy.inverse() * D).sum(axis=1, keepdims=True)
+    assert (np.abs(rows - strategy.inverse() @ (D[:, np.newaxis] * z)) <= halves + 1e-6).all()
+    assert (stream.at(3).read() == rows[3]).all()
+
+
+def hockey_stick(first, second, epsilon):
+    return np.maximum(first - math.exp(epsilon) * second, 0).sum()
+
+
+def pattern_weights(rate, steps):
+    for pattern in itertools.product((0, 1), repeat=steps):
+        yield np.array(pattern), rate ** sum(pattern) * (1 - rate) ** (steps - sum(pattern))
+
+
+def whole_law(C, pattern, contributions, *, deviation, reach):
+    """Probabilities of all answers y when a record adds ``contributions(t, y)`` to zero sums."""
+    axes = [np.arange(-reach, reach + 1)] * len(C)
+    answers = np.meshgrid(*axes, indexing="ij", sparse=True)
+    law, rows = np.ones(()), []
+    support = np.arange(-10 * reach, 10 * reach + 1)
+    for t, answer in enumerate(answers):
+        pulled = sum(C[t, j] / C[t, t] * row for j, row in enumerate(rows))
+        rows.append(answer - pattern[t] * contributions(t, answers[:t]))
+        width = deviation / C[t, t]
+        total = np.exp(-(support**2) / (2 * width**2)).sum()
+        law = law * np.exp(-((rows[t] + np.rint(pulled)) ** 2) / (2 * width**2)) / total
+    return law
+
+
+def real_pair(C, rate, deviation, epsilon):
+    """Both hockey sticks of the pair that prices are computed from, in three steps."""
+    line = (np.arange(120) - 59.5) * deviation / 8
+    v = np.stack(np.meshgrid(line, line, line, indexing="ij"))
+    without = np.exp(-(v**2).sum(axis=0) / (2 * deviation**2))
+    with_record = 0.0
+    for pattern, weight in pattern_weights(rate, 3):
+        mean = (C @ pattern)[:, np.newaxis, np.newaxis, np.newaxis]
+        with_record += weight * np.exp(-((v - mean) ** 2).sum(axis=0) / (2 * deviation**2))
+    total = without.sum()
+    return (
+        hockey_stick(with_record / total, without / total, epsilon),
+        hockey_stick(without / total, with_record / total, epsilon),
+    )
+
+
+@pytest.mark.parametrize("rate", [0.4, 1.0])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        LambdaCGD(3, 0.5),
+        LambdaCGD(3, 0.05),
+        Banded(3, 2, [1.0, 0.6]),
+        SquareRoot(3),
+        Tree(3),
+        BISR(3, 3),
+    ],
+    ids=repr,
+)
+def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, rate, monkeypatch):
+    # A bound of four steps: rounding is large, and so is the widening.
+    bound, sigma, reach = 4, 1.0, 40
+    monkeypatch.setattr(lattice, "_FINEST", 0)
+    monkeypatch.setattr(lattice, "_MOST", 2.0)
+    grid = Grid.of(strategy, 1, sigma=sigma * bound, bound=bound, signs=False)
+    assert grid.widened > 1.1
+    C = strategy.matrix()
+
+    def towards(t, answers):
+        return bound
+
+    def adaptively(t, answers):
+        return bound * np.where(answers[-1] > 0, 1, -1) if t else bound
+
+    def tighter(t, answers):
+        return bound - 1 if t % 2 else bound
+
+    for epsilon in (0.0, 0.5, 1.5):
+        prices = real_pair(C, rate, sigma, epsilon)
+        for contributions in (towards, adaptively, tighter):
+            laws = [
+                weight * whole_law(C, pattern, contributions, deviation=grid.sigma, reach=reach)
+                for pattern, weight in pattern_weights(rate, 3)
+                if weight
+            ]
+            law = sum(laws)
+            without = whole_law(C, np.zeros(3), towards, deviation=grid.sigma, reach=reach)
+            for price, pair in zip(prices, ((law, without), (without, law)), strict=True):
+                assert hockey_stick(*pair, epsilon) <= price * (1 + 1e-3) + 1e-7
+
+
+def test_without_the_widening_rounding_would_exceed_the_price():
+    strategy, bound, sigma = LambdaCGD(3, 0.05), 1, 1.0
+    laws = [
+        whole_law(strategy.matrix(), pattern, lambda t, _: bound, deviation=sigma, reach=12)
+        for pattern in (np.array([1, 0, 0]), np.zeros(3))
+    ]
+    longest = np.linalg.norm(strategy.matrix() @ np.array([1, 0, 0]))
+    gaussian = math.erf(longest / (2 * math.sqrt(2) * sigma))
+    assert hockey_stick(*laws, 0.0) > gaussian
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda each: each["sampler"])
+@pytest.mark.parametrize(
+    "strategy", [each for each in STRATEGIES if each.nonnegative], ids=lambda each: each.kind
+)
+def test_runs_go_on_exactly_and_the_same_noise_is_refused(strategy, sampler):
+    plan, objective = correlated(strategy, **sampler), zeros()
+    oracle = PrivateOracle(objective, plan, noise="discrete")
+    before = [oracle.gradient(np.zeros(3), "gradient") for _ in range(2)]
+    state = oracle.state()
+    after = [oracle.gradient(np.zeros(3), "gradient") for _ in range(T - 2)]
+    resumed = PrivateOracle.resumed(objective, plan, state)
+    with pytest.raises(NoiseReused):
+        resumed.gradient(np.zeros(3), "gradient")
+    with dpcal.optim.replaying():
+        resumed = PrivateOracle.resumed(objective, plan, state)
+        again = [resumed.gradient(np.zeros(3), "gradient") for _ in range(T - 2)]
+    assert np.array_equal(after, again)
+    size = plan.queries[0].expected_batch_size(plan.n)
+    steps = np.array([*before, *after]) * size / 2.0**-20
+    assert np.abs(steps - np.rint(steps)).max() < 1e-4
+    assert np.abs(steps).max() > 1e5
+
+
+def test_gradients_that_are_handed_in_go_on_exactly_too():
+    plan = correlated(BLT(T, (0.9,), (0.3,)), sampler="poisson", sampling_probability=0.5)
+    oracle = StepwiseOracle(plan, dimension=2, noise="discrete")
+
+    def ask(oracle):
+        rows = oracle.draw()
+        oracle.add(np.ones((len(rows), 2)))
+        return oracle.answer()
+
+    ask(oracle)
+    state = oracle.state()
+    second = ask(oracle)
+    with dpcal.optim.replaying():
+        assert (ask(StepwiseOracle.continued(state)) == second).all()
+
+
+def test_a_stored_run_gives_the_same_answers_again(tmp_path):
+    plan = correlated(LambdaCGD(T, 0.5), sampler="full")
+    answers = []
+    for count in (3, T):
+        oracle = StoredOracle(tmp_path / "run", zeros(), plan, noise="discrete")
+        with contextlib.closing(oracle):
+            answers.append([oracle.gradient(np.zeros(3), "gradient") for _ in range(count)])
+    assert np.array_equal(answers[0], answers[1][:3])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS[1:], ids=lambda each: each["sampler"])
+def test_signs_without_proof_are_refused_by_name(sampler):
+    plan = correlated(Banded(T, 2, [1.0, -0.5]), **sampler)
+    with pytest.raises(UnsupportedEvent, match=r"negative entries, got query 'gradient' with Band"):
+        PrivateOracle(zeros(), plan, noise="discrete")
+
+
+def test_rounding_that_would_need_much_wider_noise_is_refused():
+    strategy = Banded(2000, 2, [1.0, 0.99999])
+    assert Grid.of(strategy, 10**11, sigma=2.0**20, bound=2.0**20, signs=False) is None
+
+
+@pytest.mark.parametrize("strategy", [LambdaCGD(1000, 0.95), BISR(1000, 8), Tree(1000, True)])
+def test_noise_is_wider_by_a_thousandth_at_most_for_a_million_parameters(strategy):
+    grid = Grid.of(strategy, 10**6, sigma=2.0**20, bound=2.0**20, signs=False)
+    assert 1 < grid.widened < 1.001
