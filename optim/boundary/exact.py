@@ -53,9 +53,8 @@ _MARGIN = 2.0**20
 # A public vector that a norm is taken with has entries of at most so many steps.
 _FARTHEST = 2.0**60
 
-# Kinds of answers that are not sums of gradients, differences, losses or Hessians with Gaussian
-# noise.
-_NO_SUMS = ("one pass", "saddle score", "above threshold", "noisy max", *CHOICES)
+# Kinds of answers that are neither sums nor scores with noise in whole numbers.
+_NO_SUMS = ("one pass", *CHOICES)
 
 
 def check_distance(plan: Plan, numbers: float) -> None:
@@ -82,7 +81,7 @@ def _distance() -> float:
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
-    UnsupportedEvent is raised if a query has Laplace noise, or is no sum; if its correlated noise
+    UnsupportedEvent is raised if a query is neither a sum nor a score; if its correlated noise
     has no grid (see :mod:`dpcal.optim.boundary.lattice`); if a sum has more records than whole
     numbers have room for; or by :func:`check_distance`.
     """
@@ -201,7 +200,7 @@ def _numbers(query: Query, dimension: int) -> int:
     """Return how many numbers an answer has."""
     if query.kind == "hessian":
         return dimension * (dimension + 1) // 2
-    return 1 if query.kind in ("gradient norm", "scalar") else dimension
+    return 1 if query.kind in ("gradient norm", "scalar", "saddle score") else dimension
 
 
 def _longest(bound: float) -> tuple[float, int]:

@@ -19,8 +19,19 @@ The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-
 sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
-Outside the claim, as for Gaussian noise: Laplace noise in doubles is not the real-valued noise of
-the theorems (Mironov 2012).
+With ``noise="discrete"`` scores are whole numbers of 2^-20 contributions, rounded down, and their
+noise is exact (:mod:`dpcal.optim.boundary.laplace`) or discrete Gaussian. It is wider by 1 part in
+500, for rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
+
+    e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
+
+r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
+the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
+says. A score with e above 2^-10, an objective that is not this package's, and records that are
+added or removed (they change how matrix products group the others) are refused.
+
+Outside the claim otherwise, as for Gaussian noise: Laplace noise in doubles is not the real-valued
+noise of the theorems (Mironov 2012).
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -51,8 +62,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.laplace import whole_laplace
+from dpcal.optim.boundary.noise import own_sums
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -61,6 +76,13 @@ from dpcal.optim.objectives.base import Objective
 __all__ = ["SecondOrderOracle", "symmetric"]
 
 Pair = tuple[float, float]
+
+# Steps of a whole score in one contribution; how many of them one contribution moves it by at most;
+# and the largest rounding error of a score, in contributions, that this leaves room for.
+_STEPS = 1 << 20
+_ERROR = 2.0**-10
+_MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1
+_SCORED = ("saddle score", "above threshold", "noisy max")
 
 
 class SecondOrderOracle(PrivateOracle):
@@ -74,6 +96,9 @@ class SecondOrderOracle(PrivateOracle):
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
+        scored = any(query.kind in _SCORED for query in self.plan.queries)
+        if scored and self.noise == "discrete":
+            _check_exact(self.objective, self.plan)
         self._thresholds: dict[str, float] = {}
         self._accepted: set[str] = set()
 
@@ -108,6 +133,15 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "saddle score")
+        self._check_rounding(w, thresholds, norms)
+        if self.noise == "discrete":
+            with self._lock, np.errstate(all="ignore"):
+                self._admission.spend(asked, 1)
+                rows = self._batches.sample(asked)
+                whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
+                sigma = asked.noise_multiplier * _MOVED
+                DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
+                return float(whole[0]) / _STEPS / self.plan.n
         (score,) = self._answer(_Scores(self, thresholds, norms), w, asked)
         return float(score) / asked.max_norm
 
@@ -126,15 +160,16 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "above threshold")
+        self._check_rounding(w, thresholds, norms)
         with self._lock, np.errstate(all="ignore"):
             if query in self._accepted:
                 raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
             self._admission.spend(asked, 1)
-            noise, b = self._streams.noise, asked.noise_multiplier
+            b = asked.noise_multiplier
             if query not in self._thresholds:
-                self._thresholds[query] = float(noise.laplace(scale=b))
+                self._thresholds[query] = self._laplace(b)
             score = self._score(w, self._batches.sample(asked), thresholds, norms)
-            accepted = score + float(noise.laplace(scale=2 * b)) <= self._thresholds[query]
+            accepted = self._compared(score) + self._laplace(2 * b) <= self._thresholds[query]
             if accepted:
                 self._accepted.add(query)
         return accepted
@@ -147,12 +182,40 @@ class SecondOrderOracle(PrivateOracle):
         if not checked:
             raise ValueError("points must be one or more, got none.")
         asked = self._admission.asked(query, "noisy max")
+        for w in checked:
+            self._check_rounding(w, thresholds, norms)
         with self._lock, np.errstate(all="ignore"):
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
-            scores = [self._score(w, rows, thresholds, norms) for w in checked]
-            noise = self._streams.noise.laplace(scale=asked.noise_multiplier, size=len(scores))
-        return int(np.argmin(np.array(scores) + noise))
+            scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
+            noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
+        return int(np.argmin(noisy))
+
+    def _compared(self, score: float) -> float:
+        """Return a score, in whole steps for discrete noise."""
+        return math.floor(score * _STEPS) if self.noise == "discrete" else score
+
+    def _laplace(self, scale: float) -> float:
+        """Return Laplace noise for such scores; the scale is in contributions."""
+        if self.noise == "discrete":
+            return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
+        return float(self._streams.noise.laplace(scale=scale))
+
+    def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
+        """Refuse a score whose rounding error is too large for discrete noise: all is public."""
+        if self.noise != "discrete":
+            return
+        tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
+        G, M = (_validate.positive(norms=value) for value in norms)
+        n, d = self.plan.n, self.dimension
+        pull = norm_of(self.objective.regularizer_gradient(w))
+        size = 1 + (pull + tau_g) / G + math.sqrt(d) * (1 + self.l2 / M) + tau_H / M
+        error = 2.0**-51 * (n + 100 * d * d + 64) * n * size
+        if not error <= _ERROR:
+            raise UnsupportedEvent(
+                f"noise='discrete' leaves room for scores with errors of {_ERROR:.2g} contributions"
+                f" of a record, got up to {error:.2g} for n={n} records and {d} parameters."
+            )
 
     def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> float:
         """Return a saddle score; the regulariser is public, and takes part in both means."""
@@ -165,6 +228,21 @@ class SecondOrderOracle(PrivateOracle):
         least = float(np.linalg.eigvalsh(H)[0])
         score = max((norm_of(slope) - n * tau_g) / G, (-least - n * tau_H) / M)
         return score if math.isfinite(score) else n
+
+
+def _check_exact(objective: Objective, plan: Plan) -> None:
+    """Refuse scores whose rounding is not known."""
+    own = type(objective).clipped_hessian_sum.__module__.split(".")[0] == __name__.split(".")[0]
+    if not (own and own_sums(objective)):
+        raise UnsupportedEvent(
+            "noise='discrete' is for scores of an objective whose sums are this package's, got "
+            f"{type(objective).__name__}."
+        )
+    if plan.neighboring_relation == "add-or-remove-one":
+        raise UnsupportedEvent(
+            "noise='discrete' is for scores under 'replace-one' or 'replace-special', got a plan "
+            "under 'add-or-remove-one': how others' scores are rounded depends on their number."
+        )
 
 
 def symmetric(triangle: Vector, dimension: int) -> Vector:

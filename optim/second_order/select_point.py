@@ -127,6 +127,7 @@ def select_point(
     *,
     training: Result | None = None,
     seed: Seed = None,
+    noise: str = "gaussian",
     overlap: str = "local",
 ) -> Selection:
     """Return the first candidate that passes a private test, or the best of all.
@@ -148,8 +149,8 @@ def select_point(
         The run that used the holdout's records too, if any: the prices are composed. For
         candidates that are a result, it is that result if it was about any of the same records:
         they are compared while its objective is in this process, later only as a whole.
-    seed
-        That of :func:`dpcal.optim.run`.
+    seed, noise
+        Those of :func:`dpcal.optim.run`.
     overlap
         ``"local"``: records are compared, to refuse one in two silos and to find those that
         training used; ``"ignore"``: only whole data sets are, where different people may look
@@ -169,7 +170,8 @@ def select_point(
     training = _training(silos, candidates, training, plan, each=overlap != "ignore")
     seeds = spawned(seed, len(silos))
     oracles = [
-        SecondOrderOracle(silo, plan, seed=own) for silo, own in zip(silos, seeds, strict=True)
+        SecondOrderOracle(silo, plan, seed=own, noise=noise)
+        for silo, own in zip(silos, seeds, strict=True)
     ]
     index, tested = _chosen(oracles, points, plan)
     return Selection(

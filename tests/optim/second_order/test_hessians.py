@@ -8,7 +8,7 @@ import pytest
 from dpcal import optim
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate import Plan, Query
-from dpcal.errors import BrokenObjective, UnsupportedEvent
+from dpcal.errors import BrokenObjective
 from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import SecondOrderOracle, symmetric
 
@@ -182,8 +182,3 @@ def test_sums_of_curvature_are_whole_with_discrete_noise(kind):
     np.testing.assert_allclose(found, near, atol=1e-5)
     steps = found * 40 / grid_step(0.7)
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
-
-
-def test_scores_of_points_are_no_sums():
-    with pytest.raises(UnsupportedEvent, match="kind 'saddle score'"):
-        SecondOrderOracle(Trigonometric(X), planned("saddle score"), noise="discrete")

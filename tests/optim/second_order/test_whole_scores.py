@@ -1,0 +1,142 @@
+"""Scores in whole numbers with exact noise: its law, its width, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate
+from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate.plans.second_order.select_point import METHODS
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim import select_point
+from dpcal.optim.boundary.laplace import whole_laplace
+from dpcal.optim.boundary.seeds import keyed_generator
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order import oracle as module
+from dpcal.optim.second_order.oracle import SecondOrderOracle
+
+N = 5_000
+OBJECTIVE = Trigonometric.drawn(N, 2, seed=0)
+ASK = {"thresholds": (0.3, 0.3), "norms": (2.0**0.5, 1.0)}
+SADDLE, MINIMUM = [np.pi, 0.0], [0.0, 0.0]
+
+
+def scored(kind, relation="replace-one", n=N, noise_multiplier=4.0):
+    query = Query(
+        name="score",
+        kind=kind,
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=noise_multiplier,
+        count=50,
+    )
+    return Plan(
+        optimizer="select_point",
+        n=n,
+        queries=(query,),
+        epsilon=1.0,
+        delta=1e-6,
+        neighboring_relation=relation,
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 7])
+def test_whole_laplace_noise_has_its_law(scale):
+    bits = keyed_generator(bytes(32))
+    drawn = np.array([whole_laplace(scale, bits) for _ in range(40_000)])
+    ends = 4 * scale
+    share = math.exp(-1 / scale)
+    law = (1 - share) / (1 + share) * share ** np.abs(np.arange(-ends, ends + 1))
+    counts = np.array([(drawn == x).sum() for x in range(-ends, ends + 1)])
+    deviations = (counts - len(drawn) * law) / np.sqrt(len(drawn) * law * (1 - law))
+    assert np.abs(deviations).max() < 4.5
+    assert abs((drawn < 0).mean() - (drawn > 0).mean()) < 0.02
+
+
+def test_a_scale_out_of_range_is_refused():
+    for scale in (0, 2**60):
+        with pytest.raises(ValueError, match="scale must be a whole number"):
+            whole_laplace(scale, keyed_generator(bytes(32)))
+
+
+def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
+    scales = []
+
+    def no_noise(scale, bits):
+        scales.append(scale)
+        return 0
+
+    monkeypatch.setattr(module, "whole_laplace", no_noise)
+    oracle = SecondOrderOracle(OBJECTIVE, scored("above threshold"), noise="discrete")
+    assert not oracle.accepts(SADDLE, "score", **ASK)
+    assert oracle.accepts(MINIMUM, "score", **ASK)
+    with pytest.raises(BudgetExceeded):
+        oracle.accepts(MINIMUM, "score", **ASK)
+    one = 2**20 * (1 + 2.0**-9) + 1
+    assert scales[0] >= 4 * one
+    assert min(scales[1:]) >= 8 * one
+    everyone = np.arange(N)
+    for w in (SADDLE, MINIMUM, [0.1, 3.0]):
+        w = np.array(w)
+        whole = oracle._compared(oracle._score(w, everyone, *ASK.values()))
+        assert isinstance(whole, int)
+        for gone in (0, N - 1):
+            rows = np.delete(everyone, gone)
+            moved = oracle._compared(oracle._score(w, rows, *ASK.values()))
+            assert abs(whole - moved) <= one
+
+
+def test_the_best_of_points_is_chosen_from_whole_scores():
+    oracle = SecondOrderOracle(
+        OBJECTIVE, scored("noisy max", noise_multiplier=1.0), noise="discrete"
+    )
+    assert oracle.best([SADDLE, MINIMUM, SADDLE], "score", **ASK) == 1
+    assert oracle.ledger.count("score") == 1
+
+
+def test_a_noisy_score_is_a_whole_number_of_steps_and_close():
+    oracle = SecondOrderOracle(OBJECTIVE, scored("saddle score"), noise="discrete")
+    exact = oracle._score(np.array(SADDLE), np.arange(N), *ASK.values())
+    scores = np.array([oracle.saddle_score(SADDLE, "score", **ASK) * N for _ in range(50)])
+    steps = scores * 2**20
+    assert np.abs(steps - np.rint(steps)).max() < 1e-3
+    assert 2 < (scores - exact).std() < 8
+    assert abs((scores - exact).mean()) < 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_point_is_selected_with_discrete_noise(method):
+    constants = Constants(lipschitz=2.0**0.5, smoothness=1.0, hessian_lipschitz=1.0)
+    plan = calibrate.select_point(
+        constants,
+        n=N,
+        dimension=2,
+        candidates=4,
+        accuracy=0.5,
+        method=method,
+        epsilon=4.0,
+        delta=1e-6,
+    )
+    chosen = select_point(OBJECTIVE, [SADDLE, SADDLE, MINIMUM], plan, noise="discrete", seed=1)
+    assert chosen.index == 2
+
+
+def test_scores_whose_rounding_is_not_known_are_refused():
+    plan = scored("noisy max", "add-or-remove-one")
+    with pytest.raises(UnsupportedEvent, match="got a plan under 'add-or-remove-one'"):
+        SecondOrderOracle(OBJECTIVE, plan, noise="discrete")
+
+    class Mine(Trigonometric):
+        def clipped_hessian_sum(self, w, rows, max_norm, *, spectral=False):
+            return super().clipped_hessian_sum(w, rows, max_norm, spectral=spectral)
+
+    with pytest.raises(UnsupportedEvent, match="got Mine"):
+        SecondOrderOracle(Mine.drawn(N, 2, seed=0), scored("noisy max"), noise="discrete")
+    for kind in ("above threshold", "noisy max", "saddle score"):
+        oracle = SecondOrderOracle(OBJECTIVE, scored(kind), noise="discrete")
+        ask = {"above threshold": "accepts", "noisy max": "best", "saddle score": "saddle_score"}
+        point = [MINIMUM] if kind == "noisy max" else MINIMUM
+        with pytest.raises(UnsupportedEvent, match="leaves room for scores"):
+            getattr(oracle, ask[kind])(point, "score", thresholds=(0.3, 0.3), norms=(1e-9, 1.0))
+        assert oracle.ledger.count("score") == 0
