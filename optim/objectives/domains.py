@@ -48,15 +48,12 @@ def cells(name: str, values: ArrayLike) -> Vector:
     Cells of lists and of arrays of objects are taken one by one. Arrays of texts, and of other
     types that are not numbers, raise a TypeError that calls them ``name``.
     """
-    if hasattr(values, "__array__"):
+    try:
         array = np.asarray(values)
-    else:
-        try:
-            array = np.asarray(values)
-        except ValueError:
-            array = np.empty(0, dtype=object)
-        if array.dtype.kind not in "biuf":
-            array = np.array(values, dtype=object)
+    except ValueError:  # a cell is a list
+        array = np.array(values, dtype=object)
+    if array.dtype.kind not in "biuf" and not hasattr(values, "__array__"):
+        array = np.array(values, dtype=object)
     if array.dtype.kind in "US":
         raise TypeError(f"{name} must be an array of real numbers, got texts.")
     if array.dtype.kind == "O":

@@ -91,6 +91,10 @@ def _sums(objective, rows):
         lambda: objective.hessian_vector_sum(w, v, rows),
         lambda: objective.clipped_hessian_vector_sum(w, v, rows, 0.7),
     ]
+    if hasattr(objective, "embedded") and not objective.l2:
+        small = objective.embedded(np.ones((2, objective.dimension)))
+        asked.append(lambda: small.clipped_sum(w[:2], rows, 0.7))
+        asked.append(lambda: [small.clipped_loss_sum(w[:2], rows, 0.7)])
     if objective.dimension < 100:
         asked.append(lambda: objective.clipped_hessian_sum(w, rows, 0.7))
     found = []
