@@ -245,7 +245,7 @@ class Softmax(Objective):
                 scores = self._features(block) @ self._table(v).T
                 left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
             left = self._weighted(left, block)
-            left[~np.isfinite(left).all(axis=1) | (self._class[block] < 0)] = 0.0
+            left[~np.isfinite(left).all(axis=1)] = 0.0
             total += left.T @ self._features(block)
         return self._flat(total)
 

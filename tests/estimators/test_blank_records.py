@@ -15,6 +15,8 @@ from dpcal.estimators import (
     Ridge,
     StandardScaler,
 )
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.oracle import Admitted
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
 
 pytest.importorskip("sklearn")
@@ -99,6 +101,33 @@ def test_a_record_with_a_cell_that_is_no_number_is_blank(name):
         _equal(blank, _fitted(make, with_cell(X, ROW, cell), y), seeded=name != "search")
     listed = with_cell(X, ROW, None).tolist()
     _equal(blank, _fitted(make, listed, y), seeded=name != "search")
+
+
+@pytest.mark.parametrize("name", [each for each in ALL if each != "search"])
+def test_a_blank_record_contributes_nothing_to_any_answer(name, monkeypatch):
+    asked, choices = [], []
+    open_oracle, open_choices = Admitted._open, PrivateChoices.__init__
+
+    def opened(self, objective, *given, **options):
+        asked.append(objective)
+        open_oracle(self, objective, *given, **options)
+
+    def chosen(self, *given, **options):
+        choices.append(self)
+        asked.clear()  # bounds are learned after a trial about zeros, which no record enters
+        open_choices(self, *given, **options)
+
+    monkeypatch.setattr(Admitted, "_open", opened)
+    monkeypatch.setattr(PrivateChoices, "__init__", chosen)
+    _fitted(ALL[name], with_cell(X, ROW, np.nan), _y(name))
+    assert asked or choices
+    for objective in asked:
+        w = np.random.default_rng(0).uniform(-1, 1, objective.dimension)
+        assert objective.clipped_sum(w, np.array([ROW + 1]), 1.0).any()
+        assert not objective.clipped_sum(w, np.array([ROW]), 1.0).any()
+    for each in choices:
+        record = each._records[ROW]
+        assert not (each._known[ROW] and np.isfinite(np.asarray(record, dtype=float)).all())
 
 
 def _both(first, second):
