@@ -64,7 +64,7 @@ def _answers(model: Model, source: Source, *, as_text: bool) -> list[tuple[str, 
     numbers = [column.name for column in model.coding.columns if column.type == "number"]
     rows: list[tuple[str, ...]] = []
     for batch in source.batches(numbers=numbers, columns=columns, as_text=as_text):
-        scores = model.decision(batch, first_row=len(rows) + 2)
+        scores = model.decision(batch)
         found = model.answers(scores).tolist()
         if not model.labels:
             rows += [("",) if math.isnan(value) else (repr(value),) for value in found]

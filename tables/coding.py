@@ -35,8 +35,6 @@ Kept = NDArray[np.bool_]
 # is what the optimizer's default learning rate supposes.
 REACH = 4.0
 
-FIRST_ROW = 2  # of a file: the row of column names is the first
-
 
 class Coding:
     """The map from cells to features.
@@ -94,13 +92,10 @@ class Coding:
         """
         X, kept = self.encode(table_of(table))
         if not kept.all():
-            row = int(np.flatnonzero(~kept)[0])
-            raise ValueError(
-                f"Every record must have features, the schema leaves out row {row + FIRST_ROW}."
-            )
+            raise ValueError("Every record must have features, the schema leaves out some.")
         return X
 
-    def encode(self, frame: Any, *, first_row: int = FIRST_ROW) -> tuple[Vector, Kept]:
+    def encode(self, frame: Any) -> tuple[Vector, Kept]:
         """Return the features of the records in a polars data frame, and which are kept.
 
         The features have shape (m, d). They are finite, also of records that the schema leaves out,
@@ -110,8 +105,6 @@ class Coding:
         ----------
         frame
             With all of the columns.
-        first_row
-            Number of its first row in its file, for what is said of a wrong cell.
 
         Raises
         ------
@@ -125,10 +118,10 @@ class Coding:
                 raise ValueError(f"table must have a column {column.name!r}, as the schema says.")
             part = X[:, place]
             if column.type == "number":
-                values, ok = values_of(frame[column.name], column, self._missing, first_row)
+                values, ok = values_of(frame[column.name], column, self._missing)
                 part[:, 0] = scaled(values, column)
             else:
-                codes, ok = codes_of(frame[column.name], column, self._missing, first_row)
+                codes, ok = codes_of(frame[column.name], column, self._missing)
                 if _one_hot(column):
                     known = np.flatnonzero(codes >= 0)
                     part[known, codes[known]] = 1.0
@@ -177,9 +170,7 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
     return series.to_frame().select(kept).to_series()
 
 
-def values_of(
-    series: Any, column: Column, missing: Collection[str], first_row: int
-) -> tuple[Vector, Kept]:
+def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Vector, Kept]:
     """Return a column's numbers, with missing ones replaced, and which records are kept.
 
     Raises
@@ -205,12 +196,12 @@ def values_of(
     if column.missing == "refuse":
         wrong |= gone
     if wrong.any():
+        # Which record it is, and what it holds, is nobody's to know who reads the error.
         place = int(np.flatnonzero(wrong)[0])
-        cell = "" if series[place] is None else str(series[place]).strip()
-        hint = "; a schema says what stands in for a missing value" if gone[place] else ""
+        empty = gone[place] and (series[place] is None or str(series[place]).strip() in missing)
         raise ValueError(
-            f"Every cell must be a finite number, got {cell!r} in row {place + first_row}, column "
-            f"{column.name!r}{hint if cell in missing else ''}."
+            f"Every cell of column {column.name!r} must be a finite number, got "
+            + ("an empty one; missing = in the schema allows it." if empty else "one that is none.")
         )
     if gone.any():
         values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
@@ -218,7 +209,7 @@ def values_of(
 
 
 def codes_of(
-    series: Any, column: Column, missing: Collection[str], first_row: int
+    series: Any, column: Column, missing: Collection[str]
 ) -> tuple[NDArray[np.int64], Kept]:
     """Return the place of each cell among the categories, and which records are kept.
 
@@ -240,7 +231,7 @@ def codes_of(
     strange = (codes < 0) & ~gone
     for rule, wrong in ((column.missing, gone), (column.unknown, strange)):
         if rule == "refuse" and wrong.any():
-            raise _no_category(series, column, int(np.flatnonzero(wrong)[0]), first_row)
+            raise _no_category(column, empty=wrong is gone)
         if rule == "blank":
             codes[wrong] = BLANK
     kept = np.ones(len(codes), dtype=bool)
@@ -253,14 +244,14 @@ def codes_of(
     return codes, kept
 
 
-def _no_category(series: Any, column: Column, place: int, first_row: int) -> ValueError:
-    where = f"row {place + first_row}, column {column.name!r}"
-    cell = "" if series[place] is None else str(series[place]).strip()
-    if column.type == "class" and not cell:
-        return ValueError(f"Every record must have a label, got none in {where}.")
+def _no_category(column: Column, *, empty: bool) -> ValueError:
+    """Return the error about a cell, without the cell: it is a record's."""
+    if column.type == "class" and empty:
+        return ValueError(f"Every record must have a label, column {column.name!r} lacks one.")
     noun = "classes" if column.type == "class" else "categories"
-    listed = ", ".join(map(repr, column.categories[:5]))
-    more = ", ..." if len(column.categories) > 5 else ""
+    rule = "missing" if empty else "unknown"
     return ValueError(
-        f"Every cell must be one of the {noun} {listed}{more}, got {cell!r} in {where}."
+        f"Every cell of column {column.name!r} must be one of its {len(column.categories)} "
+        f"declared {noun}, got {'an empty one' if empty else 'another'}; {rule} = in the schema "
+        "allows it."
     )

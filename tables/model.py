@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import FIRST_ROW, Coding, unscaled
+from dpcal.tables.coding import Coding, unscaled
 from dpcal.tables.reading import table_of, text_of
 from dpcal.tables.schema import Column, Schema
 
@@ -88,7 +88,7 @@ class Model:
         if len(self.labels) not in (0, 2):
             raise ValueError(f"labels must be two classes or none, got {list(self.labels)}.")
 
-    def decision(self, table: Any, *, first_row: int = FIRST_ROW) -> Vector:
+    def decision(self, table: Any) -> Vector:
         """Return the score of each record, shape (m,): NaN where the schema leaves it out.
 
         Parameters
@@ -96,8 +96,6 @@ class Model:
         table
             A data frame (polars, pandas), a mapping from names to columns, a list of rows as
             mappings, or the path of a file. Columns that the model does not use are ignored.
-        first_row
-            Number of the first row, for what is said of a wrong cell.
 
         Raises
         ------
@@ -106,7 +104,7 @@ class Model:
         ValueError
             If a column is missing, or a cell is not what the schema says.
         """
-        X, kept = self.coding.encode(table_of(table), first_row=first_row)
+        X, kept = self.coding.encode(table_of(table))
         return np.asarray(np.where(kept, X @ self.weights + self.intercept, np.nan))
 
     def predict(self, table: Any) -> NDArray[Any]:

@@ -230,8 +230,10 @@ class Source:
                     seen += batch.height
                     yield batch
         except (pl.exceptions.PolarsError, OSError) as error:
-            kind = NotANumber if str(error).startswith("could not parse") else ValueError
-            raise kind(str(self._unreadable(error))) from error
+            if str(error).startswith("could not parse"):
+                # The message of polars quotes the cell, which is a record's.
+                raise NotANumber("a cell that should be a number is none.") from None
+            raise self._unreadable(error) from error
         if not seen:
             raise ValueError(self._empty())
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import BLANK, FIRST_ROW, Coding, codes_of, scaled, texts_of, values_of
+from dpcal.tables.coding import BLANK, Coding, codes_of, scaled, texts_of, values_of
 from dpcal.tables.reading import NotANumber, Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
@@ -68,7 +68,6 @@ class Records:
         self.read = self.left_out = self.beyond = 0
         self.reached: dict[str, Vector] = {}
         self._key = key
-        self._row = FIRST_ROW
         self._X: list[Vector] = []
         self._y: list[Vector] = []
         self._digests: list[NDArray[np.uint64]] = []
@@ -96,24 +95,23 @@ class Records:
         start = 0
         for end in ends.tolist():
             if end > start:
-                self._take_in(frame[start:end], self._row + start, classification)
+                self._take_in(frame[start:end], classification)
             start = end + 1
-        self._row += frame.height
 
-    def _take_in(self, frame: Any, first_row: int, classification: bool) -> None:
-        X, features_kept = self.coding.encode(frame, first_row=first_row)
+    def _take_in(self, frame: Any, classification: bool) -> None:
+        X, features_kept = self.coding.encode(frame)
         series = frame[self.target.name]
         y, kept = (
-            self._classes(series, first_row)
+            self._classes(series)
             if classification
-            else values_of(series, self.target, self._missing, first_row)
+            else values_of(series, self.target, self._missing)
         )
         kept &= features_kept
         if not classification:
             y = scaled(y, self.target)
         self._note_reached(frame)
         if self.schema.person is not None:
-            self._people.append(self._persons(frame, first_row).filter(kept))
+            self._people.append(self._persons(frame).filter(kept))
         self.read += frame.height
         self.left_out += int(frame.height - kept.sum())
         X = X if kept.all() else X[kept]
@@ -122,23 +120,21 @@ class Records:
         if self.schema.person is None:
             self._digests.append(digests(np.column_stack([X, self._y[-1]]), self._key))
 
-    def _classes(self, series: Any, first_row: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _classes(self, series: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the number of each record's class; new classes are taken in if none were given."""
         if self.target.categories:
-            return codes_of(series, self.target, self._missing, first_row)
+            return codes_of(series, self.target, self._missing)
         texts = texts_of(series, self._missing)
         gone = texts.is_null().to_numpy()
         if gone.any() and self.target.missing == "refuse":
-            row = int(np.flatnonzero(gone)[0]) + first_row
             raise ValueError(
-                f"Every record must have a label, got none in row {row}, column "
-                f"{self.target.name!r}."
+                f"Every record must have a label, column {self.target.name!r} lacks one."
             )
         self.labels_read = True
         fresh = sorted(set(texts.drop_nulls().unique().to_list()) - set(self.labels))
         self.labels += tuple(fresh)
         if len(self.labels) > 2:
-            raise ValueError(_too_many(self.labels, self.target.name))
+            raise ValueError(_too_many(len(self.labels), self.target.name))
         codes = np.full(len(gone), BLANK)
         for code, label in enumerate(self.labels):
             codes[(texts == label).fill_null(False).to_numpy()] = code
@@ -157,22 +153,19 @@ class Records:
                 [np.fmin(old[0], ends[0]), np.fmax(old[1], ends[1])]
             )
 
-    def _persons(self, frame: Any, first_row: int) -> Any:
+    def _persons(self, frame: Any) -> Any:
         name = self.schema.person
         texts = texts_of(frame[name], self._missing)
         gone = texts.is_null().to_numpy()
         if gone.any():
-            raise ValueError(
-                f"Every row must say whose it is, got none in row "
-                f"{int(np.flatnonzero(gone)[0]) + first_row}, column {name!r}."
-            )
+            raise ValueError(f"Every row must say whose it is, column {name!r} lacks one.")
         return texts
 
     def finish(self) -> None:
         """Put classes that were read into sort order, and leave out rows beyond the group size."""
         if self.labels_read:
             if len(self.labels) != 2:
-                raise ValueError(_too_many(self.labels, self.target.name))
+                raise ValueError(_too_many(len(self.labels), self.target.name))
             if self.labels[0] > self.labels[1]:
                 self.labels = (self.labels[1], self.labels[0])
                 self._y = [1.0 - y for y in self._y]
@@ -221,12 +214,8 @@ class Records:
         return X_train, y_train, X_test, y_test
 
 
-def _too_many(labels: tuple[str, ...], name: str) -> str:
-    shown = ", ".join(map(repr, sorted(labels)[:5])) + (", ..." if len(labels) > 5 else "")
-    return (
-        f"target must hold two classes for --loss logistic, got {len(labels)} in column "
-        f"{name!r}: {shown}."
-    )
+def _too_many(count: int, name: str) -> str:
+    return f"target must hold two classes for --loss logistic, got {count} in column {name!r}."
 
 
 def load(
@@ -297,7 +286,7 @@ def _target(column: Column, classification: bool) -> Column:
             f"type {column.type!r}."
         )
     if classification and column.categories and len(column.categories) != 2:
-        raise ValueError(_too_many(column.categories, column.name))
+        raise ValueError(_too_many(len(column.categories), column.name))
     if column.missing == "impute":
         # A target that is made up would be learned; whoever wants that can write it into the table.
         raise ValueError(

@@ -108,6 +108,8 @@ def read(asked: Learning, progress: Progress) -> Data:
     )
     found = {
         "number of records": asked.n is None,
+        "numbers of rows read and left out (data.rows, data.left_out)": asked.n is None
+        and _leaves_out(records),
         "names of the columns": not asked.described,
         f"classes of {target.name!r}": records.labels_read,
     }
@@ -117,6 +119,12 @@ def read(asked: Learning, progress: Progress) -> Data:
         task=task,
         read_from_data=[*records.schema.copied(), *told, *task.read_from_data],
     )
+
+
+def _leaves_out(records: Records) -> bool:
+    """Return whether the schema leaves out rows by what they hold, so that their number tells."""
+    rules = {rule for each in records.schema.columns for rule in (each.missing, each.unknown)}
+    return "drop-row" in rules
 
 
 def _split_key(seed: int | None) -> bytes:

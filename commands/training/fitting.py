@@ -96,6 +96,12 @@ def fit_table(options: Namespace) -> int:
     return 0 if run.result.complete else DIVERGED
 
 
+SEEDED_SPLIT = (
+    "The seed that was given also decides which records are held out: with it the split is "
+    "reproducible, and known to whoever has the seed."
+)
+
+
 def _key_file(folder: Path, *, force: bool) -> Path:
     """Return the file of the fingerprint's key: beside the folder, which one may mail."""
     path = folder.absolute().with_name(f"{folder.absolute().name}.key")
@@ -158,6 +164,8 @@ def _reported(
         counts=records.counts,
     )
     outside = [*_outside(result), *sentence_on_reading(data.read_from_data)]
+    if result.seed_given and len(task.y_test):
+        outside.append(SEEDED_SPLIT)
     sections = {
         # Of the plan for all silos, whose number of records is the smallest of theirs.
         "privacy": privacy_statement(result, unit=_unit(data, result), outside=outside),

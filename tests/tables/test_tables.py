@@ -201,12 +201,16 @@ def test_no_coded_record_is_longer_than_its_bound():
 @pytest.mark.parametrize(
     ("column", "cells", "sentence"),
     [
-        (NUMBER, ["1", "x"], "'x' in row 3, column 'age'"),
-        (NUMBER, ["1", ""], "'' in row 3, column 'age'; a schema says"),
-        (NUMBER, [1.0, np.inf], "'inf' in row 3"),
-        (NUMBER, [1.0, np.nan], "'nan' in row 3"),
-        (CITY, ["Bonn", "Ulm"], "categories 'Bonn', 'Köln', got 'Ulm' in row 3"),
-        (CITY, ["Bonn", None], "got '' in row 3"),
+        (NUMBER, ["1", "x"], "column 'age' must be a finite number, got one that is none.$"),
+        (NUMBER, ["1", ""], "column 'age' must be a finite number, got an empty one; missing ="),
+        (NUMBER, [1.0, np.inf], "column 'age' .* got one that is none.$"),
+        (NUMBER, [1.0, np.nan], "column 'age' .* got one that is none.$"),
+        (
+            CITY,
+            ["Bonn", "Ulm"],
+            "column 'city' .* its 2 declared categories, got another; unknown =",
+        ),
+        (CITY, ["Bonn", None], "column 'city' .* got an empty one; missing ="),
     ],
 )
 def test_cells_that_are_refused(column, cells, sentence):
@@ -273,10 +277,13 @@ def test_records_that_the_schema_leaves_out(tmp_path):
         ("age,sick\n1,no\n", "must have a column 'city'"),
         (
             "age,city,sick\n1,Bonn,no\n2,Bonn,perhaps\n",
-            "classes 'yes', 'no', got 'perhaps' in row 3",
+            "column 'sick' must be one of its 2 declared classes, got another",
         ),
-        ("age,city,sick\n1,Bonn,no\n\n\n2,Bonn,\n", "no(ne| label).* in row 5"),
-        ("age,city,sick\n1,Bonn,no\nold,Bonn,no\n", "'old' in row 3, column 'age'"),
+        ("age,city,sick\n1,Bonn,no\n\n\n2,Bonn,\n", "must have a label, column 'sick' lacks one.$"),
+        (
+            "age,city,sick\n1,Bonn,no\nold,Bonn,no\n",
+            "column 'age' must be a finite number, got one that is none.$",
+        ),
     ],
 )
 def test_tables_that_do_not_meet_their_schema(tmp_path, text, sentence):
