@@ -306,9 +306,9 @@ def run(
     Returns
     -------
     Result
-        Of the optimizer. If iterates overflow, or a record's gradient is not finite, the run stops
-        with a ``RuntimeWarning``, incomplete, at a finite iterate. A run that ends early because of
-        released values costs its whole plan.
+        Of the optimizer. If iterates overflow, the run stops with a ``RuntimeWarning``, incomplete,
+        at a finite iterate. A record whose gradient is not finite contributes zero. A run that ends
+        early because of released values costs its whole plan.
 
     Raises
     ------
