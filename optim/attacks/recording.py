@@ -211,8 +211,7 @@ class Watched:
     def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
-        bound = one_pass.max_norm * one_pass.learning_rate
-        return self._noted("one pass", objective, (w,), rows, bound, total)
+        return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
 
     def values(self, total: Any, bound: float) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""

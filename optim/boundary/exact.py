@@ -53,9 +53,6 @@ _MARGIN = 2.0**20
 # A public vector that a norm is taken with has entries of at most so many steps.
 _FARTHEST = 2.0**60
 
-# Kinds of answers that are neither sums nor scores with noise in whole numbers.
-_NO_SUMS = ("one pass", *CHOICES)
-
 
 def check_distance(plan: Plan, numbers: float) -> None:
     """Refuse a plan whose delta is not large beside the distance of its noise from the law.
@@ -81,7 +78,7 @@ def _distance() -> float:
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
-    UnsupportedEvent is raised if a query is neither a sum nor a score; if its correlated noise
+    UnsupportedEvent is raised for choices, which this oracle does not make; if correlated noise
     has no grid (see :mod:`dpcal.optim.boundary.lattice`); if a sum has more records than whole
     numbers have room for; or by :func:`check_distance`.
     """
@@ -89,14 +86,15 @@ class DiscreteMechanism:
     name = "discrete"
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
+        self._digits: dict[str, int] = {}
         for query in plan.queries:
-            if query.kind in _NO_SUMS:
+            if query.kind in CHOICES:
                 raise UnsupportedEvent(
-                    "noise='discrete' is for sums of whole numbers, got query "
-                    f"{query.name!r} with kind {query.kind!r}."
+                    "noise='discrete' is for sums and scores here, and for choices in "
+                    f"PrivateChoices, got query {query.name!r} with kind {query.kind!r}."
                 )
             if query.correlation is not None:
-                _annexes.grid_of(query, dimension)  # refuses what has no proof
+                self._digits[query.name] = _annexes.grid_of(query, dimension).digits
         if plan.n > MOST_RECORDS:
             raise UnsupportedEvent(
                 f"noise='discrete' is for sums of at most 2^29 records, got n={plan.n}."
@@ -175,9 +173,11 @@ class DiscreteMechanism:
         shifted = [int(entry) + int(public) for entry, public in zip(total, steps, strict=True)]
         return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
 
-    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
-        """Refuse: a mean iterate is not a sum of whole numbers."""
-        raise UnsupportedEvent("noise='discrete' is for sums, and a mean iterate is none.")
+    @staticmethod
+    def mean_iterate(one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
+        """Return a mean iterate in steps; the pass is a shortened one."""
+        mean = one_pass.mean_iterate(objective, w, rows)
+        return np.rint(mean / grid_step(one_pass.bound)).astype(np.int64)
 
     @staticmethod
     def values(total: Integers, bound: float) -> Vector:
@@ -189,7 +189,7 @@ class DiscreteMechanism:
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`; rows are in steps of their grid."""
         if row is not None:
-            digits: int = _annexes.grid_of(query, self._dimension).digits
+            digits = self._digits[query.name]
             return self.values((total << digits) + row, bound) / (2.0**digits * size)
         sigma = query.noise_multiplier * (bound / grid_step(bound))
         DiscreteNormals.covering(sigma, self._streams.noise).add(total)

@@ -356,6 +356,10 @@ class LatticeStream:
         self.step = 0
         self._generator = words()
         self._pull = _pull_of(grid.strategy)
+        self._sigma, self._normals = (
+            grid.sigma,
+            DiscreteNormals.covering(grid.sigma, self._generator),
+        )
         self._kept = np.zeros((self._pull.slots, grid.dimension))
         self._whole = True
 
@@ -374,7 +378,9 @@ class LatticeStream:
         row[:] = 0
         diagonal = self._pull.diagonal
         sigma = self.grid.sigma / float(diagonal[self.step if len(diagonal) > 1 else 0])
-        DiscreteNormals.covering(sigma, self._generator).add(row)
+        if sigma != self._sigma:
+            self._sigma, self._normals = sigma, DiscreteNormals.covering(sigma, self._generator)
+        self._normals.add(row)
         pulled = np.zeros(len(row))
         weights, rows = self._pull.terms(self.step)
         weights = np.ascontiguousarray(weights)

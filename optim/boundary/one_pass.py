@@ -5,12 +5,25 @@ at most 2 eta times the clipping bound (Hardt, Recht and Singer 2016, Lemma 3.7;
 Talwar 2020). That holds for losses that are convex and L-smooth with eta <= 2 / L, also after
 clipping if clipped gradients are those of such a loss. Nothing here is private by itself: the
 oracle adds the noise.
+
+Computed steps are contractions up to rounding only. For a loss of a linear model each one is within
+e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's center:
+
+    e <= (4 d + 100) u (R + ||t|| + eta C).
+
+A score is computed up to (d + 2) u ||x|| R, which moves the step by as much times eta s beta ||x||,
+and s beta ||x||^2 <= 2 / eta for the record's scale s and smoothness beta. All else has relative
+errors: slopes and clipped rows of a few u of C, the pull of a few u of R + ||t||, the norm in the
+projection of (d + 4) u. Contractions keep errors as they are, so that a computed mean over m steps
+is within m e of a real one, its own sums included, and two of them are within 2 eta C + 2 m e. For
+noise in whole numbers gradients are clipped by so much shorter (:meth:`Pass.shortened`), and by
+what rounding the mean to the grid adds, that a mean moves by no more than the plan prices.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,8 +31,10 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._ext.spider import one_pass
+from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.noise import own_kernel
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -32,6 +47,12 @@ Rows = NDArray[np.intp]
 # smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
 _MARGIN = 2.0**-40
 
+
+# Share of the bound that rounding may take.
+_MOST_LOST = 2.0**-4
+
+# Largest norm of iterates in units of the bound, so that whole steps have less than 62 bits.
+_FARTHEST_WHOLE = 2.0**40
 
 # Largest norm of a start or center, so that iterates cannot overflow for any records: a step is at
 # most as long as the distance to the center plus 1e140.
@@ -50,6 +71,10 @@ class Pass:
         Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
     radius
         That of :func:`dpcal.optim.run`.
+    bound
+        The query's bound on how far a record moves the mean.
+    steps
+        Number of records.
     """
 
     learning_rate: float
@@ -57,6 +82,8 @@ class Pass:
     pull: Vector
     target: Vector
     radius: float
+    bound: float
+    steps: int
 
     @classmethod
     def planned(
@@ -86,6 +113,8 @@ class Pass:
             pull=pull,
             target=target,
             radius=_validate.radius(radius=radius),
+            bound=query.max_norm,
+            steps=query.batch_size or 0,
         )
 
     @property
@@ -107,6 +136,31 @@ class Pass:
                 f"{type(objective).__name__} and learning_rate={self.learning_rate!r}, with a "
                 f"regulariser of smoothness {self.pull.max():.6g}."
             )
+
+    def shortened(self, objective: Objective, w: Vector) -> Self:
+        """Return a pass whose rounded mean, from ``w`` on, a record moves by the bound at most.
+
+        UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound, or if
+        the loss is not computed in this package.
+        """
+        if own_kernel(objective) is None:
+            raise UnsupportedEvent(
+                "noise='discrete' is for one pass over losses whose rounding is known, got a loss "
+                f"of one's own in {type(objective).__name__}."
+            )
+        start, center = norm_of(w), norm_of(self.target)
+        reach = start + 2 * center + self.steps * self.bound * (1 + 2.0**-20)
+        if math.isfinite(self.radius):
+            reach = max(start, self.radius) * (1 + 2.0**-20)
+        error = self.steps * (4 * len(w) + 100) * 2.0**-53 * (reach + center + self.bound)
+        lost = (error + math.sqrt(len(w)) / 2 * grid_step(self.bound)) / self.bound + 2.0**-40
+        if not (lost <= _MOST_LOST and reach <= _FARTHEST_WHOLE * self.bound):
+            raise UnsupportedEvent(
+                f"noise='discrete' leaves {_MOST_LOST} of the bound on a mean iterate to rounding, "
+                f"which takes up to {lost:.2g} of it: {self.steps} steps of {len(w)} parameters "
+                f"that may be {reach:.2g} long. A radius bounds them."
+            )
+        return replace(self, max_norm=self.max_norm * (1 - lost))
 
     def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """Return the mean of the iterates at which gradients are taken, from ``w`` on.

@@ -225,9 +225,8 @@ class PrivateOracle(Admitted):
         Queries, with their counts and their noise.
     seed, noise
         Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent for a query that is not a sum
-        (see :mod:`dpcal.optim.boundary.exact`), or whose correlated noise has no proof in whole
-        numbers (see :mod:`dpcal.optim.boundary.lattice`).
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.exact`, ``lattice`` for correlated noise, and ``one_pass``.
     filter
         A further budget that pays for every answer, for instance one that several runs about the
         same records share; None for the plan alone.
@@ -362,6 +361,8 @@ class PrivateOracle(Admitted):
             radius=radius,
         )
         one_pass.check(self.objective, w)
+        if self.noise == "discrete":
+            one_pass = one_pass.shortened(self.objective, w)
         with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)

@@ -108,12 +108,10 @@ def test_one_record_of_many_moves_an_exact_sum_by_the_bound():
         assert 1 - 1e-5 < int((whole - without)[0]) * grid_step(1.0) <= 1
 
 
-def test_what_is_no_sum_of_whole_numbers_is_refused_and_nothing_is_spent():
-    one_pass = calibrate.recursive_regularization(
-        CONSTANTS, **TARGET, neighboring_relation="replace-one", subsolver="phased_sgd"
-    )
+def test_choices_and_unknown_noise_are_refused():
+    selection = asked_often("selection", 1)
     with pytest.raises(UnsupportedEvent, match="noise='discrete' is for sums"):
-        PrivateOracle(OBJECTIVE, one_pass, noise="discrete")
+        PrivateOracle(OBJECTIVE, selection, noise="discrete")
     with pytest.raises(ValueError, match="noise must be one of 'gaussian', 'discrete'"):
         PrivateOracle(OBJECTIVE, asked_often("gradient", 1), noise="exact")
 

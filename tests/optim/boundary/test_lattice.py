@@ -239,3 +239,14 @@ def test_rounding_that_would_need_much_wider_noise_is_refused():
 def test_noise_is_wider_by_a_thousandth_at_most_for_a_million_parameters(strategy):
     grid = Grid.of(strategy, 10**6, sigma=2.0**20, bound=2.0**20, signs=False)
     assert 1 < grid.widened < 1.001
+
+
+@pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BLT(T, (0.9, 0.5), (0.3, 0.1)), Tree(T)])
+def test_the_best_statistic_of_a_record_has_the_noise_that_is_priced(strategy):
+    d, plan = 20_000, correlated(strategy, sampler="full")
+    objective = FromGradients(lambda w, rows: np.zeros((len(rows), d)), n=24, dimension=d)
+    oracle = PrivateOracle(objective, plan, noise="discrete")
+    answers = np.array([oracle.gradient(np.zeros(d), "gradient") for _ in range(T)])
+    means = strategy.matrix() @ np.ones(T)
+    ratios = means @ strategy.matrix() @ answers * plan.n / (1.3 * 2.0 * np.linalg.norm(means))
+    assert 0.98 < ratios.std() < 1.02

@@ -1,0 +1,146 @@
+"""One pass of descent with noise in whole numbers: its rounding, its sensitivity, its refusals."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal._ext.sums import grid_step
+from dpcal.calibrate import Constants, Plan, Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim import FromGradients, Logistic, PrivateOracle, Squared
+from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.boundary.one_pass import Pass
+
+N, D, ETA, BOUND = 200, 6, 0.5, 0.1
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D)) * 10.0 ** RNG.integers(-3, 6, (N, 1))
+Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
+OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[-1, 1])
+QUERY = Query(
+    name="pass",
+    kind="one pass",
+    sampler="fixed-size",
+    batch_size=N,
+    composition="disjoint",
+    max_norm=BOUND,
+    noise_multiplier=3.0,
+    count=1,
+)
+PLAN = Plan(
+    optimizer="recursive_regularization",
+    n=N,
+    queries=(QUERY,),
+    epsilon=1.0,
+    delta=1e-6,
+    neighboring_relation="replace-one",
+)
+OPTIONS = {"learning_rate": ETA, "strength": 0.3, "radius": 2.0}
+
+
+def planned(objective=OBJECTIVE, query=QUERY, radius=2.0):
+    center = np.full(objective.dimension, 0.1)
+    options = {**OPTIONS, "radius": radius}
+    return Pass.planned(query, objective, center=center, **options)
+
+
+def extended(one_pass, w, table, targets):
+    """The mean iterate of a logistic pass in numbers of 64 bits' precision."""
+    w, mean = w.astype(np.longdouble), np.zeros(len(w), np.longdouble)
+    for x, target in zip(table.astype(np.longdouble), targets, strict=True):
+        mean += w
+        norm = np.sqrt(x @ x)
+        slope = -target / (1 + np.exp(target * (x @ w)))
+        slope = np.clip(slope, -one_pass.max_norm / norm, one_pass.max_norm / norm)
+        scale = min(1, one_pass.room / (norm * norm / 4))
+        w = w - ETA * (scale * slope * x + one_pass.pull * (w - one_pass.target))
+        size = np.sqrt(w @ w)
+        if size > one_pass.radius:
+            w = w * (one_pass.radius / size)
+    return mean / len(table)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 2.0**-63, reason="no wider floats here")
+def test_a_computed_mean_is_as_close_as_the_bound_says():
+    one_pass, w = planned(), RNG.standard_normal(D) / 3
+    computed = one_pass.mean_iterate(OBJECTIVE, w, np.arange(N, dtype=np.intp))
+    error = float(np.linalg.norm(computed - extended(one_pass, w, X, Y)))
+    assert 0 < error < N * (4 * D + 100) * 2.0**-53 * (2 + 0.5 + BOUND)
+
+
+def test_a_record_moves_a_rounded_mean_by_what_is_priced():
+    far = np.zeros((N, D))
+    far[0] = 100.0
+    objectives = [
+        Squared(np.abs(far), np.full(N, sign * 1e6), fit_intercept=False) for sign in (1, -1)
+    ]
+    rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
+    query = dataclasses.replace(QUERY, max_norm=1e-3)
+    means = [
+        DiscreteMechanism.mean_iterate(
+            planned(each, query, radius=math.inf).shortened(each, w), each, w, rows
+        )
+        for each in objectives
+    ]
+    moved = np.linalg.norm(means[0] - means[1]) * grid_step(query.max_norm)
+    # The regulariser forgets the first record.
+    assert 0 < moved <= 2 * query.max_norm
+    one_pass = planned()
+    shorter = one_pass.shortened(OBJECTIVE, w)
+    lost = 1 - shorter.max_norm / one_pass.max_norm
+    assert math.sqrt(D) / 2 * grid_step(BOUND) / BOUND < lost < 1e-5
+
+
+def test_answers_are_whole_steps_with_noise_of_the_planned_size():
+    answers = [
+        PrivateOracle(OBJECTIVE, PLAN, noise="discrete", seed=seed).one_pass(
+            np.zeros(D), "pass", **OPTIONS
+        )
+        for seed in range(60)
+    ]
+    steps = np.array(answers) / grid_step(BOUND)
+    assert (steps == np.rint(steps)).all()
+    assert 0.85 < np.std(answers) / (3.0 * BOUND) < 1.15
+
+
+def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
+    oracle = PrivateOracle(OBJECTIVE, PLAN, noise="discrete")
+    with pytest.raises(UnsupportedEvent, match="of the bound on a mean iterate to rounding"):
+        oracle.one_pass(np.full(D, 1e12), "pass", **{**OPTIONS, "radius": math.inf})
+    assert oracle.ledger.answers == 0
+
+
+def test_a_loss_of_ones_own_is_refused():
+    class Mine(Logistic):
+        def clipped_sum(self, w, rows, max_norm):
+            return super().clipped_sum(w, rows, max_norm)
+
+    mine = Mine(X, Y, fit_intercept=False, classes=[-1, 1])
+    with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
+        PrivateOracle(mine, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)
+
+
+def test_phased_descent_runs_with_discrete_noise():
+    table = X / np.linalg.norm(X, axis=1, keepdims=True)
+    objective = Logistic(table, Y, fit_intercept=False, classes=[-1, 1], l2=0.1)
+    plan = calibrate.recursive_regularization(
+        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7),
+        n=N,
+        dimension=D,
+        epsilon=4.0,
+        delta=1e-3,
+        distance=3.0,
+        neighboring_relation="replace-one",
+        subsolver="phased_sgd",
+    )
+    result = optim.recursive_regularization(objective, plan, seed=1, noise="discrete")
+    assert result.complete
+    assert result.ledger.answers == len(plan.queries)
+
+
+def test_gradients_from_a_function_have_no_pass():
+    objective = FromGradients(lambda w, rows: np.zeros((len(rows), D)), n=N, dimension=D)
+    with pytest.raises(UnsupportedEvent, match="one pass needs a convex loss"):
+        PrivateOracle(objective, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)
