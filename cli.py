@@ -132,6 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = " ".join(_said(error).split()).rstrip(".")
         print(f"dpcal: {sentence}.", file=sys.stderr)
         return WRONG_INPUT
+    except (MemoryError, RecursionError) as error:
+        what = "memory" if isinstance(error, MemoryError) else "stack"
+        print(f"dpcal: the input needs more {what} than there is.", file=sys.stderr)
+        return WRONG_INPUT
     except KeyboardInterrupt:
         print("dpcal: interrupted.", file=sys.stderr)
         return INTERRUPTED

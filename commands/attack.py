@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal._files import text_of
 from dpcal.commands._options import add_options, fields_of, relation, required
 from dpcal.commands._output import present
 
@@ -77,7 +78,9 @@ def run(options: Namespace) -> int:
 def _plan(options: Namespace) -> Plan:
     """Return the plan in a file, or one of DP-SGD."""
     if options.plan is not None:
-        return dpcal.calibrate.Plan.from_json(options.plan.read_text())
+        return dpcal.calibrate.Plan.from_json(
+            text_of(options.plan, "--plan must be a readable file")
+        )
     names = ("batch_size", "steps", "epsilon", "delta")
     required(options, "records", *names)
     given = fields_of(options, *names, "neighboring_relation")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any
 
 import dpcal
@@ -12,6 +13,16 @@ from dpcal.commands.checking.progress import stage
 
 EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")
 
+BOUND = (
+    "Bound to each other: plan, ledger, delta, neighboring relation and claim of each run, and of "
+    "all together."
+)
+NOT_BOUND = (
+    "Not bound: weights, scores, words, dates, the table, and whether runs were of silos or one "
+    "after another. A report that was forged as a whole passes; --sign and --key bind all its "
+    "files to a key."
+)
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the reports, and the delta of all of them together."""
@@ -20,6 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         """
 report FOLDER:path+  a folder with a report.json, or that file; several are composed, as about one
     table
+--sign KEY:path      sign every file of each report, into FOLDER.sig beside it: a private Ed25519
+    key in PEM
+--key PUBLIC:path    check that signature: the public key in PEM
 --delta D:number     of several reports together, in (0, 1) (default: the largest of theirs)
 """,
     )
@@ -27,6 +41,8 @@ report FOLDER:path+  a folder with a report.json, or that file; several are comp
 
 def run(options: Namespace) -> int:
     """Print each claim beside what the ledger proves; the exit status is 1 if one does not hold."""
+    if options.sign is not None and options.key is not None:
+        raise ValueError("--sign makes a signature and --key checks one: give one of them.")
     documents = [dpcal.report.read(path) for path in options.report]
     if options.delta is not None and len(documents) == 1:
         raise ValueError("--delta is for several reports: one report says its own.")
@@ -43,8 +59,37 @@ def run(options: Namespace) -> int:
         found = {"reports": dict(zip(map(str, options.report), tables, strict=True))}
         found["together"] = _together(options, documents)
         texts.append(_sentences(found["together"]))
+    found.update(bound=BOUND, not_bound=NOT_BOUND)
+    texts.append(f"{BOUND}\n{NOT_BOUND}")
+    if options.key is not None:
+        found["signatures"] = _signatures(options)
+        holds = holds and not any(found["signatures"].values())
+        texts += [
+            f"signature of {folder}: {'; '.join(problems) or 'holds'}"
+            for folder, problems in found["signatures"].items()
+        ]
+    if options.sign is not None:
+        if not holds:
+            raise ValueError("--sign signs only what holds, and a claim does not.")
+        found["signed"] = [
+            str(dpcal.report.sign(_folder(path), options.sign)) for path in options.report
+        ]
+        texts.append(f"signed: {', '.join(found['signed'])}")
     present(options, found, "\n\n".join(texts))
     return 0 if holds else 1
+
+
+def _signatures(options: Namespace) -> dict[str, list[str]]:
+    """Return the problems of each report's signature."""
+    return {
+        str(path): dpcal.report.signature_problems(_folder(path), options.key)
+        for path in options.report
+    }
+
+
+def _folder(path: Path) -> Path:
+    """Return the folder of a report that was given as it or as its file."""
+    return path if path.is_dir() else path.absolute().parent
 
 
 def _text(rows: list[dict[str, Any]]) -> str:

@@ -14,6 +14,7 @@ from dpcal.report.saving import (
     runs_of as runs_of,
     save as save,
 )
+from dpcal.report.signing import sign as sign, signature_problems as signature_problems
 from dpcal.report.statement import (
     fingerprint as fingerprint,
     privacy_statement as privacy_statement,

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpcal.errors import reason_of
+from dpcal._files import document
 
 __all__ = [
     "FORMAT",
@@ -167,10 +166,5 @@ def read(folder: Path) -> Any:
     ValueError
         If there is none that can be read.
     """
-    path = folder if folder.is_file() else folder / "report.json"
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"report must hold a readable report.json, got {str(path)!r}: {reason_of(error)}."
-        ) from error
+    path = folder / "report.json" if folder.is_dir() else folder
+    return document(path, "report must hold a readable report.json")

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._files import document_of, text_of
 from dpcal.tables.coding import Coding, unscaled
-from dpcal.tables.reading import table_of, text_of
+from dpcal.tables.reading import table_of
 from dpcal.tables.schema import Column, Schema
 
 __all__ = ["Model", "load_model"]
@@ -189,7 +190,7 @@ class Model:
             If the text is no such document.
         """
         try:
-            document = json.loads(text)
+            document = document_of(text)
             if document.pop("format") != FORMAT or document.pop("version") != 1:
                 raise ValueError(f"its format must be {FORMAT!r}, version 1")
             name, weights = document.pop("target"), document.pop("weights")

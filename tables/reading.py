@@ -18,13 +18,15 @@ import csv
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpcal._files import check_lines, check_regular
 from dpcal.errors import MissingExtra, reason_of
 
-__all__ = ["NotANumber", "Source", "polars", "table_of", "text_of"]
+__all__ = ["NotANumber", "Source", "polars", "table_of"]
 
 SEPARATORS = (",", ";", "\t", "|")
 ROWS = 1 << 14  # of a batch: 20 numbers of each are 2.6 MB, which a processor keeps at hand
@@ -50,14 +52,6 @@ def polars() -> Any:
     except ImportError as error:
         raise MissingExtra("Tables are read by polars: pip install 'dpcal[train]'.") from error
     return module
-
-
-def text_of(path: Path, must: str, *, encoding: str | None = "utf-8") -> str:
-    """Return the text of a file; raise ``ValueError`` with what it must be if it is unreadable."""
-    try:
-        return path.read_text(encoding=encoding)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{must}, got {str(path)!r}: {reason_of(error)}.") from error
 
 
 class NotANumber(ValueError):  # noqa: N818 -- reads as what happened
@@ -114,15 +108,18 @@ class Source:
         self.separator: str | None = None
         if separator is not None and (len(separator) != 1 or ord(separator) > 127):
             raise ValueError(f"separator must be one ASCII character, got {separator!r}.")
+        wrong = (OSError, EOFError, ValueError, LookupError, csv.Error, lzma.LZMAError, zlib.error)
         try:
+            check_regular(self.path)
             if self._is_parquet:
                 names = list(self._polars.scan_parquet(self.path).collect_schema())
             else:
+                self._check_text()
                 names = self._open_text(separator, encoding)
-        except (OSError, UnicodeError, LookupError, EOFError, lzma.LZMAError, csv.Error) as error:
+        except (*wrong, self._polars.exceptions.PolarsError) as error:
             raise self._unreadable(error) from error
-        except self._polars.exceptions.PolarsError as error:
-            raise self._unreadable(error) from error
+        except self._polars.exceptions.PanicException as error:
+            raise self._unreadable(ValueError("it is damaged")) from error
         self._names = names
         self.columns = tuple(name.strip() for name in names)
         if len(set(self.columns)) != len(self.columns):
@@ -145,6 +142,13 @@ class Source:
         if isinstance(error, UnicodeError) or "utf-8" in reason:
             reason += "; name its encoding with --encoding, such as latin-1"
         return ValueError(f"table must be a readable file, got {str(self.path)!r}: {reason}.")
+
+    def _check_text(self) -> None:
+        """Refuse long lines, and text that is far larger than its file, before polars reads it."""
+        suffix = self.path.suffix.lower()
+        if suffix != ".zst":  # which polars alone reads
+            with _OPENERS.get(suffix, open)(self.path, "rb") as file:
+                check_lines(file, self.path.stat().st_size)
 
     def _open_text(self, separator: str | None, encoding: str | None) -> list[str]:
         """Return the columns' names; keep the text in memory where polars cannot read the file."""
@@ -229,6 +233,8 @@ class Source:
                 if batch.height:
                     seen += batch.height
                     yield batch
+        except pl.exceptions.PanicException as error:
+            raise self._unreadable(ValueError("it is damaged")) from error
         except (pl.exceptions.PolarsError, OSError) as error:
             if str(error).startswith("could not parse"):
                 # The message of polars quotes the cell, which is a record's.

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpcal.tables.reading import text_of
+from dpcal._files import document_of, text_of
 
 __all__ = ["CODINGS", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
 
@@ -319,8 +319,8 @@ class Schema:
             If the text is not TOML, or not a schema.
         """
         try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            values = document_of(text, tomllib.loads)
+        except ValueError as error:
             raise ValueError(f"schema must be a TOML file: {error}.") from error
         return cls.from_dict(values)
 

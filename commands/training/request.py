@@ -5,7 +5,6 @@ Of the table, no more than the names of its columns is looked at here.
 
 from __future__ import annotations
 
-import json
 import math
 from argparse import Namespace
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcal import _validate
+from dpcal._files import document
 from dpcal.calibrate import Constants
 from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
@@ -385,8 +385,8 @@ def _ranges(
         pairs = {}
     if not pairs:
         try:
-            document = json.loads(Path(text).read_text())
-            pairs = {name: (float(document[name][0]), float(document[name][1])) for name in names}
+            ends = document(Path(text), "it must be a JSON file")
+            pairs = {name: (float(ends[name][0]), float(ends[name][1])) for name in names}
         except (OSError, ValueError, TypeError, IndexError) as error:
             raise ValueError(
                 f"{option} must be LOW:HIGH or a JSON file of column: [low, high], "

@@ -7,7 +7,6 @@ prices are composed: the training's runs stand in the report beside the selectio
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import calibrate, optim
+from dpcal._files import document
 from dpcal.commands._options import fields_of, required, source_of
 from dpcal.commands._output import answer, dump, present, warnings_printed
 from dpcal.commands.checking.progress import stage
@@ -25,7 +25,6 @@ from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import about_model, add_pages
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.commands.training.request import Learning
-from dpcal.errors import reason_of
 from dpcal.optim import Selection
 from dpcal.optim.registry import SELECTIONS
 from dpcal.report import check_replaceable, document_of, read as read_report, write_report
@@ -121,12 +120,7 @@ def _candidates(paths: Iterable[Path], *, intercept: bool) -> Candidates:
 
 def _points(path: Path) -> list[Vector] | None:
     """Return the points of a file that holds a list of them; None where it holds anything else."""
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"candidates must be readable files, got {str(path)!r}: {reason_of(error)}."
-        ) from error
+    listed = document(path, "candidates must be readable files")
     if not isinstance(listed, list):
         return None
     try:

@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._files import check_regular
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch, reason_of
 from dpcal.optim.boundary.ledger import Ledger
@@ -364,6 +365,12 @@ def _opened(path: Path) -> sqlite3.Connection:
                 "store must be a path in a folder that can be written to, got "
                 f"{str(path)!r}: {reason_of(error)}."
             ) from error
+    try:
+        check_regular(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"store must be a path of a file of this kind, got {str(path)!r}: {reason_of(error)}."
+        ) from error
     file = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     try:
         # A transaction is on the disk when it is committed, also if the machine fails.

@@ -78,7 +78,9 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(capsys, tmp_path):
     missing = tmp_path / "none.json"
     assert main(["attack", "likelihood", "--plan", str(missing)]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"dpcal: cannot use {str(missing)!r}: No such file or directory."
+    assert said == (
+        f"dpcal: --plan must be a readable file, got {str(missing)!r}: No such file or directory."
+    )
 
 
 @pytest.mark.slow

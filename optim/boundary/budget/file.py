@@ -35,6 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal._files import check_regular
+
 __all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
 
 Records = str | os.PathLike[str] | ArrayLike
@@ -137,7 +139,7 @@ class BookFile:
             costs = "SELECT plan FROM runs WHERE ? AND NOT free ORDER BY number"
             plans = [row["plan"] for row in file.execute(costs, [charged])]
             file.execute("COMMIT")
-        if facts.get("format") != FORMAT:
+        if facts.get("format") != FORMAT or not facts.get("version", "").isdecimal():
             raise ValueError(
                 f"{str(self.path)!r} must be a budget book of format {FORMAT!r}, got "
                 f"{facts.get('format')!r}."
@@ -182,6 +184,10 @@ class BookFile:
     def _open(self) -> Iterator[sqlite3.Connection]:
         if not self.exists():
             raise ValueError(f"There is no budget book {str(self.path)!r}.")
+        try:
+            check_regular(self.path)
+        except ValueError as error:
+            raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
         with self._named():
             file = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         with closing(file):

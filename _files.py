@@ -1,0 +1,138 @@
+"""Is a file fit to be read? Checks that are made before a parser sees its bytes.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> _ = (folder / "deep.json").write_text("[" * 1000 + "]" * 1000)
+>>> document(folder / "deep.json", "plan must be a JSON file")
+Traceback (most recent call last):
+    ...
+ValueError: plan must be a JSON file, got '...deep.json': it is nested more than 100 deep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dpcal.errors import reason_of
+
+__all__ = [
+    "DEEPEST",
+    "LARGEST_DOCUMENT",
+    "LARGEST_LINE",
+    "LARGEST_RATIO",
+    "check_lines",
+    "check_regular",
+    "document",
+    "document_of",
+    "text_of",
+]
+
+LARGEST_DOCUMENT = 1 << 25  # bytes of a document; parsed, it takes up to 25 times that
+DEEPEST = 100  # lists and tables inside each other
+LARGEST_LINE = 1 << 24  # bytes of a table's line
+LARGEST_RATIO = 100  # of a compressed table's text to its file, beyond SMALL bytes
+SMALL = 1 << 24
+
+_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^'\n]*'", re.DOTALL)
+_JSON_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def check_regular(path: Path) -> None:
+    """Raise ``ValueError`` if there is something at a path that is no regular file.
+
+    A pipe or a device may block for ever, or never end. OSError is raised if there is nothing.
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(21, "Is a directory", str(path))
+    if not stat.S_ISREG(mode):
+        raise ValueError("it is a pipe or a device, and must be a regular file")
+
+
+def text_of(path: Path, must: str, *, encoding: str | None = "utf-8") -> str:
+    """Return the text of a file of at most ``LARGEST_DOCUMENT`` bytes.
+
+    Raises
+    ------
+    ValueError
+        With what the file must be, if it cannot be read.
+    """
+    try:
+        check_regular(path)
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_DOCUMENT + 1)
+        if len(content) > LARGEST_DOCUMENT:
+            raise ValueError(f"it has more than {LARGEST_DOCUMENT >> 20} MiB")
+        return content.decode(encoding or "utf-8").replace("\r\n", "\n")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{must}, got {str(path)!r}: {reason_of(error)}.") from error
+
+
+def document_of(text: str, loads: Callable[[str], Any] = json.loads) -> Any:
+    """Parse a text of JSON, or of what ``loads`` reads, of at most ``DEEPEST`` levels.
+
+    Raises
+    ------
+    ValueError
+        If it is nested deeper, or is no such text.
+    """
+    bare = (_JSON_TEXTS if loads is json.loads else _TEXTS).sub("", text)
+    steps = ((mark in "[{") - (mark in "]}") for mark in re.findall(r"[][{}]", bare))
+    deepest = max(accumulate(steps), default=0)
+    if loads is not json.loads:
+        # A key with dots opens a table for each of them.
+        deepest = max(deepest, *(line.count(".") for line in bare.splitlines()), 0)
+    if deepest > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
+    return loads(text)
+
+
+def document(path: Path, must: str) -> Any:
+    """Return the parsed content of a JSON file; raise ``ValueError`` with what it must be."""
+    text = text_of(path, must)
+    try:
+        return document_of(text)
+    except ValueError as error:
+        raise ValueError(f"{must}, got {str(path)!r}: {reason_of(error)}.") from error
+
+
+def check_lines(file: BinaryIO, size: int) -> None:
+    """Read a table's text to its end, and refuse what would take the memory of its reader.
+
+    Parameters
+    ----------
+    file
+        The text, decompressed while it is read.
+    size
+        Number of bytes of the file, compressed or not.
+
+    Raises
+    ------
+    ValueError
+        If a line is longer than ``LARGEST_LINE`` bytes, or the text is larger than ``SMALL`` bytes
+        and ``LARGEST_RATIO`` times the file.
+    """
+    length = whole = 0
+    while part := file.read(1 << 20):
+        whole += len(part)
+        first = part.find(b"\n")
+        length = length + len(part) if first < 0 else length + first
+        if length > LARGEST_LINE:
+            raise ValueError(
+                f"a line has more than {LARGEST_LINE >> 20} MiB; end lines with a line feed, and "
+                "drop columns of long texts"
+            )
+        if first >= 0:
+            length = len(part) - part.rfind(b"\n") - 1
+        if whole > max(SMALL, LARGEST_RATIO * size):
+            raise ValueError(
+                f"its text is more than {LARGEST_RATIO} times as large as the file; decompress "
+                "it first if it is meant to be"
+            )
