@@ -1,12 +1,9 @@
 """Is a file fit to be read? Checks that are made before a parser sees its bytes.
 
->>> import tempfile
->>> folder = Path(tempfile.mkdtemp())
->>> _ = (folder / "deep.json").write_text("[" * 1000 + "]" * 1000)
->>> document(folder / "deep.json", "plan must be a JSON file")
+>>> document_of("[" * 1000 + "]" * 1000)
 Traceback (most recent call last):
     ...
-ValueError: plan must be a JSON file, got '...deep.json': it is nested more than 100 deep.
+ValueError: it is nested more than 100 deep
 """
 
 from __future__ import annotations

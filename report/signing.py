@@ -1,16 +1,17 @@
 """Is a report what the holder of a key has signed? A detached Ed25519 signature of all its files.
 
 >>> import tempfile
->>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+>>> from cryptography.hazmat.primitives import serialization as pem
 >>> parent = Path(tempfile.mkdtemp())
 >>> (parent / "report").mkdir()
 >>> _ = (parent / "report" / "report.json").write_text("{}")
 >>> key = Ed25519PrivateKey.generate()
 >>> (parent / "own.pem").touch(mode=0o600)
 >>> _ = (parent / "own.pem").write_bytes(
-...     key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+...     key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption()))
 >>> _ = (parent / "public.pem").write_bytes(
-...     key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+...     key.public_key().public_bytes(
+...         pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo))
 >>> sign(parent / "report", parent / "own.pem").name
 'report.sig'
 >>> signature_problems(parent / "report", parent / "public.pem")
