@@ -22,7 +22,8 @@ class Answers:
         max_norm: float,
         sums: Sums,
         size: float,
-        row: NDArray[np.float64] | None = None,
+        row: NDArray[np.float64] | NDArray[np.int64] | None = None,
+        digits: int = 0,
     ) -> NDArray[np.float64] | None: ...
     def norm(
         self,

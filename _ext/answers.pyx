@@ -22,10 +22,11 @@ True
 cimport cython
 cimport numpy as cnp
 from libc.math cimport isfinite, sqrt
+from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.sums cimport Sums
+from dpcal._ext.sums cimport Sums, WholeSums
 
 import numpy as np
 
@@ -34,19 +35,23 @@ from dpcal._ext.gradients import aligned_zeros
 cnp.import_array()
 
 
-cdef inline const double* plain(object array, Py_ssize_t size) noexcept:
-    """Return the numbers of a vector of this many doubles in one block; NULL for anything else."""
+cdef inline const void* plain_of(object array, Py_ssize_t size, int kind) noexcept:
+    """Return the numbers of a vector of this many in one block; NULL for anything else."""
     if not cnp.PyArray_CheckExact(array):
         return NULL
     cdef cnp.ndarray vector = <cnp.ndarray>array
     if (
-        cnp.PyArray_TYPE(vector) != cnp.NPY_DOUBLE
+        cnp.PyArray_TYPE(vector) != kind
         or cnp.PyArray_NDIM(vector) != 1
         or cnp.PyArray_DIM(vector, 0) != size
         or not cnp.PyArray_ISCARRAY_RO(vector)
     ):
         return NULL
-    return <const double*>cnp.PyArray_DATA(vector)
+    return cnp.PyArray_DATA(vector)
+
+
+cdef inline const double* plain(object array, Py_ssize_t size) noexcept:
+    return <const double*>plain_of(array, size, cnp.NPY_DOUBLE)
 
 
 cdef inline object fresh(Py_ssize_t size):
@@ -173,6 +178,7 @@ cdef class Answers:
         Sums sums not None,
         double size,
         row=None,
+        int digits=0,
     ):
         """Return a noisy mean of clipped gradients, plus the regulariser's gradient.
 
@@ -191,8 +197,10 @@ cdef class Answers:
         size
             Public divisor > 0.
         row
-            A row of C^-1 z, shape (dimension,), which takes the place of independent noise of sums
-            in doubles.
+            A row of correlated noise, shape (dimension,), which takes the place of independent
+            noise: of C^-1 z for sums in doubles, and of whole numbers for others.
+        digits
+            How many bits finer the grid of whole rows is than that of sums.
 
         Returns
         -------
@@ -202,24 +210,31 @@ cdef class Answers:
         cdef Py_ssize_t d = self.kernel.dimension, i
         cdef const double* to = plain(w, d)
         cdef const double* origin = NULL if v is None else plain(v, d)
-        cdef const double* correlated = NULL if row is None else plain(row, d)
+        cdef const double* correlated = NULL
+        cdef const int64_t* whole = NULL
         cdef double* total = &self.total[0]
         cdef double* out
-        cdef double standard_deviation = sums.noise_multiplier * max_norm
         if to is NULL or (v is not None and origin is NULL):
             return None
-        if row is not None and correlated is NULL:
+        if row is not None and sums.whole_numbers:
+            whole = <const int64_t*>plain_of(row, d, cnp.NPY_INT64)
+        elif row is not None:
+            correlated = plain(row, d)
+        if row is not None and correlated is NULL and whole is NULL:
             return None
         if not self.sum_at(to, origin, rows, max_norm, sums):
             return None
         # The noise is added in place.
         self.summed_rows = None
-        if correlated is NULL:
+        if row is None:
             with sums.lock:
                 sums.finish(max_norm, total, d)
+        elif whole is not NULL:
+            (<WholeSums>sums).correlate(max_norm, total, whole, digits, d)
+            size *= 1 << digits
         else:
             for i in range(d):
-                total[i] += standard_deviation * correlated[i]
+                total[i] += sums.noise_multiplier * max_norm * correlated[i]
         answer = fresh(d)
         out = <double*>cnp.PyArray_DATA(<cnp.ndarray>answer)
         for i in range(d):

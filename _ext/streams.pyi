@@ -29,6 +29,13 @@ def mix(
     keep_scale: float,
     keep_weights: NDArray[np.float64],
 ) -> None: ...
+def lift(
+    row: NDArray[np.int64],
+    out: NDArray[np.float64],
+    buffers: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rows: NDArray[np.intp],
+) -> None: ...
 def leak(
     z: NDArray[np.float64],
     out: NDArray[np.float64],

@@ -15,6 +15,9 @@ on how many steps share one reading of the kept rows.
 [0.0, -0.5, 1.0]
 """
 
+from libc.math cimport rint
+from libc.stdint cimport int64_t
+
 cdef extern from *:
     """
     
@@ -314,6 +317,32 @@ def mix(
                 scale, &weights[0] if terms else NULL, &rows[0] if terms else NULL, terms, slot,
                 keep, keep_scale, &keep_weights[0] if keep == 2 and terms else NULL,
             )
+
+
+def lift(
+    int64_t[::1] row not None,
+    double[::1] out not None,
+    double[:, ::1] buffers not None,
+    const double[::1] weights not None,
+    const Py_ssize_t[::1] rows not None,
+):
+    """Write ``sum_i weights[i] buffers[rows[i]]`` into ``out``, and take it, rounded, from ``row``.
+
+    Parameters
+    ----------
+    row, out
+        Shape (d,).
+    buffers
+        Shape (slots, d), the kept rows.
+    weights, rows
+        What is summed; ``rows`` in [0, slots). Sums are below 2^53 in size.
+    """
+    cdef Py_ssize_t d = row.shape[0], i
+    if out.shape[0] != d:
+        raise ValueError(f"row and out must have one length, got {d} and {out.shape[0]}.")
+    mix(out, out, buffers, 0, 0.0, weights, rows, -1, 0, 0.0, weights[:0])
+    for i in range(d):
+        row[i] -= <int64_t>rint(out[i])
 
 
 cdef void mix_columns(

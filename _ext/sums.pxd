@@ -9,6 +9,7 @@ cdef class Sums:
     cdef readonly object lock
     cdef readonly double noise_multiplier
     cdef bitgen_t* bits
+    cdef bint whole_numbers
     cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil
     cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil
     cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil
@@ -23,3 +24,6 @@ cdef class WholeSums(Sums):
     cdef double sigma
     cdef int terms
     cdef int64_t[TERMS + 1] factors
+    cdef void correlate(
+        self, double bound, double* total, const int64_t* row, int digits, Py_ssize_t size
+    ) noexcept nogil

@@ -129,7 +129,7 @@ cdef class WholeSums(Sums):
 
     def __init__(self, generator, double noise_multiplier, DiscreteTable table not None, size):
         super().__init__(generator, noise_multiplier)
-        self.table = table
+        self.table, self.whole_numbers = table, True
         self.whole = np.zeros(size, dtype=np.int64)
 
     cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil:
@@ -151,6 +151,16 @@ cdef class WholeSums(Sums):
         self.table.add(self.bits, self.factors, self.terms, &self.whole[0], size)
         for j in range(size):
             total[j] = self.whole[j] * step
+
+    cdef void correlate(
+        self, double bound, double* total, const int64_t* row, int digits, Py_ssize_t size
+    ) noexcept nogil:
+        """Add a row of noise whose steps are finer by some digits; the sum is in these steps."""
+        cdef double step = step_of(bound)
+        cdef Py_ssize_t j
+        steps_of(total, step, size, &self.whole[0])
+        for j in range(size):
+            total[j] = (self.whole[j] * (<int64_t>1 << digits) + row[j]) * step
 
     cdef double norm(
         self, double bound, const double* total, const double* offset, Py_ssize_t size

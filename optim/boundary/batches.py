@@ -71,6 +71,8 @@ class Rounds:
         Row numbers of the round that was begun last.
     noise
         Its row of C^-1 z, shape (dimension,); in whole steps for discrete noise.
+    digits
+        How many bits finer these steps are than those of sums; 0 for rows in doubles.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Rounds:
             raise ValueError(f"query {query.name!r} has independent noise.")
         strategy = query.correlation.strategy
         self._stream = stream
+        self.digits: int = getattr(stream, "digits", 0)
         self.noise: NDArray[Any] = np.empty(0)
         self.batch: Rows = np.empty(0, np.intp)
         self._batches = query.sampling.batches(n, strategy.steps, sampling)

@@ -55,7 +55,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.streams import FRESH, mix
+from dpcal._ext.streams import lift
 from dpcal._ext.sums import grid_step
 from dpcal.accountants.matrix import Strategy, recurrences as noises
 from dpcal.accountants.matrix.recurrences import inverse_series
@@ -98,7 +98,7 @@ class _Pull(ABC):
         """Return weights of kept rows, and their numbers."""
 
     @abstractmethod
-    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
         """Keep what later steps need of a row n_t and of p_t."""
 
     @abstractmethod
@@ -129,10 +129,12 @@ class _Rows(_Pull):
     def terms(self, step: int) -> tuple[Vector, Places]:
         """See the base class."""
         weights = self._lags(step)
+        if weights.all():
+            return weights, _latest(step, len(weights), self.slots)
         used = np.flatnonzero(weights)
         return weights[used], (step - 1 - used) % max(1, self.slots)
 
-    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
         """Keep the row."""
         if self.slots:
             kept[step % self.slots] = row
@@ -159,9 +161,9 @@ class _Fresh(_Pull):
     def terms(self, step: int) -> tuple[Vector, Places]:
         """See the base class."""
         count = min(step, self.slots)
-        return self._weights[:count], (step - 1 - np.arange(count)) % max(1, self.slots)
+        return self._weights[:count], _latest(step, count, self.slots)
 
-    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
         """Keep the row before p_t was taken from it."""
         if self.slots:
             np.add(row, pulled, out=kept[step % self.slots])
@@ -193,7 +195,7 @@ class _Buffers(_Pull):
         """See the base class."""
         return self._scales, np.arange(self.slots)
 
-    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
         """Update the buffers."""
         kept *= self._decays[:, np.newaxis]
         kept += row
@@ -222,7 +224,7 @@ class _Nodes(_Pull):
         level = self._levels[step]
         return 1 - self._pull[level, :level], np.arange(level)
 
-    def keep(self, step: int, kept: Vector, row: Vector, pulled: Vector) -> None:
+    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
         """Close the node that ends here."""
         level = self._levels[step]
         kept[level] = row + kept[:level].sum(axis=0)
@@ -233,6 +235,16 @@ class _Nodes(_Pull):
         node = (self.slots + 1) * widest / float(self.diagonal.min())
         error = (self.slots + 2) * _HALF_ULP * self.slots * node
         return (self.slots + 1) * node, error
+
+
+def _latest(step: int, count: int, slots: int) -> Places:
+    """Return where the last rows before a step are kept, the latest first."""
+    return _places(step % max(1, slots), count, slots)
+
+
+@lru_cache(maxsize=64)
+def _places(place: int, count: int, slots: int) -> Places:
+    return (place - 1 - np.arange(count)) % max(1, slots)
 
 
 def inverse_filter(decay: float, series: Vector) -> Vector:
@@ -353,14 +365,13 @@ class LatticeStream:
 
     def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
         self.grid, self._words = grid, words
+        self.digits = grid.digits
         self.step = 0
         self._generator = words()
         self._pull = _pull_of(grid.strategy)
-        self._sigma, self._normals = (
-            grid.sigma,
-            DiscreteNormals.covering(grid.sigma, self._generator),
-        )
         self._kept = np.zeros((self._pull.slots, grid.dimension))
+        self._pulled = np.zeros(grid.dimension)
+        self._normals: dict[float, DiscreteNormals] = {}
         self._whole = True
 
     def read(self, out: Integers | None = None) -> Integers:
@@ -377,19 +388,21 @@ class LatticeStream:
         row = np.empty(self.grid.dimension, np.int64) if out is None else out
         row[:] = 0
         diagonal = self._pull.diagonal
-        sigma = self.grid.sigma / float(diagonal[self.step if len(diagonal) > 1 else 0])
-        if sigma != self._sigma:
-            self._sigma, self._normals = sigma, DiscreteNormals.covering(sigma, self._generator)
-        self._normals.add(row)
-        pulled = np.zeros(len(row))
+        self._normal(float(diagonal[self.step if len(diagonal) > 1 else 0])).add(row)
         weights, rows = self._pull.terms(self.step)
-        weights = np.ascontiguousarray(weights)
-        mix(pulled, pulled, self._kept, 0, 0.0, weights, rows, -1, FRESH, 0.0, weights[:0])
-        row -= np.rint(pulled).astype(np.int64)
-        self._pull.keep(self.step, self._kept, row.astype(np.float64), pulled)
+        lift(row, self._pulled, self._kept, np.ascontiguousarray(weights), rows)
+        self._pull.keep(self.step, self._kept, row, self._pulled)
         self.step += 1
         self._whole = True
         return row
+
+    def _normal(self, diagonal: float) -> DiscreteNormals:
+        """Return the noise z_t for a size of C_tt."""
+        found = self._normals.get(diagonal)
+        if found is None:
+            found = DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)
+            self._normals = {**self._normals, diagonal: found} if len(self._normals) < 64 else {}
+        return found
 
     def at(self, step: int) -> LatticeStream:
         """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""

@@ -403,16 +403,17 @@ class PrivateOracle(Admitted):
 
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
         """Return an answer from compiled code; or None, with nothing drawn, without such code."""
-        if self._answers is None or (query.correlation is not None and self.noise != "gaussian"):
+        if self._answers is None:
             return None
-        row = None if query.correlation is None else self._batches.rounds[query.name].noise
+        rounds = None if query.correlation is None else self._batches.rounds[query.name]
         return self._answers.answer(
             *at,
             rows=rows,
             max_norm=bound,
             sums=self._mechanism.compiled_sums(query.noise_multiplier),
             size=self._sizes[query.name],
-            row=row,
+            row=None if rounds is None else rounds.noise,
+            digits=0 if rounds is None else rounds.digits,
         )
 
     def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
