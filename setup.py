@@ -71,6 +71,7 @@ def declarations_root():
 
 
 HEADERS = {
+    "contour": ["_ext/points.h", "_ext/points_loops.h"],
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],

@@ -9,11 +9,28 @@ import numpy as np
 
 from libc.math cimport atan2, cos, exp, expm1, fabs, hypot, log, log1p, sin
 
-# Nodes between two direct evaluations of the recurrence, and points per block of the inner loop
-# (so that the compiler can use vector instructions without reordering a sum).
+cdef extern from "points.h" nogil:
+    void dpcal_tilted_sums(
+        const double *ell, const double *base, const double *second, const double *whole, Py_ssize_t n,
+        double p, double excess, double far, double *weights, double *sums
+    )
+    void dpcal_scaled_sums(
+        const double *ell, const double *log_base, Py_ssize_t n, double p, double largest,
+        double *weights, double *sums
+    )
+    void dpcal_central_sums(
+        const double *ell, const double *weights, Py_ssize_t n, double mean, double *sums
+    )
+    void dpcal_second_order_node(double *table, Py_ssize_t n, double slope, double *sums)
+    void dpcal_power_node(double *table, Py_ssize_t n, double *sums)
+
+
+# Nodes between two direct evaluations of the recurrence, and points that loops take at once.
 cdef enum:
     ANCHOR = 128
     LANES = 8
+# From this exponent on an exponential times a density is taken as one exponential.
+cdef double FAR = 600.0
 
 # Log of what is negligible beside 1 in a sum over any number of points, also in its second order.
 cdef double NEGLIGIBLE = -100.0
@@ -105,31 +122,48 @@ cdef inline double largest_exponent(
     return largest
 
 
+cdef void narrow(
+    const double[:, ::1] points, double p, double least, double least_base, Py_ssize_t *ends
+) noexcept nogil:
+    """Leave out blocks of points at both ends whose terms and bases have logarithms below these."""
+    cdef Py_ssize_t start = 0, stop = points.shape[1]
+    while start < stop and (
+        points[1, start] + p * points[0, start] < least
+        and points[1, start] + max(points[0, start], 0.0) < least_base
+    ):
+        start += 1
+    while start < stop and (
+        points[1, stop - 1] + p * points[0, stop - 1] < least
+        and points[1, stop - 1] + max(points[0, stop - 1], 0.0) < least_base
+    ):
+        stop -= 1
+    ends[0] = start - start % LANES
+    ends[1] = stop + (LANES - stop % LANES) % LANES
+
+
 cdef void scaled_moments(
-    const double[::1] ell,
-    const double[::1] log_base,
-    double p,
-    double largest,
-    double[::1] weights,
-    double *result,
+    const double[:, ::1] points, double p, double largest, double *weights, double *result
 ) noexcept nogil:
     """Log mass and moments, with the largest term scaled to 1 so that nothing overflows."""
-    cdef Py_ssize_t n = ell.shape[0], j
-    cdef double total = 0.0, m1 = 0.0, m2 = 0.0, m4 = 0.0, d
-    for j in range(n):
-        d = log_base[j] + p * ell[j] - largest
-        weights[j] = exp(d) if d > NEGLIGIBLE else 0.0
-        total += weights[j]
-        m1 += weights[j] * ell[j]
-    m1 /= total
-    for j in range(n):
-        d = (ell[j] - m1) * (ell[j] - m1)
-        m2 += weights[j] * d
-        m4 += weights[j] * d * d
-    result[0] = largest + log(total)
-    result[1] = m1
-    result[2] = m2 / total
-    result[3] = m4 / total
+    cdef double[3] sums
+    cdef Py_ssize_t[2] ends
+    narrow(points, p, largest + NEGLIGIBLE, 1e308, ends)
+    dpcal_scaled_sums(
+        &points[0, ends[0]], &points[1, ends[0]], ends[1] - ends[0], p, largest, weights, sums
+    )
+    result[0] = largest + log(sums[2])
+    result[1] = sums[1] / sums[2]
+    central_moments(points, ends, sums[2], weights, result)
+
+
+cdef void central_moments(
+    const double[:, ::1] points, Py_ssize_t *ends, double total, const double *weights, double *result
+) noexcept nogil:
+    """Variance and fourth central moment, from weights of some points and their mean in the result."""
+    cdef double[2] sums
+    dpcal_central_sums(&points[0, ends[0]], weights, ends[1] - ends[0], result[1], sums)
+    result[2] = sums[0] / total
+    result[3] = sums[1] / total
 
 
 def tilted_moments(
@@ -142,105 +176,86 @@ def tilted_moments(
     """Moments of ``ell`` under the tilted measures ``base * exp(p * ell) / M(p)``, for each power p.
 
     The points must satisfy ``sum(base) = sum(base * exp(ell)) = 1`` up to quadrature error, which
-    is used exactly. ``prepared`` is what :func:`prepared_moments` returns for the points; with it,
-    a point costs no exponential where its weight is negligible. ``excesses`` are the powers less 1,
-    for those who know them to more digits.
+    is used exactly. ``prepared`` is what :func:`prepared_moments` returns for the points.
+    ``excesses`` are the powers less 1, for those who know them to more digits.
 
     Returns
     -------
     ndarray of shape (len(powers), 4)
         log M(p), mean, variance and fourth central moment of ``ell``.
     """
-    cdef Py_ssize_t n = ell.shape[0], i, j
-    cdef double p, a, largest, m0, m1, m2, m4, total, e1, e2, weight, power, jump, d, size
-    cdef bint near
+    cdef Py_ssize_t n = ell.shape[0], i, j, start
+    cdef double p, a, d, largest, weight, jump, size
+    cdef double[3] sums
+    cdef Py_ssize_t[2] ends
     out = np.empty((powers.shape[0], 4))
     if prepared is None:
         prepared = prepared_moments(ell, log_base)
     if excesses is None:
         excesses = np.asarray(powers) - 1.0
     cdef double[:, ::1] result = out
-    cdef double[::1] weights = np.empty(n)
+    cdef double[::1] weights = np.empty(prepared.shape[1])
     with nogil:
         for i in range(powers.shape[0]):
             p = powers[i]
             largest = largest_exponent(ell, log_base, p)
             if largest >= 500.0:
-                scaled_moments(ell, log_base, p, largest, weights, &result[i, 0])
+                scaled_moments(prepared, p, largest, &weights[0], &result[i, 0])
                 continue
-            m0 = 0.0
-            m1 = 0.0
-            total = 0.0
-            near = 0.5 < p < 2.0
-            for j in range(n):
+            narrow(prepared, p, NEGLIGIBLE, 2 * NEGLIGIBLE, ends)
+            start = ends[0]
+            dpcal_tilted_sums(
+                &prepared[0, start], &prepared[2, start], &prepared[3, start], &prepared[4, start],
+                ends[1] - start, p, excesses[i], FAR, &weights[0], sums,
+            )
+            for j in range(start, min(n, ends[1])):
                 a = p * ell[j]
+                if prepared[2, j] != 0.0 and a < FAR:
+                    continue
+                # The base is nothing here, but exp(ell) times it may be all.
                 size = log_base[j] + a
                 d = excesses[i] * ell[j]
-                if log_base[j] <= -600.0 or a >= 600.0 or ell[j] >= 600.0:
-                    # The base is nothing here, but exp(ell) times it may be all.
-                    weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
-                    jump = exp(log_base[j] + ell[j])
-                    m0 += jump * (expm1(d) - excesses[i]) if fabs(d) < 1.0 else weight - p * jump
-                    m1 += weight * ell[j] - jump
-                    weights[j] = weight
-                    total += weight
-                    continue
-                if size < NEGLIGIBLE and log_base[j] + max(ell[j], 0.0) < 2 * NEGLIGIBLE:
-                    weights[j] = 0.0
-                    continue
-                if fabs(ell[j]) > 1.0:
-                    # exp(a) - 1 - p (exp(ell) - 1), near p = 1 in terms that vanish there.
-                    power = exp(a)
-                    e1 = prepared[2, j]
-                    if near:
-                        e2 = e1 * expm1(d) if fabs(d) < 1.0 else power - e1
-                        m0 += prepared[0, j] * (e2 - excesses[i] * (e1 - 1.0))
-                    else:
-                        m0 += prepared[0, j] * (power - 1.0 - p * (e1 - 1.0))
-                    m1 += prepared[0, j] * (ell[j] * power - (e1 - 1.0))
-                    weight = prepared[0, j] * power
-                else:
-                    e2 = expm2(a)
-                    weight = prepared[0, j] * (1.0 + a + e2)
-                    if near:
-                        # The same, as sums of what M(1) = 1 cancels: no digit is lost near p = 1.
-                        size = ell[j] * (ell[j] + prepared[1, j]) - prepared[1, j]
-                        d = prepared[2, j] * expm2(d)
-                        m0 += prepared[0, j] * (d + excesses[i] * size)
-                    else:
-                        m0 += prepared[0, j] * (e2 - p * prepared[1, j])
-                    m1 += prepared[0, j] * (ell[j] * (a + e2) - prepared[1, j])
-                weights[j] = weight
-                total += weight
-            if not m0 > -0.5:
+                weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
+                jump = exp(log_base[j] + ell[j])
+                sums[0] += jump * (expm1(d) - excesses[i]) if fabs(d) < 1.0 else weight - p * jump
+                sums[1] += weight * ell[j] - jump
+                sums[2] += weight
+                weights[j - start] = weight
+            if not sums[0] > -0.5:
                 # So far from 1, M has more digits as the sum that it is.
-                scaled_moments(ell, log_base, p, largest, weights, &result[i, 0])
+                scaled_moments(prepared, p, largest, &weights[0], &result[i, 0])
                 continue
-            result[i, 0] = log1p(m0)
-            m1 /= 1.0 + m0
-            m2 = 0.0
-            m4 = 0.0
-            for j in range(n):
-                d = (ell[j] - m1) * (ell[j] - m1)
-                m2 += weights[j] * d
-                m4 += weights[j] * d * d
-            result[i, 1] = m1
-            result[i, 2] = m2 / total
-            result[i, 3] = m4 / total
+            result[i, 0] = log1p(sums[0])
+            result[i, 1] = sums[1] / (1.0 + sums[0])
+            central_moments(prepared, ends, sums[2], &weights[0], &result[i, 0])
+    return out
+
+
+cdef padded_points(const double[::1] ell, const double[::1] log_base, int rows):
+    """Return an array of rows, of which the first two are ell and log_base, padded with mass 0."""
+    cdef Py_ssize_t n = ell.shape[0]
+    out = np.zeros((rows, max(1, (n + LANES - 1) // LANES) * LANES))
+    out[0, :n] = ell
+    out[1, :n] = log_base
+    out[1, n:] = -1e300
     return out
 
 
 def prepared_moments(const double[::1] ell, const double[::1] log_base):
-    """Return base, exp(ell) - 1 - ell and exp(ell), shape (3, n), where they matter to any tilt."""
-    cdef Py_ssize_t j
-    out = np.zeros((3, ell.shape[0]))
+    """Return points as loops take them: padded to a multiple of 8 with points of mass 0.
+
+    The rows are ell, log_base, base, exp(ell) - 1 - ell and exp(ell); the last three are 0 where the
+    base or exp(ell) has no double.
+    """
+    cdef Py_ssize_t j, n = ell.shape[0]
+    out = padded_points(ell, log_base, 5)
     cdef double[:, ::1] result = out
     with nogil:
-        for j in range(ell.shape[0]):
-            if log_base[j] > -600.0 and ell[j] < 600.0:
-                result[0, j] = exp(log_base[j])
-                result[1, j] = expm2(ell[j])
-                result[2, j] = exp(ell[j])
+        for j in range(n):
+            if log_base[j] > -FAR and ell[j] < FAR:
+                result[2, j] = exp(log_base[j])
+                result[3, j] = expm2(ell[j])
+                result[4, j] = exp(ell[j])
     return out
 
 
@@ -253,9 +268,8 @@ def second_order_sums(
     every 128 nodes. ``theta_j`` needs a non-negative imaginary part, so that no factor exceeds 1
     in modulus.
     """
-    cdef Py_ssize_t n = theta.shape[0], j, k, lane, row, stop_row
-    cdef Py_ssize_t rows = (n + LANES - 1) // LANES
-    cdef Py_ssize_t padded = rows * LANES
+    cdef Py_ssize_t n = theta.shape[0], j, k, stop_row
+    cdef Py_ssize_t padded = max(1, (n + LANES - 1) // LANES) * LANES
     out = np.zeros(stop - start, dtype=np.complex128)
     cdef double complex[::1] result = out
     # Rows: state, step factor exp(i theta), constant and slope of the increment; real and
@@ -269,9 +283,8 @@ def second_order_sums(
     cdef double *gi
     cdef double *fr
     cdef double *fi
-    cdef double a, b, x, y, wr, wi, dr, di, slope
-    cdef double[LANES] sum_r
-    cdef double[LANES] sum_i
+    cdef double a, b, x, y, wr, wi, dr, di
+    cdef double[2] sums
     sr = &table[0, 0]
     si = &table[1, 0]
     er = &table[2, 0]
@@ -306,25 +319,8 @@ def second_order_sums(
                 si[j] = wr * b + wi * a
             stop_row = min(stop, k + ANCHOR)
             while k < stop_row:
-                for lane in range(LANES):
-                    sum_r[lane] = 0.0
-                    sum_i[lane] = 0.0
-                slope = <double> k
-                for row in range(rows):
-                    for lane in range(LANES):
-                        j = row * LANES + lane
-                        a = sr[j]
-                        b = si[j]
-                        sum_r[lane] += a
-                        sum_i[lane] += b
-                        sr[j] = a * er[j] - b * ei[j] + (gr[j] + slope * fr[j])
-                        si[j] = a * ei[j] + b * er[j] + (gi[j] + slope * fi[j])
-                a = 0.0
-                b = 0.0
-                for lane in range(LANES):
-                    a += sum_r[lane]
-                    b += sum_i[lane]
-                result[k - start] = a + 1j * b
+                dpcal_second_order_node(&table[0, 0], padded, <double> k, sums)
+                result[k - start] = sums[0] + 1j * sums[1]
                 k += 1
     return out
 
@@ -341,11 +337,12 @@ def plain_moments(const double[::1] ell, const double[::1] log_base, const doubl
     cdef double largest
     out = np.empty((powers.shape[0], 4))
     cdef double[:, ::1] result = out
-    cdef double[::1] weights = np.empty(ell.shape[0])
+    cdef double[:, ::1] points = padded_points(ell, log_base, 2)
+    cdef double[::1] weights = np.empty(points.shape[1])
     with nogil:
         for i in range(powers.shape[0]):
             largest = largest_exponent(ell, log_base, powers[i])
-            scaled_moments(ell, log_base, powers[i], largest, weights, &result[i, 0])
+            scaled_moments(points, powers[i], largest, &weights[0], &result[i, 0])
     return out
 
 
@@ -359,19 +356,18 @@ def power_sums(
 
     As :func:`second_order_sums`, without keeping the digits of a difference from the first order.
     """
-    cdef Py_ssize_t n = theta.shape[0], j, k, lane, row, stop_row
-    cdef Py_ssize_t rows = (n + LANES - 1) // LANES
+    cdef Py_ssize_t n = theta.shape[0], j, k, stop_row
+    cdef Py_ssize_t padded = max(1, (n + LANES - 1) // LANES) * LANES
     out = np.zeros(stop - start, dtype=np.complex128)
     cdef double complex[::1] result = out
     # Rows: state and step factor; real and imaginary parts apart.
-    cdef double[:, ::1] table = np.zeros((4, max(rows, 1) * LANES))
+    cdef double[:, ::1] table = np.zeros((4, padded))
     cdef double *sr = &table[0, 0]
     cdef double *si = &table[1, 0]
     cdef double *er = &table[2, 0]
     cdef double *ei = &table[3, 0]
     cdef double a, b, size
-    cdef double[LANES] sum_r
-    cdef double[LANES] sum_i
+    cdef double[2] sums
     with nogil:
         for j in range(n):
             size = exp(-theta[j].imag)
@@ -387,23 +383,7 @@ def power_sums(
                 si[j] = weights[j].real * b + weights[j].imag * a
             stop_row = min(stop, k + ANCHOR)
             while k < stop_row:
-                for lane in range(LANES):
-                    sum_r[lane] = 0.0
-                    sum_i[lane] = 0.0
-                for row in range(rows):
-                    for lane in range(LANES):
-                        j = row * LANES + lane
-                        a = sr[j]
-                        b = si[j]
-                        sum_r[lane] += a
-                        sum_i[lane] += b
-                        sr[j] = a * er[j] - b * ei[j]
-                        si[j] = a * ei[j] + b * er[j]
-                a = 0.0
-                b = 0.0
-                for lane in range(LANES):
-                    a += sum_r[lane]
-                    b += sum_i[lane]
-                result[k - start] = a + 1j * b
+                dpcal_power_node(&table[0, 0], padded, sums)
+                result[k - start] = sums[0] + 1j * sums[1]
                 k += 1
     return out

@@ -1,0 +1,85 @@
+/* Sums over points of a privacy loss: exponentials eight at a time, and nodes of a contour.
+
+   The loops of points_loops.h are compiled for three widths of registers, of which the widest that the
+   processor has is used: a choice by the loader would come after the compiler has split the vectors. Lanes are
+   added in one order and products are never fused, so that all widths give the same bits. */
+
+#ifndef DPCAL_POINTS_H
+#define DPCAL_POINTS_H
+
+#include <math.h>
+
+/* Eight numbers, a mask of them, and a choice between two by a mask; one number where the compiler knows no
+   vectors. */
+#if defined(__GNUC__) || defined(__clang__)
+typedef double dpcal_v __attribute__((vector_size(64), aligned(8), may_alias));
+typedef long long dpcal_m __attribute__((vector_size(64), aligned(8), may_alias));
+#define DPCAL_V(x) ((x) - (dpcal_v){0})
+#define DPCAL_CHOICE(mask, a, b) \
+    ((dpcal_v)(((dpcal_m)(DPCAL_V(a)) & (mask)) | ((dpcal_m)(DPCAL_V(b)) & ~(mask))))
+#define DPCAL_POWER(shifted) ((dpcal_v)(((dpcal_m)(shifted) << 52) + (1023LL << 52)))
+#define DPCAL_SUM_OF(s) (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])))
+#else
+typedef double dpcal_v;
+typedef int dpcal_m;
+#define DPCAL_CHOICE(mask, a, b) ((mask) ? (a) : (b))
+#define DPCAL_POWER(shifted) ldexp(1.0, (int)((shifted) - 6755399441055744.0))
+#define DPCAL_SUM_OF(s) (s)
+#endif
+#define DPCAL_LANES_OF (sizeof(dpcal_v) / sizeof(double))
+#define DPCAL_AT(x) (*(const dpcal_v *)((x) + i))
+
+/* exp(x) - 1 - x, exp(x) - 1 and exp(x), x <= 708, to 4 units each; exp(x) is at least exp(-708). */
+#define DPCAL_EXPONENTIALS(x, second, first, whole) \
+    do { \
+        dpcal_v x_ = DPCAL_CHOICE((x) < 708.0, x, 708.0); \
+        x_ = DPCAL_CHOICE(x_ > -708.0, x_, -708.0); \
+        /* Up to this size it is a sum of powers, which keeps the digits of all three. */ \
+        const dpcal_m small_ = (x_ < 1.04) & (x_ > -1.04); \
+        const dpcal_v shifted_ = DPCAL_CHOICE(small_, 0.0, x_ * 1.4426950408889634) + 6755399441055744.0; \
+        const dpcal_v k_ = shifted_ - 6755399441055744.0; \
+        const dpcal_v r_ = (x_ - k_ * 6.93147180369123816490e-01) - k_ * 1.90821492927058770002e-10; \
+        const dpcal_v t_ = r_ * r_, u_ = t_ * t_; \
+        /* The terms r^j / (j + 2)!, j = 0, ..., 16; the next is below 1e-17 of the first. */ \
+        const dpcal_v even_ = (1.0 / 2 + t_ * (1.0 / 24)) + u_ * ((1.0 / 720 + t_ * (1.0 / 40320)) \
+            + u_ * ((1.0 / 3628800 + t_ * (1.0 / 479001600)) + u_ * ((1.0 / 87178291200.0 \
+            + t_ * (1.0 / 20922789888000.0)) + u_ * (1.0 / 6402373705728000.0)))); \
+        const dpcal_v odd_ = (1.0 / 6 + t_ * (1.0 / 120)) + u_ * ((1.0 / 5040 + t_ * (1.0 / 362880)) \
+            + u_ * ((1.0 / 39916800 + t_ * (1.0 / 6227020800.0)) + u_ * (1.0 / 1307674368000.0 \
+            + t_ * (1.0 / 355687428096000.0)))); \
+        const dpcal_v s_ = t_ * (even_ + r_ * odd_), e_ = r_ + s_, scale_ = DPCAL_POWER(shifted_); \
+        whole = scale_ + scale_ * e_; \
+        second = DPCAL_CHOICE(small_, s_, whole - 1.0 - (x)); \
+        first = DPCAL_CHOICE(small_, e_, whole - 1.0); \
+    } while (0)
+
+#define DPCAL_TARGET
+#define DPCAL_NAME(name) name##_plain
+#include "points_loops.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#undef DPCAL_TARGET
+#undef DPCAL_NAME
+#define DPCAL_TARGET __attribute__((target("avx2")))
+#define DPCAL_NAME(name) name##_avx2
+#include "points_loops.h"
+#undef DPCAL_TARGET
+#undef DPCAL_NAME
+#define DPCAL_TARGET __attribute__((target("avx512f")))
+#define DPCAL_NAME(name) name##_avx512f
+#include "points_loops.h"
+#define DPCAL_WIDEST(name) \
+    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
+#else
+#define DPCAL_WIDEST(name) name##_plain
+#endif
+
+#define dpcal_tilted_sums(ell, base, second, whole, n, p, excess, far, weights, sums) \
+    (0.5 < (p) && (p) < 2.0 ? DPCAL_WIDEST(dpcal_tilted_near) : DPCAL_WIDEST(dpcal_tilted_far))( \
+        ell, base, second, whole, n, p, excess, far, weights, sums)
+#define dpcal_scaled_sums DPCAL_WIDEST(dpcal_scaled_sums)
+#define dpcal_central_sums DPCAL_WIDEST(dpcal_central_sums)
+#define dpcal_second_order_node DPCAL_WIDEST(dpcal_second_order_node)
+#define dpcal_power_node DPCAL_WIDEST(dpcal_power_node)
+
+#endif

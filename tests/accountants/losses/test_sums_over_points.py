@@ -1,0 +1,75 @@
+"""Compiled sums over points of a loss, against the same sums at 60 digits."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcal._ext.contour import plain_moments, power_sums, second_order_sums, tilted_moments
+from dpcal.accountants.losses.trapezoid import TrapezoidRule
+
+
+def moments(ell, log_base, power, excess):
+    """Log M, mean, variance and fourth central moment, of points whose masses are taken to be 1."""
+    with mpmath.workdps(60):
+        ell = [mpmath.mpf(x) for x in ell]
+        base = [mpmath.exp(mpmath.mpf(x)) for x in log_base]
+        # The digits of the power next to 1 are those of the excess.
+        power = 1 + mpmath.mpf(excess) if abs(excess) < 0.5 else mpmath.mpf(power)
+        terms = [b * mpmath.exp(power * x) for x, b in zip(ell, base, strict=True)]
+        rises = [b * mpmath.expm1(x) for x, b in zip(ell, base, strict=True)]
+        mass = 1 + mpmath.fsum(
+            b * mpmath.expm1(power * x) - power * rise
+            for x, b, rise in zip(ell, base, rises, strict=True)
+        )
+        first = mpmath.fsum(x * w for x, w in zip(ell, terms, strict=True)) - mpmath.fsum(rises)
+        mean, total = first / mass, mpmath.fsum(terms)
+        central = [
+            mpmath.fsum(w * (x - mean) ** k for x, w in zip(ell, terms, strict=True)) / total
+            for k in (2, 4)
+        ]
+        return np.array([float(value) for value in (mpmath.log(mass), mean, *central)])
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "powers"),
+    [
+        (0.01, 1.0, (-2.5, 0.3, 1 + 1e-7, 1.3, 4.0)),
+        (1e-9, 2.0, (-1.5, 1.01, 7.9)),
+        (0.0025, 1.262, (-4802.7, -30.0, 2.0)),  # exponents far below -708
+        (1e-6, 0.06, (1.001, 1.9, 8.0)),  # losses whose exponentials no double holds
+        (0.3, 30.0, (0.999, 1.5, 6.0)),
+    ],
+)
+def test_tilted_moments_have_their_digits(q, sigma, powers):
+    rule = TrapezoidRule(q, sigma, min(0.0, *powers), max(8.0, *powers))
+    excesses = np.array(powers) - 1.0
+    # Not a multiple of eight points.
+    last = len(rule.ell) - len(rule.ell) % 8 - 3
+    ell, log_base = rule.ell[:last].copy(), rule.log_base[:last].copy()
+    found = tilted_moments(ell, log_base, np.array(powers), None, excesses)
+    for row, power, excess in zip(found, powers, excesses, strict=True):
+        truth = moments(ell, log_base, power, excess)
+        # An exponential of a large argument has the error of its argument.
+        np.testing.assert_allclose(row[:2], truth[:2], rtol=2e-13)
+        np.testing.assert_allclose(row[2:], truth[2:], rtol=1e-10)
+
+
+def test_moments_of_any_measure_are_scaled_by_its_largest_term():
+    ell, log_base = np.linspace(-3.0, 900.0, 61), -(np.linspace(0.0, 40.0, 61) ** 2)
+    log_mass, mean, variance, _ = plain_moments(ell, log_base, np.array([3.5]))[0]
+    logs = log_base + 3.5 * ell
+    weights = np.exp(logs - logs.max())
+    assert log_mass == pytest.approx(logs.max() + np.log(weights.sum()), rel=1e-15)
+    assert mean == pytest.approx(weights @ ell / weights.sum(), rel=1e-13)
+    assert variance == pytest.approx(weights @ (ell - mean) ** 2 / weights.sum(), rel=1e-12)
+
+
+def test_nodes_are_sums_of_powers():
+    rng = np.random.default_rng(4)
+    theta = 0.1 * rng.normal(size=21) + 0.01j * rng.uniform(size=21)
+    weights = rng.normal(size=21) + 1j * rng.normal(size=21)
+    k = np.arange(300)
+    exact = np.exp(1j * np.outer(k, theta)) @ weights
+    np.testing.assert_allclose(power_sums(theta, weights, 0, 300), exact, atol=1e-12)
+    exact -= weights.sum() + 1j * k * (weights @ theta)
+    np.testing.assert_allclose(second_order_sums(theta, weights, 0, 300), exact, atol=1e-11)
