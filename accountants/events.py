@@ -32,6 +32,7 @@ __all__ = [
     "NonPrivateDpEvent",
     "PermuteAndFlipDpEvent",
     "PoissonSampledDpEvent",
+    "RandomAllocationDpEvent",
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
     "ReportNoisyMaxDpEvent",
@@ -206,6 +207,26 @@ class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
     """
 
     epsilon: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class RandomAllocationDpEvent(DpEvent):  # type: ignore[misc]
+    """One epoch of Gaussian noise on batches of which each record draws one, uniformly.
+
+    Draws are independent between records and fresh in every epoch, and are never released. The
+    number of batches, and every number that a sum is divided by, is public and fixed; a batch
+    without records is answered too. A shuffle is not such a draw: there, other records move.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation > 0 of the noise, over the bound on the norm of a record's contribution.
+    batches
+        Number >= 1 of batches of the epoch.
+    """
+
+    noise_multiplier: float
+    batches: int
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

@@ -152,10 +152,10 @@ _TABLE = (
         (BallsInBins, RandomAllocation),
         "one round an epoch, and C a multiple of the identity",
         "convolved",
-        "convolutions on a geometric grid",
+        "contour of the exact transform, or convolutions on a geometric grid",
         CERTIFIED,
         _one_round_each,
-        "convolutions bound delta within about a percent, and draws would tell no more",
+        "proved bounds are close, and draws would tell no more",
     ),
     Row(
         ("diagonal", "banded"),

@@ -24,6 +24,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import (
     blanked_response,
@@ -48,6 +49,8 @@ __all__ = ["dominating_pairs", "refuse"]
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
+# Least noise with which a random batch hides anything: exp(1 / sigma^2) is the largest double.
+_LEAST_NOISE_TO_ALLOCATE = 1 / 26
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
@@ -199,6 +202,22 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     )
 
 
+def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
+    """Return the pair of docs/accountants.md, "Random allocation"."""
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    batches = _validate.count(batches=event.batches)
+    if relation == "replace-one":
+        reason = (
+            "The pair of a replaced record is known, but its price has no proved bounds here. Two "
+            "blanked records bound it: epsilon twice as large, and delta 1 + e^epsilon times."
+        )
+        raise refuse(event, relation, reason)
+    if batches == 1 or sigma < _LEAST_NOISE_TO_ALLOCATE:
+        # Whoever is told the batch sees one Gaussian, which costs no less.
+        return Gaussian(sigma), Gaussian(sigma)
+    return Allocation(sigma, batches, "remove"), Allocation(sigma, batches, "add")
+
+
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
@@ -325,6 +344,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.SampledWithReplacementDpEvent: _with_replacement,
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
+    events.RandomAllocationDpEvent: _random_allocation,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
     events.LaplaceDpEvent: _laplace,

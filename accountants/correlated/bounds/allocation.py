@@ -1,5 +1,9 @@
 r"""What does one uniformly random round an epoch cost, without draws? Independent noise.
 
+Two ways answer: the exact transform of the loss, inverted on contours
+(:mod:`dpcal.accountants.losses.allocation`), and, where these contours are out of reach, a law on a
+grid.
+
 A record takes part in one of t rounds of an epoch. With noise that is not correlated, and mu the
 norm of a contribution over sigma, the likelihood ratio of an epoch is a mean of t exponentials
 
@@ -30,6 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dpcal.accountants import events
+from dpcal.accountants.answers import Epsilon, LogDelta
 from dpcal.accountants.correlated.bounds.allocation_below import (
     CUT,
     FOURIER,
@@ -41,9 +47,10 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
     power_of_law,
     reach,
 )
-from dpcal.accountants.correlated.bounds.base import Curve
+from dpcal.accountants.correlated.bounds.base import Bound, Curve, Proof
+from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
 
-__all__ = ["LARGEST_NORM", "Allocation"]
+__all__ = ["LARGEST_NORM", "Allocated", "Allocation"]
 
 Floats = NDArray[np.float64]
 
@@ -216,6 +223,81 @@ class Allocation(Curve):
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0."""
         return max(self._below.directions(epsilon))
+
+
+# Width of an exact interval for log delta, and for epsilon relative to itself, at which it answers.
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Allocated(Bound):
+    """Bounds on both directions for one uniformly random round an epoch, by the closer way.
+
+    Parameters
+    ----------
+    norm
+        Norm > 0 of a record's contribution to a round, over sigma.
+    rounds
+        Number t >= 1 of rounds of an epoch.
+    epochs
+        Number >= 1 of epochs, whose rounds are drawn independently.
+    """
+
+    norm: float
+    rounds: int
+    epochs: int
+
+    method: ClassVar[str] = "contour"
+
+    @cached_property
+    def _event(self) -> events.DpEvent:
+        epoch = events.RandomAllocationDpEvent(1 / self.norm, self.rounds)
+        return events.SelfComposedDpEvent(epoch, self.epochs)
+
+    @cached_property
+    def _grid(self) -> Allocation:
+        return Allocation(self.norm, self.rounds, self.epochs)
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, float], tuple[Proof, float]]:
+        return {}
+
+    def _both(self, asked: str, at: float) -> tuple[Proof, float]:
+        """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
+        if (asked, at) not in self._found:
+            wanted = asked == "epsilon"
+            exact: Epsilon | LogDelta = (
+                event_epsilon(self._event, delta=at)
+                if wanted
+                else event_log_delta(self._event, epsilon=at)
+            )
+            proof, lower = Proof(exact.upper, exact.method), exact.lower
+            close = _CLOSE * exact.upper if wanted else _CLOSE
+            if exact.upper > lower and not exact.upper - lower <= close:
+                other = self._grid
+                proof = min(proof, other.epsilon(at) if wanted else other.log_delta(at))
+                below = other.lower_epsilon(at) if wanted else other.lower_delta(at)
+                if not wanted:
+                    below = math.log(below) if below > 0 else -math.inf
+                lower = max(lower, below)
+            self._found[asked, at] = proof, lower
+        return self._found[asked, at]
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        return self._both("log delta", epsilon)[0]
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1)."""
+        return self._both("epsilon", delta)[0]
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Return a number below delta at an epsilon >= 0."""
+        return math.exp(self._both("log delta", epsilon)[1]) * (1 - 1e-15)
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return a number below epsilon at a delta in (0, 1)."""
+        return self._both("epsilon", delta)[1]
 
 
 @lru_cache(maxsize=4)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocation
+from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
@@ -159,7 +159,7 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
     if norm > LARGEST_NORM:
         return _of_participations(mechanism, sampler)
-    blocks = Allocation(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
+    blocks = Allocated(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
     if epochs.times == 1:
         return blocks
     below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)

@@ -29,6 +29,7 @@ EXAMPLES = [
     events.EpsilonDeltaDpEvent(0.5, 1e-6),
     events.ExponentialMechanismDpEvent(0.5),
     events.PermuteAndFlipDpEvent(0.5),
+    events.RandomAllocationDpEvent(1.0, 10),
     events.AboveThresholdDpEvent(8.0, 16.0),
     events.ReportNoisyMaxDpEvent(8.0),
     events.SelfComposedDpEvent(GAUSSIAN, 2),

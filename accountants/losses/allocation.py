@@ -1,0 +1,150 @@
+"""Random allocation: each record joins one uniformly random batch of an epoch.
+
+>>> loss = Allocation(noise_multiplier=1.0, batches=100, direction="remove")
+>>> print(f"{loss.mean:.6e} {loss.std:.6e}")
+8.329420e-03 1.322021e-01
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
+from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal.accountants.rounding import UNIT
+
+__all__ = ["Allocation"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Cost of a node of a contour, in complex multiplications: about 0.5 ms.
+_POINTS = 60_000
+
+
+@dataclass(frozen=True)
+class Allocation(PrivacyLoss):
+    """One epoch of a Gaussian mechanism whose records each draw one of its batches.
+
+    With L = (1 / M) sum_j exp(t X_j - t^2 / 2), t = 1 / sigma and X_j independent standard normal
+    without the record, ``"remove"`` has the loss log L under the law with the record, and ``"add"``
+    the loss -log L under the law without it. These pairs dominate every adaptive choice of
+    contributions (docs/accountants.md, "Random allocation"). M(z) is E L^(1 + z) when removing and
+    E L^-z when adding.
+
+    Parameters
+    ----------
+    noise_multiplier
+        sigma > 0.
+    batches
+        Number M >= 1 of batches.
+    direction
+        ``"remove"`` or ``"add"``.
+    """
+
+    noise_multiplier: float
+    batches: int
+    direction: str
+    _known: dict[float, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.count(batches=self.batches)
+        _validate.choice(("remove", "add"), direction=self.direction)
+
+    @property
+    def upper(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "remove" else -1.0
+
+    def power(self, c: float) -> float:
+        """Return the power of L whose mean is M(c)."""
+        return 1.0 + c if self.direction == "remove" else -c
+
+    def values(self, c: float) -> tuple[Reals, float]:
+        """Return log M(c), three moments of the tilted loss, and the error of M(c), relative."""
+        if c not in self._known:
+            t = 1.0 / self.noise_multiplier
+            moments, error = log_cumulants(t, self.batches, self.power(c))
+            moments[1] *= self._sign
+            self._known[c] = moments, error
+        return self._known[c]  # type: ignore[no-any-return]
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c), rounded up, and three moments of the tilted laws."""
+        found = [self.values(float(each)) for each in np.atleast_1d(np.asarray(c, dtype=float))]
+        rows = np.array([row for row, _ in found])
+        rows[:, 0] += [1.01 * error for _, error in found]
+        return rows
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
+        t2 = 1.0 / self.noise_multiplier**2
+        single = (c * c + c) * t2 / 2
+        if self.direction == "remove":
+            return single
+        return min(single, c * t2 / 2 + c * c * t2 / (2 * self.batches))
+
+    def tilt(self, c: float) -> _AllocationTilt:
+        """Return the tilted law along Re z = c."""
+        return _AllocationTilt(self, c)
+
+
+class _AllocationTilt(Tilt):
+    """The tilted law of an allocation; transforms at nodes are kept."""
+
+    points = _POINTS
+
+    def __init__(self, loss: Allocation, c: float) -> None:
+        self._loss, self._c = loss, c
+        moments, error = loss.values(c)
+        self._log_mass, self.mean = float(loss.cumulants([c])[0, 0]), float(moments[1])
+        # The error of log M(c), which is rounded up by as much, over what four units of it are.
+        size = max(min(abs(self._log_mass), 1.0), 1e-300)
+        self.amplification = 1.0 + 3 * error / (4 * UNIT * size)
+        self._known: dict[float, tuple[complex, float]] = {}
+
+    def _found(self, t: Reals) -> tuple[Complexes, Reals]:
+        """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0."""
+        new = [float(each) for each in t if float(each) not in self._known]
+        if new:
+            loss = self._loss
+            values, errors = log_moments(
+                1.0 / loss.noise_multiplier, loss.batches, loss.power(self._c), np.array(new)
+            )
+            # E L^q at q = a - i t is the conjugate of that at a + i t.
+            values = values if loss.direction == "remove" else values.conj()
+            self._known.update(zip(new, zip(values, errors, strict=True), strict=True))
+        found = [self._known[float(each)] for each in t]
+        return np.array([value for value, _ in found]), np.array([error for _, error in found])
+
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        """Return log psi at the nodes, each from a ray of its own."""
+        t = step * np.arange(nodes)
+        values, _ = self._found(t)
+        found = values - self._log_mass - 1j * t * self.mean
+        found[0] = 0.0
+        return np.asarray(found)
+
+    def log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Return -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it."""
+        return np.asarray(-0.5 * t * t / (self._loss.batches * self._loss.noise_multiplier**2))
+
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return errors of psi: twice those of transforms, made to rise, and none that scales."""
+        _, errors = self._found(t)
+        _, at_zero = self._loss.values(self._c)
+        rising = np.maximum.accumulate(errors + 2 * at_zero) / UNIT
+        return np.asarray(2 * rising), np.zeros_like(t)

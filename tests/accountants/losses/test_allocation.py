@@ -1,0 +1,132 @@
+"""Random allocation: values of 50-digit arithmetic, brute force, closed forms, and draws."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.errors import UnsupportedEvent
+
+
+def epochs_of(sigma, batches, epochs):
+    return events.SelfComposedDpEvent(events.RandomAllocationDpEvent(sigma, batches), epochs)
+
+
+@pytest.mark.parametrize(
+    ("batches", "value"),
+    [
+        (2, -0.0250604105180254037176 - 0.1052972232559920876005j),
+        (3, 0.0535370984911119131566 - 0.2016658797649704453699j),
+        (5, 0.2373575825717217752987 - 0.2751339880000166114802j),
+        (100, 0.9333430689194762391706 - 0.0480633618105014816610j),
+        (1000, 0.9929616029768361477129 - 0.0051215621393219327343j),
+    ],
+)
+def test_transform_of_fifty_digits(batches, value):
+    # E L^q at q = -1/2 + 3i, sigma = 1, by mpmath with other rays and other m.
+    found, error = log_moments(1.0, batches, -0.5, np.array([3.0]))
+    assert abs(np.exp(found[0]) - value) <= 1e-15 + error[0] * 1.5
+    assert error[0] < 4e-12
+
+
+@pytest.mark.parametrize("t", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("batches", [1, 2, 7, 1000, 10**6])
+def test_first_moments_are_closed_forms(t, batches):
+    for power, exact in ((0, 0.0), (1, 0.0), (2, math.log1p(math.expm1(t * t) / batches))):
+        moments, error = log_cumulants(t, batches, float(power))
+        assert abs(moments[0] - exact) <= error < 1e-9
+
+
+# Epsilons of a removed and an added record in 400-bit arithmetic, on two lines and rays each.
+REFERENCE = [
+    (1.0, 3, 4, 1e-5, 6.621879731211442, 5.675965436440251),
+    (2.0, 10, 10, 1e-5, 2.1420731080510196, 2.1042637416527925),
+    (1.0, 100, 100, 1e-5, 6.043530373981586, 5.846819725933495),
+    (2.0, 100, 100, 1e-5, 2.1406927513740204, 2.1359790233504956),
+    (4.0, 100, 1000, 1e-5, 3.4013202065284993, 3.401040052850608),
+    (0.8, 117, 100, 1e-5, 8.887362670181709, 8.18554743878447),
+    (1.4289, 1000, 100, 1e-5, 0.9327230911828241, 0.9307293906472224),
+    (0.5, 100, 50, 1e-5, 27.507712564942352, 17.63247999807747),
+]
+
+
+@pytest.mark.parametrize(("sigma", "batches", "epochs", "delta", "removed", "added"), REFERENCE)
+def test_epsilon_of_high_precision(sigma, batches, epochs, delta, removed, added):
+    found = accountants.epsilon(epochs_of(sigma, batches, epochs), delta=delta)
+    assert found.lower <= max(removed, added) <= found.upper
+    assert found.upper - found.lower < 1e-9 * found.upper
+    pair = decompose(epochs_of(sigma, batches, epochs), "add-or-remove-one").directions
+    for direction, exact in zip(pair, (removed, added), strict=True):
+        bounds = epsilon_bounds(direction, math.log(delta))
+        assert bounds.lower <= exact <= bounds.upper < exact * (1 + 1e-9)
+
+
+def test_two_batches_against_quadrature():
+    # One of two batches, three epochs: the trapezoid rule for the law of an epoch's loss, rounded
+    # to a fine grid, is within its step of the truth.
+    x = np.linspace(-9, 10, 1901)
+    first, second = np.meshgrid(x, x, indexing="ij")
+    q = (norm.pdf(first) * norm.pdf(second) * (x[1] - x[0]) ** 2).ravel()
+    loss = np.log(0.5 * (np.exp(first - 0.5) + np.exp(second - 0.5))).ravel()
+    step = 1e-3
+    places = np.round(loss / step).astype(int)
+    low = places.min()
+    law = np.bincount(places - low, q)
+    for _ in range(2):
+        law = np.convolve(law, np.bincount(places - low, q))
+    ratio = np.exp((np.arange(len(law)) + 3 * low) * step)
+    exact = float((law * np.maximum(ratio - math.exp(2.0), 0)).sum())
+    found = accountants.delta(epochs_of(1.0, 2, 3), epsilon=2.0)
+    assert abs(found.upper / exact - 1) < 3 * step
+    assert found.upper / found.lower - 1 < 1e-9
+
+
+def test_draws_of_a_hundred_batches():
+    # 40,000 draws without the record, twenty epochs: a normal interval of five deviations.
+    generator = np.random.default_rng(0)
+    loss = np.zeros(40_000)
+    for _ in range(20):
+        x = generator.standard_normal((40_000, 50))
+        loss += np.log(np.exp(x / 1.5 - 0.5 / 1.5**2).mean(axis=1))
+    gains = np.maximum(1 - np.exp(0.3 + loss), 0)
+    error = 5 * gains.std() / 200
+    _, adding = decompose(epochs_of(1.5, 50, 20), "add-or-remove-one").directions
+    assert abs(gains.mean() - math.exp(log_delta_bounds(adding, 0.3).upper)) < error
+
+
+def test_it_composes_with_other_mechanisms():
+    poisson = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=100)
+    gaussian = events.GaussianDpEvent(2.0)
+    allocated = epochs_of(1.0, 20, 10)
+    together = accountants.epsilon(
+        events.ComposedDpEvent([allocated, poisson, gaussian]), delta=1e-6
+    )
+    assert together.upper - together.lower < 1e-8 * together.upper
+    alone = accountants.epsilon(allocated, delta=1e-6)
+    assert alone.upper < together.lower
+
+
+def test_more_batches_cost_less():
+    found = [accountants.epsilon(epochs_of(1.0, m, 30), delta=1e-6) for m in (1, 2, 3, 10, 40)]
+    for fewer, more in pairwise(found):
+        assert more.upper < fewer.lower
+    assert found[0] == accountants.epsilon(
+        events.SelfComposedDpEvent(events.GaussianDpEvent(1.0), 30), delta=1e-6
+    )
+
+
+def test_refusals_name_the_reason():
+    with pytest.raises(UnsupportedEvent, match="replaced record"):
+        accountants.epsilon(epochs_of(1.0, 10, 1), delta=1e-5, neighboring_relation="replace-one")
+    for event in (epochs_of(1.0, 0, 1), epochs_of(-1.0, 10, 1), epochs_of(math.nan, 10, 1)):
+        with pytest.raises(ValueError, match="must be"):
+            accountants.epsilon(event, delta=1e-5)
+    with pytest.raises((ValueError, TypeError), match="batches"):
+        accountants.epsilon(epochs_of(1.0, 2.5, 1), delta=1e-5)
