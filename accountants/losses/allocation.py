@@ -132,7 +132,7 @@ class _AllocationTilt(Tilt):
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return log psi at the nodes, each from a ray of its own."""
-        t = step * np.arange(nodes)
+        t: Reals = np.asarray(step * np.arange(nodes), dtype=np.float64)
         values, _ = self._found(t)
         found = values - self._log_mass - 1j * t * self.mean
         found[0] = 0.0

@@ -195,7 +195,7 @@ class _Ray:
         if self.terms_needed > _MOST_TERMS:
             raise OutOfReach
         x = -self.reach + self.dx * np.arange(width)
-        v = self.low + self.dv * np.arange(count)
+        v: Reals = self.low + self.dv * np.arange(count, dtype=np.float64)
         places = self.low + t * (x[0] + self.dx * np.arange(self.stride * (count - 1) + len(x)))
         places -= t * t / 2 + math.log(self.batches)
         r = np.exp(np.minimum(places, 600.0))
@@ -210,10 +210,10 @@ class _Ray:
         orders = np.arange(m + 1.0)
         weights = np.exp(-0.5 * (x - t * orders[:, None]) ** 2)
         weights *= self.dx / math.sqrt(2 * math.pi)
-        sums = windows[:4] @ weights.T
-        first = windows[4:] @ weights[0]
+        sums: Reals = np.moveaxis(np.asarray(windows[:4] @ weights.T, dtype=np.float64), 2, 0)
+        first: Reals = np.asarray(windows[4:] @ weights[0], dtype=np.float64)
         beyond = ndtr(-self.reach - orders * t) + ndtr((orders - m) * t - self.reach)
-        return v, np.moveaxis(sums, 2, 0), first, math.exp(self.log_x_error) + beyond
+        return v, sums, first, math.exp(self.log_x_error) + beyond
 
     def terms(self) -> tuple[Reals, Complexes, Reals, Reals]:
         """Return v, log G, log G(Re s), and the error of G at each v relative to G(Re s)."""
