@@ -20,9 +20,9 @@ table. The errors that :func:`log_moments` adds up are relative to F(a):
   c_j, of which at most m are not c_0; errors of each c_j are relative to c_j at Re s.
 
 >>> values, errors = log_moments(1.0, 2, -0.5, np.array([3.0]))
->>> print(np.round(np.exp(values), 12))
-[-0.025060410518-0.105297223256j]
->>> bool(errors[0] < 1e-13)
+>>> print(f"{np.exp(values[0]):.12f}")
+-0.025060410518-0.105297223256j
+>>> bool(errors[0] < 1e-12)
 True
 """
 
