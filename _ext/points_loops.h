@@ -34,7 +34,7 @@ DPCAL_TILTED(
     dpcal_tilted_near, excess * l, grown + e * y, DPCAL_CHOICE(big, e * z, 1.0 + first),
     e * x + excess * (l * grown - x2), e * y - excess * grown
 )
-DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, power - 1.0 - p * grown)
+DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, first - p * grown)
 
 /* Weights exp(log_base + p ell - largest), their sum times ell and their sum. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(

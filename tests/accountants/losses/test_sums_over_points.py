@@ -38,6 +38,7 @@ def moments(ell, log_base, power, excess):
         (0.0025, 1.262, (-4802.7, -30.0, 2.0)),  # exponents far below -708
         (1e-6, 0.06, (1.001, 1.9, 8.0)),  # losses whose exponentials no double holds
         (0.3, 30.0, (0.999, 1.5, 6.0)),
+        (1e-6, 0.4, (-1e-9, 1e-9)),  # losses above 1 times a tilt whose exponential is nearly 1
     ],
 )
 def test_tilted_moments_have_their_digits(q, sigma, powers):
