@@ -13,3 +13,12 @@ def add_rows(table: _Floats, max_norm: float, bound: int, total: _Integers) -> N
 def clipped_loss_sum(
     kernel: ClippedSum, w: _Floats, rows: _Rows, *, max_loss: float, bound: int
 ) -> _Integers: ...
+def whole_factors(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    *,
+    exponent: int,
+    bits: int,
+    one: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

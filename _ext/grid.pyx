@@ -13,8 +13,9 @@ without rounding: in any order, one record moves the sum by at most the bound, e
 [850, 1300]
 """
 
-from libc.math cimport fabs, isfinite, sqrt
+from libc.math cimport NAN, fabs, frexp, isfinite, ldexp, sqrt
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 
 import numpy as np
 
@@ -22,6 +23,11 @@ from dpcal._ext.gradients cimport Batch, ClippedSum
 
 cdef extern from *:
     ctypedef long long wide "__int128"
+
+# No whole number of a factor is so large, and 2^20 squares of it fit in a word.
+cdef double LARGEST = (1 << 21) + 1
+cdef enum:
+    WIDEST = 1 << 20
 
 # The largest bound in whole numbers: entries fit in 32 bits, and squares in 62.
 MOST = 1 << 30
@@ -167,3 +173,108 @@ cdef bint _rounds(
         squares += square
         start = stop
     return within and squares <= <wide>bound * bound
+
+
+def whole_factors(
+    const double[:, ::1] left not None,
+    const double[:, ::1] right not None,
+    double[::1] squares not None,
+    *,
+    int exponent,
+    int bits,
+    bint one,
+):
+    """Return rows of whole numbers whose outer products are those of ``left`` and ``right``, cut.
+
+    A unit of a product is 2^(exponent - 2 bits). A right row is scaled by a power of two to a norm
+    in [1/2, 1], its left row by the inverse, and both are rounded towards zero. A row with a number
+    that is not finite gets zeros, and so does one whose whole numbers are longer than 2^bits, or
+    2^(bits + 1) on the left.
+
+    Parameters
+    ----------
+    left, right
+        Shapes (m, a) and (m, b).
+    squares
+        Shape (m,): the squared norms of the outer products, in units, are added to it.
+    exponent, bits
+        Of the unit; bits at most 20.
+    one
+        Whether right rows get a further number, 1.
+
+    Returns
+    -------
+    tuple[numpy.ndarray, numpy.ndarray]
+        Shapes (m, a) and (m, b), or (m, b + 1) with ``one``.
+    """
+    cdef Py_ssize_t m = left.shape[0], a = left.shape[1], b = right.shape[1], i, j, size
+    cdef double along, across
+    size = b + one
+    if right.shape[0] != m or squares.shape[0] != m or not 0 < bits <= 20 or not a or not b + one or a >= WIDEST or size >= WIDEST:
+        raise ValueError(
+            "left, right and squares must have as many rows, of 1 to 2^20 numbers, got shapes "
+            f"{(m, a)}, {(right.shape[0], size)} and {(squares.shape[0],)}."
+        )
+    made_left, made_right = np.zeros((m, a)), np.zeros((m, size))
+    cdef double[:, ::1] whole_left = made_left, whole_right = made_right
+    cdef int scale
+    with nogil:
+        for i in range(m):
+            for j in range(b):
+                whole_right[i, j] = right[i, j]
+            if one:
+                whole_right[i, b] = 1.0
+            scale = _scale_of(&whole_right[i, 0], size)
+            across = _cut(&whole_right[i, 0], &whole_right[i, 0], size, ldexp(1.0, bits - scale))
+            along = _cut(&left[i, 0], &whole_left[i, 0], a, ldexp(1.0, scale + bits - exponent))
+            if along <= ldexp(1.0, 2 * bits + 2) and across <= ldexp(1.0, 2 * bits):
+                squares[i] += along * across
+            else:
+                memset(&whole_left[i, 0], 0, a * sizeof(double))
+                memset(&whole_right[i, 0], 0, size * sizeof(double))
+    return made_left, made_right
+
+
+cdef int _scale_of(const double* row, Py_ssize_t d) noexcept nogil:
+    """Return an exponent from -1000 on whose power of two is the least above a row's norm."""
+    cdef double largest = 0, square = 0, share, inverse
+    cdef double[8] parts
+    cdef Py_ssize_t j
+    cdef int first, second, k
+    memset(parts, 0, sizeof(parts))
+    for j in range(d):
+        share = fabs(row[j])
+        largest = share if share > largest else largest
+    if not isfinite(largest) or largest < ldexp(1.0, -1000):
+        return -1000
+    frexp(largest, &first)
+    inverse = ldexp(1.0, -first)
+    for j in range(0, d - 7, 8):
+        for k in range(8):
+            share = row[j + k] * inverse
+            parts[k] += share * share
+    for j in range(d - d % 8, d):
+        share = row[j] * inverse
+        parts[0] += share * share
+    for k in range(8):
+        square += parts[k]
+    frexp(sqrt(square), &second)
+    return first + second
+
+
+cdef double _cut(const double* row, double* whole, Py_ssize_t d, double scale) noexcept nogil:
+    """Write a row times a scale, rounded towards zero; return its squared norm, or NaN."""
+    cdef double entry
+    cdef int64_t square = 0
+    cdef int32_t rounded
+    cdef bint wrong = False
+    cdef Py_ssize_t j
+    for j in range(d):
+        entry = row[j] * scale
+        wrong |= entry != entry
+        entry = entry if entry < LARGEST else LARGEST
+        entry = entry if entry > -LARGEST else -LARGEST
+        rounded = <int32_t>entry
+        whole[j] = rounded
+        square += <int64_t>rounded * rounded
+    return NAN if wrong else <double>square

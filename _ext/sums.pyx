@@ -252,6 +252,25 @@ def whole_sum(ClippedSum kernel not None, w, v, rows, *, double max_norm):
     return made
 
 
+def whole_norm(const int64_t[::1] total not None, const double[::1] steps not None):
+    """Return the norm of the sum of two vectors of whole numbers, rounded down.
+
+    Parameters
+    ----------
+    total, steps
+        Shape (d,); the sum's squared norm is below 2^125.
+    """
+    cdef wide squares = 0
+    cdef int64_t entry
+    cdef Py_ssize_t j
+    if steps.shape[0] != total.shape[0]:
+        raise ValueError(f"steps must have shape ({total.shape[0]},), got ({steps.shape[0]},).")
+    for j in range(total.shape[0]):
+        entry = total[j] + <int64_t>steps[j]
+        squares += <wide>entry * entry
+    return root_of(squares)
+
+
 def grid_step(double max_norm):
     """Return the step of the grid for a bound in [1e-290, 1e290]: a power of two."""
     check_bound(max_norm)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpcal import _annexes
 from dpcal._ext import grid
 from dpcal._ext.discrete import LEAST
-from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_sum
+from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_norm, whole_sum
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
@@ -49,6 +49,10 @@ Integers = NDArray[np.int64]
 # A plan's delta is at least so many times the distance of a run's noise from its law, which would
 # have to be added to it: a millionth of it is left out of account.
 _MARGIN = 2.0**20
+
+# What gives losses of many records at once, so many, where it is this package's own.
+_LOSSES = ("clipped_loss_sum", "record_losses")
+_TOGETHER = 4096
 
 # A public vector that a norm is taken with has entries of at most so many steps.
 _FARTHEST = 2.0**60
@@ -124,6 +128,11 @@ class DiscreteMechanism:
             return whole_sum(kernel, w, None, rows, max_norm=bound)
         if _has_tables(objective):
             return _of_tables(objective, rows, bound, w)
+        # A whole sum, like a kernel's, is there where an objective's own sums are this package's.
+        ask = getattr(objective, "whole_sum", None)
+        if ask is not None and own_sums(objective):
+            made: Integers = ask(w, rows, bound)
+            return made
         return _one_by_one(
             objective.dimension, rows, bound, lambda alone: objective.clipped_sum(w, alone, bound)
         )
@@ -151,6 +160,8 @@ class DiscreteMechanism:
         if objective.kernel is not None:
             longest, whole = _longest(bound)
             return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
+        if hasattr(objective, "record_losses") and own_sums(objective, _LOSSES):
+            return _of_losses(objective, w, rows, bound)
         return _one_by_one(
             1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
         )
@@ -170,8 +181,7 @@ class DiscreteMechanism:
                 "The regulariser's gradient is too long for a norm with discrete noise, and the "
                 "norm was not released: the parameters that were asked about are too large."
             )
-        shifted = [int(entry) + int(public) for entry, public in zip(total, steps, strict=True)]
-        return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
+        return np.array([whole_norm(total, steps)], dtype=np.int64)
 
     @staticmethod
     def mean_iterate(one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
@@ -224,6 +234,15 @@ def _of_tables(objective: Objective, rows: Rows, bound: float, *at: Vector) -> I
     total = np.zeros(objective.dimension, dtype=np.int64)
     for table in objective.tables(rows, *at):
         grid.add_rows(np.ascontiguousarray(table), longest, whole, total)
+    return total
+
+
+def _of_losses(objective: Any, w: Vector, rows: Rows, bound: float) -> Integers:
+    longest, whole = _longest(bound)
+    total = np.zeros(1, dtype=np.int64)
+    for first in range(0, len(rows), _TOGETHER):
+        losses = objective.record_losses(w, rows[first : first + _TOGETHER])
+        grid.add_rows(np.asarray(losses, dtype=np.float64)[:, np.newaxis], longest, whole, total)
     return total
 
 

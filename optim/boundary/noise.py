@@ -157,14 +157,14 @@ def add_correlated(
     out += standard_deviation * row
 
 
-def own_sums(objective: Objective) -> bool:
+def own_sums(objective: Objective, methods: tuple[str, ...] = _COMPILED) -> bool:
     """Return whether sums and regulariser are this package's, so that compiled ones are the same.
 
     A user's class that is derived from one of this package, or a single object, may have others.
     """
-    if not vars(objective).keys().isdisjoint(_COMPILED):
+    if not vars(objective).keys().isdisjoint(methods):
         return False
-    made = (getattr(type(objective), name) for name in _COMPILED)
+    made = (getattr(type(objective), name) for name in methods)
     defined = (getattr(each, "fget", each) for each in made)
     own = __name__.split(".")[0]
     return all(each.__module__.split(".")[0] == own for each in defined)

@@ -153,13 +153,36 @@ class Linear(Objective):
         self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
     ) -> Vector:
         """See :meth:`Objective.clipped_hessian_sum`; of rank one, both norms are one."""
+        left, X = self._clipped_hessians(w, rows, max_norm)
+        return np.asarray((X.T @ left)[np.triu_indices(self.dimension)])
+
+    def whole_hessian_sum(
+        self, w: Vector, rows: NDArray[np.intp], bound: float
+    ) -> NDArray[np.int64]:
+        """Return the sum of upper triangles in steps of the grid: see :func:`whole_products`."""
+        from dpcal.optim.objectives.products import MOST, longest, whole_products
+
+        upper = np.triu_indices(self.dimension)
+        size, blocks = len(upper[0]), range(0, len(rows), MOST)
+        clipped = (
+            self._clipped_hessians(w, rows[first : first + MOST], longest(bound, size))
+            for first in blocks
+        )
+        return whole_products(
+            ([pair] for pair in clipped), size, bound, lambda sums: sums[0][upper]
+        )
+
+    def _clipped_hessians(
+        self, w: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> tuple[Vector, Vector]:
+        """Return two vectors for each record, whose outer product is its clipped Hessian."""
         X, norms = self.kernel.features[rows], self.kernel.norms[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             factors = self._curvatures(X @ w, rows)
             sizes = np.nextafter(np.abs(factors) * norms * norms * (1 + 1e-12), math.inf)
         factors[~np.isfinite(sizes)] = 0.0
         factors *= shrink_factors(np.where(np.isfinite(sizes), sizes, 0.0), max_norm)
-        return np.asarray((X.T @ (factors[:, np.newaxis] * X))[np.triu_indices(self.dimension)])
+        return factors[:, np.newaxis] * X, X
 
     def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
         """See :meth:`Objective.smoothness_when_convex`.

@@ -44,12 +44,13 @@ from dpcal.optim.objectives.domains import (
     labels_of,
     records_of,
 )
+from dpcal.optim.objectives.products import MOST, longest, whole_products
 
 __all__ = ["KAN", "MLP"]
 
 Rows = NDArray[np.intp]
+Integers = NDArray[np.int64]
 
-_BLOCK = 4096
 _UNIT = 2.0**-53
 _UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
@@ -108,15 +109,15 @@ class Network(Objective):
         """Infinite: no bound is known, and privacy does not rest on one: gradients are clipped."""
         return _UNKNOWN
 
-    def _losses(self, w: Vector, rows: Rows) -> Vector:
-        """Return the loss of each row."""
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """Return the loss of each row, shape (m,)."""
         raise NotImplementedError
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
         total = 0.0
         for block in _blocks(rows):
-            losses = np.nan_to_num(self._losses(w, block), nan=0.0)
+            losses = np.nan_to_num(self.record_losses(w, block), nan=0.0)
             total += float(np.clip(losses, -max_loss, max_loss).sum())
         return total
 
@@ -193,6 +194,28 @@ class MLP(Network):
         """See :meth:`Objective.clipped_sum`; two matrix products, and no gradient of a record."""
         total = np.zeros(self.dimension)
         W1, W2, b1, b2 = self._layers(total)
+        for X, hidden, back, out in self._clipped(w, rows, max_norm):
+            W1 += back.T @ X
+            W2 += out.T @ hidden
+            b1 += back.sum(axis=0)
+            b2 += out.sum(axis=0)
+        return total
+
+    def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
+        """Return the sum of gradients in steps of the grid: see :func:`whole_products`."""
+        clipped = self._clipped(w, rows, longest(bound, self.dimension))
+        return whole_products(
+            ([(back, X), (out, hidden)] for X, hidden, back, out in clipped),
+            self.dimension,
+            bound,
+            lambda sums: np.concatenate(
+                [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
+            ),
+            intercepts=True,
+        )
+
+    def _clipped(self, w: Vector, rows: Rows, max_norm: float) -> Iterator[tuple[Vector, ...]]:
+        """Yield, for blocks of rows, records, hidden units, and signals of clipped gradients."""
         for block in _blocks(rows):
             X = self._X[block]
             hidden, back, out = self._backward(w, X, block)
@@ -200,11 +223,7 @@ class MLP(Network):
             shrink = shrink_factors(norms, max_norm)[:, np.newaxis]
             back *= shrink
             out *= shrink
-            W1 += back.T @ X
-            W2 += out.T @ hidden
-            b1 += back.sum(axis=0)
-            b2 += out.sum(axis=0)
-        return total
+            yield X, hidden, back, out
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`, by Pearlmutter's R-operator (1994)."""
@@ -286,7 +305,8 @@ class MLP(Network):
                 each[~finite] = 0.0
         return factors
 
-    def _losses(self, w: Vector, rows: Rows) -> Vector:
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Network.record_losses`."""
         scores = self._forward(w, self._X[rows])[1]
         own = scores[np.arange(len(rows)), self._class[rows]]
         losses = np.logaddexp.reduce(scores, axis=1) - own
@@ -376,6 +396,17 @@ class KAN(Network):
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`; one matrix product, and no gradient of a record."""
         total = np.zeros((self.width, self._H.shape[1]))
+        for slopes, H in self._clipped(w, rows, max_norm):
+            total += slopes.T @ H
+        return total.ravel()
+
+    def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
+        """Return the sum of gradients in steps of the grid: see :func:`whole_products`."""
+        clipped = self._clipped(w, rows, longest(bound, self.dimension))
+        return whole_products(([pair] for pair in clipped), self.dimension, bound)
+
+    def _clipped(self, w: Vector, rows: Rows, max_norm: float) -> Iterator[tuple[Vector, Vector]]:
+        """Yield, for blocks of rows, two vectors for each record's clipped gradient."""
         for block in _blocks(rows):
             H = self._H[block]
             scores, slopes = self._forward(w, H)
@@ -384,8 +415,7 @@ class KAN(Network):
                 slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
             slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
             norms = np.nextafter(row_norms(slopes) * self._norms[block] * (1 + 4 * _UNIT), math.inf)
-            total += (slopes * shrink_factors(norms, max_norm)[:, np.newaxis]).T @ H
-        return total.ravel()
+            yield slopes * shrink_factors(norms, max_norm)[:, np.newaxis], H
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores, shape (m,), of new records of shape (m, d)."""
@@ -412,7 +442,8 @@ class KAN(Network):
         wide = math.sqrt(self.width)
         return values.sum(axis=1) / wide, slopes / (wide * root)
 
-    def _losses(self, w: Vector, rows: Rows) -> Vector:
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Network.record_losses`."""
         margins = self._signs[rows] * self._forward(w, self._H[rows])[0]
         with np.errstate(invalid="ignore"):
             return np.asarray(np.logaddexp(0.0, -margins))
@@ -422,8 +453,8 @@ class KAN(Network):
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:
-    for first in range(0, len(rows), _BLOCK):
-        yield rows[first : first + _BLOCK]
+    for first in range(0, len(rows), MOST):
+        yield rows[first : first + MOST]
 
 
 def _with_one(norms: Vector) -> Vector:

@@ -264,6 +264,13 @@ class _Triangles(Objective):
         """Return the sum of clipped upper triangles."""
         return self._inner.clipped_hessian_sum(w, rows, max_norm)
 
+    @property
+    def whole_sum(self) -> Any:
+        """The whole sum of an objective's own Hessians; None where it has none."""
+        if not own_sums(self._inner, ("clipped_hessian_sum", "hessian_vector_sum")):
+            return None
+        return getattr(self._inner, "whole_hessian_sum", None)
+
     def loss(self, w: ArrayLike) -> float:
         """Refuse: Hessians are the gradients of no loss."""
         raise TypeError("a sum of Hessians has no loss.")
@@ -271,6 +278,8 @@ class _Triangles(Objective):
 
 class _Products(_Triangles):
     """An objective whose "gradients" are another's Hessians times a vector."""
+
+    whole_sum = None
 
     def __init__(self, inner: Objective, v: Vector) -> None:
         super().__init__(inner)
@@ -283,6 +292,8 @@ class _Products(_Triangles):
 
 class _Scores(_Triangles):
     """An objective whose "gradient" is one number, the saddle score of a point, times the bound."""
+
+    whole_sum = None
 
     def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
         super().__init__(oracle.objective)

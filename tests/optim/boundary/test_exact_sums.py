@@ -11,8 +11,10 @@ from hypothesis.extra.numpy import arrays
 from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.calibrate import Plan, Query
-from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, Softmax, Squared
+from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, PrivateOracle, Softmax, Squared
 from dpcal.optim.boundary import exact
+from dpcal.optim.objectives.products import whole_products
+from dpcal.optim.second_order.oracle import _Triangles
 
 BOUND = 1 << 20
 
@@ -35,6 +37,8 @@ def objectives():
     yield Huber(X, 10.0 * X[:, 0] + y)
     yield Softmax(X, np.arange(len(X)) % 3, classes_from_data=True)
     yield FromGradients(lambda w, rows: X[rows] * 50, n=len(X), dimension=X.shape[1])
+    yield MLP(X, y, width=3, classes=[0, 1])
+    yield KAN(X, y, width=3, classes=[0, 1])
 
 
 @pytest.mark.parametrize("objective", list(objectives()), ids=lambda each: type(each).__name__)
@@ -167,3 +171,55 @@ def test_the_compiled_answer_is_the_sum_and_the_noise_of_the_interpreted_one():
     for _ in range(5):
         w = np.random.default_rng(4).standard_normal(6)
         assert (fast.gradient(w, "q") == slow.gradient(w, "q")).all()
+
+
+def cut(row, scale):
+    """A row times a scale, rounded towards zero, in whole numbers."""
+    return [math.trunc(Fraction(float(entry)) * scale) for entry in row]
+
+
+@given(
+    arrays(np.float64, (4, 3), elements=finite),
+    arrays(np.float64, (4, 2), elements=finite),
+    st.floats(1e-200, 1e200),
+    st.integers(0, 3),
+)
+def test_a_record_moves_outer_products_by_at_most_the_bound(left, right, bound, gone):
+    with np.errstate(all="ignore"):
+        whole = whole_products([[(left, right)]], 6, bound)
+        without = whole_products(
+            [[(np.delete(left, gone, axis=0), np.delete(right, gone, axis=0))]], 6, bound
+        )
+    assert norm_at_most(whole - without, Fraction(bound) / Fraction(grid_step(bound)))
+
+
+def test_outer_products_are_those_of_python_integers():
+    rng, bound, n = np.random.default_rng(0), 0.8, 5_000
+    left, right = rng.standard_normal((n, 3)), rng.standard_normal((n, 2))
+    left *= 0.7 / np.linalg.norm(left, axis=1, keepdims=True)
+    right *= rng.uniform(0, 1, (n, 1)) / np.linalg.norm(right, axis=1, keepdims=True)
+    blocks = [[(left[:4096], right[:4096])], [(left[4096:], right[4096:])]]
+    total = [0] * 6
+    for a, b in zip(left, right, strict=True):
+        up = Fraction(2) ** math.frexp(math.sqrt(sum(float(x) ** 2 for x in b)))[1]
+        first, second = cut(a, up * 2**20), cut(b, 2**20 / up)  # the bound is below 2^0
+        for i in range(3):
+            for j in range(2):
+                total[2 * i + j] += first[i] * second[j]
+    assert whole_products(blocks, 6, bound).tolist() == [entry >> 19 for entry in total]
+
+
+@pytest.mark.parametrize("bound", [1e-140, 0.37, 1e140])
+def test_a_record_moves_a_sum_of_hessians_by_at_most_the_bound(bound):
+    X, y = tables()
+    objective = Logistic(X, y, classes=[0, 1])
+    hessians, w = _Triangles(objective), np.linspace(-1, 1, objective.dimension)
+    rows = np.arange(len(X), dtype=np.intp)
+    whole = exact.DiscreteMechanism.gradient_sum(hessians, w, rows, bound)
+    plain = objective.clipped_hessian_sum(w, rows, bound) / grid_step(bound)
+    assert np.abs(whole - plain).max() <= 8 * len(X)
+    for gone in rows:
+        moved = whole - exact.DiscreteMechanism.gradient_sum(
+            hessians, w, np.delete(rows, gone), bound
+        )
+        assert norm_at_most(moved, bound / grid_step(bound))
