@@ -1,10 +1,12 @@
 """What does discrete noise cost? Whole runs beside the same runs with Gaussian noise in doubles.
 
-    python -m benchmarks.steps.noise [--records N] [--rounds R] [--only optimizers estimators sizes]
+    python -m benchmarks.steps.noise [--records N] [--rounds R]
+        [--only optimizers estimators objectives sizes]
 
 Processor time of a run, the least of interleaved rounds, as milliseconds with Gaussian noise and as
 the ratio of both kinds. Optimizers are those of ``benchmarks.steps.overhead``, on N records of 20
-features; estimators have N records of 10; ``sizes`` are runs of DP-SGD whose batches and parameters
+features; estimators have N records of 10; ``objectives`` are answers about batches of 300 of N
+records, of networks too and of Hessians; ``sizes`` are runs of DP-SGD whose batches and parameters
 are few and many. A kind of noise that a plan refuses has no ratio.
 """
 
@@ -20,10 +22,13 @@ import numpy as np
 
 from benchmarks.steps import overhead
 from dpcal import calibrate, optim
+from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.estimators.checks import ESTIMATORS
+from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 KINDS = ("gaussian", "discrete")
+EVERYONE = overhead.N
 # Records, features and batches of runs of DP-SGD.
 SIZES = (
     (20_000, 20, 50),
@@ -53,9 +58,11 @@ def least(run, rounds):
 def optimizers(records):
     """Yield runs of every optimizer."""
     overhead.N = records
-    for case, arguments in overhead.CASES.items():
+    for case, (name, options, changes) in overhead.CASES.items():
+        everyone = options.get("batch_size") == EVERYONE
+        arguments = {**options, "batch_size": records} if everyone else options
         with contextlib.suppress(ValueError):
-            _, objective, plan, optimizer = overhead.prepared(*arguments)
+            _, objective, plan, optimizer = overhead.prepared(name, arguments, changes)
             yield case, lambda noise, o=objective, p=plan, f=optimizer: f(o, p, seed=1, noise=noise)
 
 
@@ -76,6 +83,57 @@ def estimators(records):
         )
 
 
+def objectives(records):
+    """Yield ten answers about objectives that have no kernel, and of kinds that few runs ask."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((records, 20)) / math.sqrt(20)
+    y = (X[:, 0] > 0).astype(int)
+    logistic = optim.Logistic(X, y, classes=[0, 1])
+    mlp, kan = (made(X, y, width=16, classes=[0, 1]) for made in (optim.MLP, optim.KAN))
+    given = optim.FromGradients(lambda w, rows: 0.5 * X[rows] + w, n=records, dimension=20)
+    for objective, kind in (
+        (logistic, "scalar"),
+        (logistic, "hessian"),
+        (logistic, "hessian vector"),
+        (mlp, "gradient"),
+        (mlp, "scalar"),
+        (mlp, "gradient norm"),
+        (mlp, "gradient difference"),
+        (kan, "gradient"),
+        (given, "gradient"),
+    ):
+        query = Query(
+            name="asked",
+            kind=kind,
+            sampler="poisson",
+            sampling_probability=min(1.0, 300 / records),
+            max_norm=1.0,
+            noise_multiplier=4.0,
+            count=10,
+        )
+        plan = Plan(optimizer="any", n=records, queries=(query,), epsilon=1e3, delta=1e-6)
+        yield (
+            f"{type(objective).__name__}, {kind}",
+            lambda noise, o=objective, p=plan, k=kind: asked(o, p, k, noise),
+        )
+
+
+def asked(objective, plan, kind, noise):
+    """Ask a plan's only query ten times."""
+    oracle = SecondOrderOracle(objective, plan, seed=1, noise=noise)
+    w = np.full(objective.dimension, 0.1)
+    ask, points = {
+        "gradient": (oracle.gradient, (w,)),
+        "gradient difference": (oracle.difference, (w, 2 * w)),
+        "gradient norm": (oracle.norm, (w,)),
+        "scalar": (oracle.scalar, (w,)),
+        "hessian": (oracle.hessian, (w,)),
+        "hessian vector": (oracle.hessian_vector, (w, w)),
+    }[kind]
+    for _ in range(10):
+        ask(*points, "asked")
+
+
 def sizes(records):
     """Yield runs of DP-SGD."""
     rng = np.random.default_rng(0)
@@ -89,7 +147,12 @@ def sizes(records):
         )
 
 
-PARTS = {"optimizers": optimizers, "estimators": estimators, "sizes": sizes}
+PARTS = {
+    "optimizers": optimizers,
+    "estimators": estimators,
+    "objectives": objectives,
+    "sizes": sizes,
+}
 
 
 def main():

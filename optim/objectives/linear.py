@@ -153,26 +153,10 @@ class Linear(Objective):
         self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
     ) -> Vector:
         """See :meth:`Objective.clipped_hessian_sum`; of rank one, both norms are one."""
-        left, X = self._clipped_hessians(w, rows, max_norm)
+        left, X = self.clipped_hessian_factors(w, rows, max_norm)
         return np.asarray((X.T @ left)[np.triu_indices(self.dimension)])
 
-    def whole_hessian_sum(
-        self, w: Vector, rows: NDArray[np.intp], bound: float
-    ) -> NDArray[np.int64]:
-        """Return the sum of upper triangles in steps of the grid: see :func:`whole_products`."""
-        from dpcal.optim.objectives.products import MOST, longest, whole_products
-
-        upper = np.triu_indices(self.dimension)
-        size, blocks = len(upper[0]), range(0, len(rows), MOST)
-        clipped = (
-            self._clipped_hessians(w, rows[first : first + MOST], longest(bound, size))
-            for first in blocks
-        )
-        return whole_products(
-            ([pair] for pair in clipped), size, bound, lambda sums: sums[0][upper]
-        )
-
-    def _clipped_hessians(
+    def clipped_hessian_factors(
         self, w: Vector, rows: NDArray[np.intp], max_norm: float
     ) -> tuple[Vector, Vector]:
         """Return two vectors for each record, whose outer product is its clipped Hessian."""

@@ -202,7 +202,7 @@ class MLP(Network):
         return total
 
     def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum of gradients in steps of the grid: see :func:`whole_products`."""
+        """Return the sum of gradients in whole steps: :mod:`dpcal.optim.objectives.products`."""
         clipped = self._clipped(w, rows, longest(bound, self.dimension))
         return whole_products(
             ([(back, X), (out, hidden)] for X, hidden, back, out in clipped),
@@ -401,7 +401,7 @@ class KAN(Network):
         return total.ravel()
 
     def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum of gradients in steps of the grid: see :func:`whole_products`."""
+        """Return the sum of gradients in whole steps: :mod:`dpcal.optim.objectives.products`."""
         clipped = self._clipped(w, rows, longest(bound, self.dimension))
         return whole_products(([pair] for pair in clipped), self.dimension, bound)
 

@@ -72,6 +72,7 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.products import MOST, longest, whole_products
 
 __all__ = ["SecondOrderOracle", "symmetric"]
 
@@ -269,7 +270,20 @@ class _Triangles(Objective):
         """The whole sum of an objective's own Hessians; None where it has none."""
         if not own_sums(self._inner, ("clipped_hessian_sum", "hessian_vector_sum")):
             return None
-        return getattr(self._inner, "whole_hessian_sum", None)
+        return self._whole_sum if hasattr(self._inner, "clipped_hessian_factors") else None
+
+    def _whole_sum(self, w: Vector, rows: Rows, bound: float) -> Any:
+        """Return the sum of upper triangles in whole steps of the grid."""
+        inner: Any = self._inner
+        upper = np.triu_indices(inner.dimension)
+        shorter = longest(bound, self.dimension)
+        blocks = (rows[first : first + MOST] for first in range(0, len(rows), MOST))
+        return whole_products(
+            ([inner.clipped_hessian_factors(w, block, shorter)] for block in blocks),
+            self.dimension,
+            bound,
+            lambda sums: sums[0][upper],
+        )
 
     def loss(self, w: ArrayLike) -> float:
         """Refuse: Hessians are the gradients of no loss."""
