@@ -51,6 +51,7 @@ __all__ = ["KAN", "MLP"]
 Rows = NDArray[np.intp]
 Integers = NDArray[np.int64]
 
+_BLOCK = MOST
 _UNIT = 2.0**-53
 _UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
@@ -453,8 +454,8 @@ class KAN(Network):
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:
-    for first in range(0, len(rows), MOST):
-        yield rows[first : first + MOST]
+    for first in range(0, len(rows), _BLOCK):
+        yield rows[first : first + _BLOCK]
 
 
 def _with_one(norms: Vector) -> Vector:
