@@ -19,5 +19,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "STATISTICAL": "dpcal.accountants.correlated.table",
         "grid_of": "dpcal.optim.boundary.lattice",
         "pricing": "dpcal.accountants.correlated.pricing",
+        "shuffling": "dpcal.accountants.correlated.shuffling",
     },
 )

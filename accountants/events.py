@@ -39,6 +39,7 @@ __all__ = [
     "SampledWithReplacementDpEvent",
     "SampledWithoutReplacementDpEvent",
     "SelfComposedDpEvent",
+    "ShuffledEpochsDpEvent",
     "SingleEpochTreeAggregationDpEvent",
     "TruncatedSubsampledGaussianDpEvent",
     "UnsupportedDpEvent",
@@ -243,6 +244,29 @@ class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
     """
 
     noise: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
+    """A whole run of Gaussian noise on the batches of shuffled epochs, each a fresh permutation.
+
+    The number of records is fixed and known. Its price is a bracket, alone and not in a
+    composition. It is neither for one permutation that is kept for all epochs, nor for a shuffle
+    buffer, nor for records that a parallel loader deals out to shards.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation > 0 of the noise, over the bound on the norm of a record's contribution.
+    batches
+        Number >= 1 of batches of an epoch, those of the largest size.
+    epochs
+        Number >= 1 of epochs.
+    """
+
+    noise_multiplier: float
+    batches: int
+    epochs: int
 
 
 def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -> DpEvent:

@@ -26,7 +26,7 @@ from dpcal import _annexes, _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
-from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent
+from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent, ShuffledEpochsDpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -61,6 +61,7 @@ _OWN = {"characteristic": characteristic, "renyi": renyi}
 # and ``delta`` price it. Such a module imports this one, so it is loaded at the first call.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
     CorrelatedGaussianDpEvent: "pricing",
+    ShuffledEpochsDpEvent: "shuffling",
 }
 
 

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcal.accountants import events
-from dpcal.accountants.answers import Epsilon, LogDelta
+from dpcal.accountants.answers import Bounds, Epsilon, LogDelta
+from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.correlated.bounds.allocation_below import (
     CUT,
     FOURIER,
@@ -48,7 +49,9 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
     reach,
 )
 from dpcal.accountants.correlated.bounds.base import Bound, Curve, Proof
+from dpcal.accountants.correlated.bounds.parity import Parity
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
+from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = ["LARGEST_NORM", "Allocated", "Allocation"]
 
@@ -227,6 +230,8 @@ class Allocation(Curve):
 
 # Width of an exact interval for log delta, and for epsilon relative to itself, at which it answers.
 _CLOSE = 1e-6
+# The width at which put-call parity answers: grids are wider, and take seconds.
+_NEAR = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +267,27 @@ class Allocated(Bound):
     def _found(self) -> dict[tuple[str, float], tuple[Proof, float]]:
         return {}
 
+    def _by_parity(self, asked: str, at: float) -> tuple[Proof, float] | None:
+        """Return both ends from the contour of adding a record, if they are close."""
+        directions = decompose(self._event, "add-or-remove-one").directions
+        if len(directions) < 2:
+            return None
+        parity, add = Parity(1 / self.norm, self.rounds, self.epochs), directions[1]
+        if asked == "epsilon":
+            (low, high), other = parity.epsilon(at), epsilon_bounds(add, math.log(at))
+            close = _NEAR * high
+        else:
+            ends = Bounds.of_logarithms(*parity.delta(at), "parity")
+            (low, high), other, close = (ends.lower, ends.upper), log_delta_bounds(add, at), _NEAR
+        if not high - low <= close or not math.isfinite(high):
+            return None
+        high = high + 4e-16 * abs(high)
+        return Proof(max(high, other.upper), "contour"), max(low, other.lower)
+
     def _both(self, asked: str, at: float) -> tuple[Proof, float]:
         """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
+        if (asked, at) not in self._found and (found := self._by_parity(asked, at)) is not None:
+            self._found[asked, at] = found
         if (asked, at) not in self._found:
             wanted = asked == "epsilon"
             exact: Epsilon | LogDelta = (

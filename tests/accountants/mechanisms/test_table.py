@@ -30,6 +30,7 @@ EXAMPLES = [
     events.ExponentialMechanismDpEvent(0.5),
     events.PermuteAndFlipDpEvent(0.5),
     events.RandomAllocationDpEvent(1.0, 10),
+    events.ShuffledEpochsDpEvent(10.0, 10, 1),
     events.AboveThresholdDpEvent(8.0, 16.0),
     events.ReportNoisyMaxDpEvent(8.0),
     events.SelfComposedDpEvent(GAUSSIAN, 2),
@@ -94,7 +95,7 @@ def rows():
 def verdict_of(event, relation):
     """What an event has: a law ("yes"), Renyi divergences alone, or neither ("refused")."""
     try:
-        if isinstance(event, events.CorrelatedGaussianDpEvent):
+        if isinstance(event, events.CorrelatedGaussianDpEvent | events.ShuffledEpochsDpEvent):
             accountants.epsilon(event, delta=1e-5, neighboring_relation=relation)
             return "yes"
         return "yes" if decompose(event, relation).has_law else "Renyi"

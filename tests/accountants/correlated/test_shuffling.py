@@ -1,0 +1,69 @@
+"""Shuffled epochs: brackets around values of an independent script and of quadrature."""
+
+import pytest
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.correlated.bounds.parity import Parity
+from dpcal.errors import UnsupportedEvent
+
+ZERO_OUT = {"neighboring_relation": "replace-special"}
+
+
+@pytest.mark.parametrize(
+    ("sigma", "batches", "epochs", "lower", "theorem"),
+    [
+        # The better attack, and the sharper form of the theorem, of numpy and ball arithmetic.
+        (10.0, 1000, 20, 0.040975, 0.0567454),
+        (40.0, 117, 100, 0.068794, 0.0748469),
+        (0.8, 117, 100, 66.239, 130.577),
+    ],
+)
+def test_bracket_of_an_independent_script(sigma, batches, epochs, lower, theorem):
+    run = events.ShuffledEpochsDpEvent(sigma, batches, epochs)
+    found = accountants.epsilon(run, delta=1e-5, **ZERO_OUT)
+    assert found.lower == pytest.approx(lower, rel=1e-3)
+    assert theorem * (1 - 1e-5) <= found.upper <= 1.2 * theorem
+    assert found.method.startswith("bracket")
+
+
+@pytest.mark.parametrize(("sigma", "worst"), [(1.0, 4.37343), (2.0, 1.91946), (5.0, 0.55775)])
+def test_two_batches_lie_in_the_bracket(sigma, worst):
+    # One epoch of two batches, the other record contributing -1, by quadrature on the plane.
+    found = accountants.epsilon(events.ShuffledEpochsDpEvent(sigma, 2, 1), delta=1e-5, **ZERO_OUT)
+    assert found.lower <= worst * (1 + 1e-5)
+    assert worst * (1 - 1e-5) <= found.upper
+
+
+def test_delta_and_epsilon_agree():
+    run = events.ShuffledEpochsDpEvent(10.0, 1000, 20)
+    found = accountants.delta(run, epsilon=0.06, **ZERO_OUT)
+    assert 0 < found.lower < 1e-5 < found.upper < 1e-3
+
+
+def test_one_batch_is_the_gaussian_mechanism():
+    run = events.ShuffledEpochsDpEvent(2.0, 1, 9)
+    exact = accountants.epsilon(events.GaussianDpEvent(2 / 3), delta=1e-6)
+    assert accountants.epsilon(run, delta=1e-6, **ZERO_OUT) == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_replaced_record_costs_more():
+    run = events.ShuffledEpochsDpEvent(10.0, 1000, 20)
+    found = accountants.epsilon(run, delta=1e-5, neighboring_relation="replace-one")
+    assert found.lower == pytest.approx(0.0867659, rel=1e-3)
+    assert found.upper == pytest.approx(3.84861, rel=1e-4)
+
+
+def test_adding_a_record_is_refused():
+    with pytest.raises(UnsupportedEvent, match="moves others"):
+        accountants.epsilon(events.ShuffledEpochsDpEvent(10.0, 10, 1), delta=1e-5)
+
+
+def test_parity_holds_the_high_precision_values():
+    for sigma, batches, epochs, exact in (
+        (1.0, 100, 1, 0.6209396716197821),
+        (0.7048, 1000, 10, 1.17345200045318),
+    ):
+        low, high = Parity(sigma, batches, epochs).epsilon(1e-5)
+        assert low <= exact <= high
+        assert high - low < 1e-4 * exact
