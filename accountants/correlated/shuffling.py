@@ -207,7 +207,8 @@ def _composed(p: Floats, q: Floats, E: int, error: float) -> tuple[Floats, Float
     size = E * (len(one) - 1) + 1
     length = 1 << math.ceil(math.log2(size))
     total = np.fft.irfft(np.fft.rfft(one, length) ** E, length)[:size]
-    return (np.arange(size) + low * E) * h, np.maximum(total - 1e-16 * E, 0)
+    places: Floats = np.asarray((np.arange(size) + low * E) * h, dtype=np.float64)
+    return places, np.asarray(np.maximum(total - 1e-16 * E, 0), dtype=np.float64)
 
 
 def _attacks(sigma: float, T: int, E: int) -> list[tuple[Floats, Floats]]:
