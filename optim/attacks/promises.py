@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +28,7 @@ from scipy import special
 from dpcal.calibrate.plan import Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks.findings import Finding
-from dpcal.optim.attacks.recording import Answer, Opened, Tape
+from dpcal.optim.attacks.recording import Answer, Choice, Opened, Tape
 from dpcal.optim.objectives.arrays import Rows
 from dpcal.optim.result import Result
 
@@ -62,14 +62,15 @@ def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
                 detail="it has the seed, plan and records, and so the noise, of one before",
             )
         answers = tape.of(number)
-        yield from _entries(opened, answers, number)
+        choices = [choice for choice in tape.choices if choice.oracle == number]
+        yield from _entries(opened, [*answers, *choices], number)
         for query in opened.plan.queries:
             yield from _query(opened, query, [a for a in answers if a.query.name == query.name])
     yield from _noise_twice(tape.answers)
     yield from _claims(tape, price=price)
 
 
-def _entries(opened: Opened, answers: list[Answer], number: int) -> Iterator[Finding]:
+def _entries(opened: Opened, answers: Sequence[Answer | Choice], number: int) -> Iterator[Finding]:
     """Compare the ledger with the answers, in order."""
     due = [entry for entry in opened.ledger.entries for _ in range(entry.count)]
     place = f"oracle {number}"
@@ -89,7 +90,7 @@ def _entries(opened: Opened, answers: list[Answer], number: int) -> Iterator[Fin
         yield Finding(violation="ledger", place=place, detail=detail)
 
 
-def _is(entry: Query, answer: Answer) -> bool:
+def _is(entry: Query, answer: Answer | Choice) -> bool:
     """Return whether an entry of the ledger belongs to an answer."""
     asked = answer.query
     return (entry.name, entry.noise_multiplier) == (asked.name, asked.noise_multiplier)

@@ -15,24 +15,36 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from threading import Lock, local
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.observers import Chooser, observing
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "Watched", "play", "record", "same"]
+__all__ = [
+    "Answer",
+    "Choice",
+    "Opened",
+    "Recorder",
+    "Sum",
+    "Tape",
+    "Watched",
+    "play",
+    "record",
+    "same",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,6 +106,30 @@ class Answer(Sum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Choice:
+    """An answer that is one of many candidates.
+
+    Parameters
+    ----------
+    oracle, query, entries
+        Those of an :class:`Answer`.
+    at
+        The public numbers that it was asked at: cuts, or none.
+    scores
+        What it was chosen by: counts by label, or the values in each interval between cuts, sorted.
+    chosen
+        The released value.
+    """
+
+    oracle: int
+    query: Query
+    entries: int
+    at: Vector
+    scores: Any
+    chosen: NDArray[Any] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Opened:
     """An oracle that the run opened: its plan and ledger.
 
@@ -113,14 +149,15 @@ class Tape:
     ----------
     salt
         Randomness that a replay shares.
-    answers, bare, opened
-        Answers and sums without noise, in their order; and the oracles.
+    answers, choices, bare, opened
+        Answers, choices and sums without noise, in their order; and the oracles.
     outcome, failure
         The value that the run returned, or the error that it raised; None for the other.
     """
 
     salt: bytes
     answers: list[Answer] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
     bare: list[Sum] = field(default_factory=list)
     opened: list[Opened] = field(default_factory=list)
     outcome: Any = None
@@ -155,6 +192,34 @@ class Recorder:
         with self._lock:
             self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
             return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
+
+    def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
+        """Return what records the choices of an oracle."""
+        secret = getattr(self._opening, "secret", "")
+        with self._lock:
+            self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
+            number = len(self.tape.opened) - 1
+
+        def choose(
+            query: Query, at: Vector, scores: Any, make: Callable[[], NDArray[Any]]
+        ) -> NDArray[Any]:
+            due = Choice(
+                oracle=number,
+                query=query,
+                entries=ledger.answers,
+                at=at.copy(),
+                scores=scores,
+                chosen=None,
+            )
+            chosen = self.choose(due, make)
+            self.tape.choices.append(replace(due, chosen=chosen))
+            return chosen
+
+        return choose
+
+    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return the answer of an oracle that chooses."""
+        return make()
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Release a sum, and record the answer."""

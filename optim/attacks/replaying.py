@@ -31,20 +31,32 @@ A run whose step size depends on the records:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.findings import Finding, Replay
 from dpcal.optim.attacks.neighbouring import neighbours
 from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, Watched, play, record, same
+from dpcal.optim.attacks.recording import (
+    Answer,
+    Choice,
+    Recorder,
+    Sum,
+    Tape,
+    Watched,
+    play,
+    record,
+    same,
+)
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary.observers import Chooser
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["replay", "replay_table"]
@@ -119,8 +131,8 @@ def _replayed(
     findings = [*broken_promises(tape, price=price), *findings, *second.scattered()]
     return Replay(
         findings=tuple(findings),
-        answers=len(tape.answers),
-        moved=len(second.moved),
+        answers=len(tape.answers) + len(tape.choices),
+        moved=len(second.moved) + second.swayed,
         largest=second.largest,
     )
 
@@ -167,6 +179,7 @@ class _Replayer(Recorder):
         self.findings: list[Finding] = []
         self.largest = 0.0
         self.moved: list[Answer] = []
+        self.swayed = 0
 
     def part(self, violation: str, place: str, detail: str) -> None:
         """End the replay with a finding."""
@@ -176,6 +189,17 @@ class _Replayer(Recorder):
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
         """Compare the plan of an oracle that is opened with the recorded one."""
         made = super().watched(mechanism, plan, ledger)
+        self._planned(plan)
+        return made
+
+    def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
+        """Compare the plan of an oracle that chooses with the recorded one."""
+        made = super().choosing(plan, ledger)
+        self._planned(plan)
+        return made
+
+    def _planned(self, plan: Plan) -> None:
+        """Compare the plan of the last oracle with the recorded one."""
         number = len(self.tape.opened) - 1
         if number >= len(self.first.opened):
             self.part("questions", f"oracle {number}", "the neighbour's run alone opens it")
@@ -183,7 +207,28 @@ class _Replayer(Recorder):
         if plan != recorded:
             detail = f"{_difference(recorded, plan)} differs between neighbours"
             self.part("plan", f"oracle {number}", detail)
-        return made
+
+    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Compare what a choice is made by with what the recorded one was, and give that one."""
+        position, query = len(self.tape.choices), due.query
+        place = f"choice {position}, for {query.name!r}"
+        if position == len(self.first.choices):
+            self.part("questions", place, "the neighbour's run alone asks for it")
+        recorded = self.first.choices[position]
+        if (recorded.oracle, recorded.query) != (due.oracle, query):
+            self.part("questions", place, f"the other run asks for {recorded.query.name!r} there")
+        if not np.array_equal(recorded.at, due.at):
+            self.part("parameters", place, "the cuts of the two runs differ")
+        moved = _swayed(recorded.scores, due.scores)
+        self.swayed += moved > 0
+        allowed = self.reach * query.max_norm
+        self.largest = max(self.largest, moved / allowed)
+        if moved > allowed:
+            detail = f"the record moves the scores by {moved:.6g}, allowed are {allowed:.6g}"
+            self.findings.append(Finding(violation="sensitivity", place=place, detail=detail))
+        kept = recorded.chosen
+        assert kept is not None
+        return kept
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Compare a sum with the recorded one, and give the recorded answer."""
@@ -249,6 +294,25 @@ class _Replayer(Recorder):
                 return
 
 
+def _swayed(first: Any, second: Any) -> float:
+    """Return by how much scores differ: counts of labels, or the scores of all points."""
+    if isinstance(first, Mapping):
+        both = first.keys() | second.keys()
+        return math.dist(
+            [first.get(label, 0) for label in both], [second.get(label, 0) for label in both]
+        )
+    total = 0.0
+    for one, other in zip(first, second, strict=True):
+        # Scores change at values alone: just below all of them, and just above each.
+        points = np.append(-np.inf, np.union1d(one, other))
+        scores = [
+            np.abs(np.searchsorted(values, points, side="right") - len(values) / 2)
+            for values in (one, other)
+        ]
+        total += float(np.abs(np.subtract(*scores)).max())
+    return total
+
+
 def _asked(answer: Answer) -> tuple[str, float, int, str]:
     return answer.query.name, answer.query.noise_multiplier, answer.oracle, answer.kind
 
@@ -270,9 +334,9 @@ def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
         detail = f"{failures[0] or 'no error'} on one, {failures[1] or 'no error'} on the other"
         yield Finding(violation="failure", place="the end of the run", detail=detail)
         return
-    if len(second.answers) < len(first.answers) or len(second.opened) < len(first.opened):
-        missing = first.answers[len(second.answers) :]
-        detail = f"the neighbour's run asks for {len(missing)} answers less"
+    missing = len(first.answers) - len(second.answers) + len(first.choices) - len(second.choices)
+    if missing or len(second.opened) < len(first.opened):
+        detail = f"the neighbour's run asks for {missing} answers less"
         yield Finding(violation="questions", place="the end of the run", detail=detail)
         return
     for number, (one, other) in enumerate(zip(first.opened, second.opened, strict=True)):
@@ -322,12 +386,13 @@ def _parts(value: Any) -> Mapping[str, Any] | None:
         return {str(i): part for i, part in enumerate(value)}
     if isinstance(value, Ledger | Plan):
         return {"json": value.to_json()}
-    if is_dataclass(value):
-        return {
-            each.name: getattr(value, each.name)
-            for each in fields(value)
-            if each.metadata.get("released", True)
-        }
+    kept = fields(value) if is_dataclass(value) else ()
+    hidden = {each.name for each in kept if not each.metadata.get("released", True)}
     if hasattr(value, "__dict__"):
-        return {name: part for name, part in vars(value).items() if not name.startswith("_")}
-    return None
+        # A fitted estimator has attributes beside its fields.
+        return {
+            name: part
+            for name, part in vars(value).items()
+            if not name.startswith("_") and name not in hidden
+        }
+    return {each.name: getattr(value, each.name) for each in kept} or None

@@ -22,14 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._precision import workprec
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.exact import check_distance
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
-from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
 
@@ -96,9 +97,10 @@ class PrivateChoices:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records = records
         self._known = np.ones(plan.n, dtype=bool) if known is None else known
-        self._streams = Streams(seed, plan, self._digest)
+        self._streams = observers.streams(seed, plan, self._digest)
         self._streams.keyed = self._discrete
         self._admission = Admission(plan)
+        self._answer = observers.choosing(plan, self.ledger)
         if budget.in_use():
             budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
         self._spread: dict[int, Vector] = {}
@@ -129,17 +131,22 @@ class PrivateChoices:
         self._admission.spend(asked, 1)
         asked_of = self._records if column is None else self._records[:, column]
         found, counts = counted(asked_of[self._known])
+        scores = dict(zip(found.tolist(), counts.tolist(), strict=True))
+        return self._answer(
+            asked, np.empty(0), scores, lambda: typed(found[self._passed(asked, counts)])
+        )
+
+    def _passed(self, asked: Query, counts: Integers) -> NDArray[np.bool_]:
+        """Return which counts, with their noise, exceed the threshold."""
         assert asked.threshold is not None
         if self._discrete:
             whole = counts.astype(np.int64) * _ONE
             sigma = asked.noise_multiplier * _ONE
             DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
-            passed = whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
-        else:
-            noisy = counts.astype(np.float64)
-            add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
-            passed = noisy > asked.threshold
-        return typed(found[passed])
+            return whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
+        noisy = counts.astype(np.float64)
+        add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
+        return noisy > asked.threshold
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
         """Return a private median of a column in each interval between neighboring cuts, (k,).
@@ -171,16 +178,18 @@ class PrivateChoices:
         self._admission.spend(asked, 1)
         values = self._column(column, float(edges[-1] - edges[0]))
         scale = asked.noise_multiplier * asked.max_norm
-        places = np.searchsorted(values, edges)
-        return np.array(
-            [
-                (self._point if self._discrete else self._median)(
-                    values[first:last], low, high, scale
-                )
-                for first, last, low, high in zip(
-                    places, places[1:], edges, edges[1:], strict=False
-                )
-            ]
+        parts = np.split(values, np.searchsorted(values, edges))[1:-1]
+        draw = self._point if self._discrete else self._median
+        return self._answer(
+            asked,
+            edges,
+            parts,
+            lambda: np.array(
+                [
+                    draw(part, low, high, scale)
+                    for part, low, high in zip(parts, edges, edges[1:], strict=False)
+                ]
+            ),
         )
 
     def _column(self, column: int, width: float) -> Vector:

@@ -31,15 +31,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import Lock, Thread
-from typing import Protocol
+from typing import Any, Protocol
 
-from dpcal.calibrate.plan import Plan
+from numpy.typing import NDArray
+
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnobservedOracle
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Observer", "observing", "streams", "watched"]
+__all__ = ["Chooser", "Observer", "choosing", "observing", "streams", "watched"]
+
+# Gives a query's answer: of the query, the public numbers that it is asked at, the scores, and a
+# function that chooses.
+Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 
 
 class Observer(Protocol):
@@ -51,6 +58,10 @@ class Observer(Protocol):
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
         """Return the mechanism that the oracle uses in place of its own."""
+        ...
+
+    def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
+        """Return what gives the answers of an oracle that chooses among candidates."""
         ...
 
 
@@ -159,3 +170,15 @@ def watched(mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
     """Return the mechanism of a new oracle: its own, or an observer's."""
     observer = _present()
     return mechanism if observer is None else observer.watched(mechanism, plan, ledger)
+
+
+def choosing(plan: Plan, ledger: Ledger) -> Chooser:
+    """Return what gives the answers of a new oracle that chooses among candidates."""
+    observer = _present()
+    return _unseen if observer is None else observer.choosing(plan, ledger)
+
+
+def _unseen(
+    query: Query, at: Vector, scores: Any, choose: Callable[[], NDArray[Any]]
+) -> NDArray[Any]:
+    return choose()
