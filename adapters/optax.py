@@ -44,7 +44,7 @@ class Guard(Guarded):
     params
         A tree of arrays as the model's parameters are.
     noise
-        ``"gaussian"``, or ``"discrete"``: exact sums and noise from cryptographic bits, slowly.
+        That of :func:`dpcal.optim.run`.
     seed
         For runs that are to be repeated; a seed that others know voids the claim, and one seed is
         good for one data set.
@@ -56,7 +56,7 @@ class Guard(Guarded):
     """
 
     def __init__(
-        self, plan: Plan, params: Any, *, noise: str = "gaussian", seed: Seed = None
+        self, plan: Plan, params: Any, *, noise: str | None = None, seed: Seed = None
     ) -> None:
         leaves, self._tree = jax.tree_util.tree_flatten(params)
         self._like = [(leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)]

@@ -57,8 +57,7 @@ class StepwiseOracle(PrivateOracle):
         from the operating system. The noise of a seed does not depend on the records here: use a
         seed for one data set only.
     noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price.
+        That of :func:`dpcal.optim.run`.
     ledger
         What was released already, within the plan.
 
@@ -74,7 +73,7 @@ class StepwiseOracle(PrivateOracle):
         *,
         dimension: int,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         ledger: Ledger | None = None,
         streams: Streams | None = None,
     ) -> None:

@@ -63,7 +63,7 @@ class Guard(Guarded):
         gradients of single records, shape (m, \*shape); it takes the place of ``torch.func`` where
         that cannot differentiate the model. A record's gradient must depend on that record alone.
     noise
-        ``"gaussian"``, or ``"discrete"``: exact sums and noise from cryptographic bits, slowly.
+        That of :func:`dpcal.optim.run`.
     seed
         For runs that are to be repeated; a seed that others know voids the claim, and one seed is
         good for one data set.
@@ -81,7 +81,7 @@ class Guard(Guarded):
         *,
         loss: Loss = nn.functional.cross_entropy,
         gradients: Gradients | None = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         seed: Seed = None,
     ) -> None:
         for name, module in model.named_modules():

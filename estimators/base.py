@@ -104,7 +104,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
         nearer bound.
     noise
-        ``"gaussian"`` or ``"discrete"``: that of :func:`dpcal.optim.run`.
+        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, in
+        floating point, for research.
     budget
         A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
@@ -123,7 +124,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     epsilon: float = 1.0
     delta: float = 1e-6
     bounds: Any = None
-    noise: str = "gaussian"
+    noise: str = "discrete"
     budget: Budget | None = None
 
     _own_doc = __doc__

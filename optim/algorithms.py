@@ -96,7 +96,7 @@ class Algorithm(Protocol[_R_co]):
         callback_every: int | None = None,
         store: Store = None,
         store_every: int = 1,
-        noise: str = "gaussian",
+        noise: str | None = None,
         **options: Any,
     ) -> _R_co:
         """Spend a plan; return the outcome."""

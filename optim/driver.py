@@ -259,7 +259,7 @@ def run(
     callback_every: int | None = None,
     store: Store = None,
     store_every: int = 1,
-    noise: str = "gaussian",
+    noise: str | None = None,
     **options: Any,
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
@@ -298,8 +298,9 @@ def run(
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed
         repeats up to as many steps, whose answers were not released.
     noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
+        ``"discrete"``: exact sums, and discrete Gaussian noise from cryptographic bits;
+        ``"gaussian"``: sums and noise in floating point, for research; or None for discrete noise
+        where every answer of the plan has it, and Gaussian noise otherwise. The result says which.
     **options
         The optimizer's own.
 

@@ -50,6 +50,16 @@ def replays(request):
         yield
 
 
+@pytest.fixture
+def in_doubles(monkeypatch):
+    """Let noise be Gaussian by default, for tests that draw the same normals as a run."""
+    from dpcal.optim.boundary import oracle, store
+    from dpcal.optim.silos import averaging
+
+    for module in (oracle, store, averaging):
+        monkeypatch.setattr(module, "noise_of", lambda noise, *_: noise or "gaussian")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef):
     """Let what tests share be made again: a worker that takes tests over makes it a second time."""

@@ -109,7 +109,7 @@ class Request(Learning):
     silos
         The column whose categories are silos, if any.
     mechanism
-        How noise is drawn: ``"discrete"`` or ``"gaussian"``.
+        How noise is drawn: ``"discrete"`` or ``"gaussian"``; None for what the plan has.
     held_out
         How held-out records are scored; None for the default.
     budget, output, force
@@ -124,7 +124,7 @@ class Request(Learning):
     noise: Mapping[str, Any]
     problem: Problem | None
     silos: str | None
-    mechanism: str
+    mechanism: str | None
     held_out: str | None
     budget: Path | None
     output: Path

@@ -115,7 +115,7 @@ def train(
     plan: Plan,
     *,
     seed: int | None,
-    noise: str = "gaussian",
+    noise: str | None = None,
     advance: Callable[[int], object] = lambda steps: None,
     store: Store = None,
     scored: bool = True,

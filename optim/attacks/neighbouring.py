@@ -116,38 +116,39 @@ def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vec
     return X, (X[:, 0] > 0).astype(np.intp)
 
 
-class _Without(Objective):
+class Without(Objective):
     """An objective in which one record contributes nothing."""
 
     def __init__(self, objective: Objective, row: int) -> None:
-        self._inner, self._row = objective, row
+        self.inner, self._row = objective, row
         self.n, self.dimension = objective.n, objective.dimension
         self.l2, self.penalized = objective.l2, objective.penalized
         self.read_from_data = objective.read_from_data
 
-    def _others(self, rows: Rows) -> Rows:
+    def others(self, rows: Rows) -> Rows:
+        """Return the rows that contribute."""
         return np.asarray(rows[rows != self._row])
 
     @property
     def constants(self) -> Any:
         """Constants of the whole objective."""
-        return getattr(self._inner, "constants", None)
+        return getattr(self.inner, "constants", None)
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
-        return self._inner.clipped_sum(w, self._others(rows), max_norm)
+        return self.inner.clipped_sum(w, self.others(rows), max_norm)
 
     def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`."""
-        return self._inner.clipped_difference_sum(w, v, self._others(rows), max_norm)
+        return self.inner.clipped_difference_sum(w, v, self.others(rows), max_norm)
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
-        return self._inner.clipped_loss_sum(w, self._others(rows), max_loss)
+        return self.inner.clipped_loss_sum(w, self.others(rows), max_loss)
 
     def smoothness_when_convex(self, rows: Rows) -> Vector | None:
         """See :meth:`Objective.smoothness_when_convex`."""
-        return self._inner.smoothness_when_convex(rows)
+        return self.inner.smoothness_when_convex(rows)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss of the other records at ``w``. Not private."""
@@ -159,7 +160,7 @@ class _Without(Objective):
 def without(objective: Objective, row: int) -> Objective:
     """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
     _check_row(row, objective.n)
-    return _Without(objective, row)
+    return Without(objective, row)
 
 
 def _check_row(row: int, n: int) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.attacks.neighbouring import Without
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.observers import Chooser, observing
@@ -249,19 +250,19 @@ class Watched:
 
     def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.gradient_sum(objective, w, rows, bound)
+        total = self._inner.gradient_sum(*_summed(objective, rows, w, bound))
         return self._noted("gradient", objective, (w,), rows, bound, total)
 
     def difference_sum(
         self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.difference_sum(objective, w, v, rows, bound)
+        total = self._inner.difference_sum(*_summed(objective, rows, w, v, bound))
         return self._noted("gradient difference", objective, (w, v), rows, bound, total)
 
     def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.loss_sum(objective, w, rows, bound)
+        total = self._inner.loss_sum(*_summed(objective, rows, w, bound))
         return self._noted("scalar", objective, (w,), rows, bound, total)
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
@@ -347,3 +348,14 @@ def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
 def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
     """Return whether parameters are equal, bit for bit."""
     return len(first) == len(second) and all(map(np.array_equal, first, second))
+
+
+def _summed(objective: Objective, rows: Rows, *about: Any) -> Any:
+    """Return the arguments of a sum: the whole objective, and the rows of it that contribute.
+
+    Both of two compared runs are then summed by the same code, and rounded alike.
+    """
+    *at, bound = about
+    if isinstance(objective, Without):
+        return objective.inner, *at, objective.others(rows), bound
+    return objective, *at, rows, bound

@@ -52,7 +52,7 @@ class Keeper(Protocol):
         plan: Plan,
         *,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         every: int = 1,
     ) -> Oracle:
         """Return an oracle about an objective's records whose run is kept."""
@@ -67,7 +67,7 @@ def oracle_of(
     plan: Plan,
     seed: Seed = None,
     store: Store = None,
-    noise: str = "gaussian",
+    noise: str | None = None,
     every: int = 1,
 ) -> Oracle:
     """Return the oracle of an optimizer: a new one about an objective's records, or the one given.
@@ -90,7 +90,7 @@ def check_answers(records: Any) -> None:
 
 
 def _opened(
-    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str, every: int
+    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str | None, every: int
 ) -> Oracle:
     if isinstance(records, Objective):
         if isinstance(store, Keeper):
@@ -107,7 +107,7 @@ def _opened(
     check_answers(records)
     if records.plan != plan:
         raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-    if seed is not None or store is not None or noise != "gaussian" or every != 1:
+    if seed is not None or store is not None or noise is not None or every != 1:
         raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
     return records
 

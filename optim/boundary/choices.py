@@ -75,10 +75,10 @@ class PrivateChoices:
     seed
         That of :func:`dpcal.optim.run`.
     noise
-        ``"gaussian"``, in floating point and from PCG64; or ``"discrete"``: counts have discrete
-        Gaussian noise, and choices are drawn from their law in whole numbers, both from
-        cryptographic words; a delta that is too small beside the noise's distance from its law
-        raises UnsupportedEvent.
+        ``"discrete"``, also for None: counts have discrete Gaussian noise, and choices are drawn
+        from their law in whole numbers, both from cryptographic words; a delta that is too small
+        beside the noise's distance from its law raises UnsupportedEvent. Or ``"gaussian"``, in
+        floating point and from PCG64.
     """
 
     def __init__(
@@ -88,9 +88,10 @@ class PrivateChoices:
         *,
         known: NDArray[np.bool_] | None = None,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
     ) -> None:
-        self._discrete = _validate.choice(("gaussian", "discrete"), noise=noise) == "discrete"
+        given = _validate.choice(("gaussian", "discrete"), noise=noise or "discrete")
+        self._discrete = given == "discrete"
         if self._discrete:
             check_distance(plan, plan.n * math.fsum(query.count for query in plan.queries))
         if len(records) != plan.n:

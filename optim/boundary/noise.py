@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal import _annexes
 from dpcal._ext.answers import Answers
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import NonFiniteAnswer
+from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary import sums
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -41,9 +42,13 @@ __all__ = [
     "add_correlated",
     "add_gaussian",
     "compiled_answers",
+    "noise_of",
     "own_kernel",
     "own_sums",
 ]
+
+# Kinds of answers that are whole numbers only where the rounding before them is known.
+_ROUNDED = {"one pass", "saddle score", "above threshold", "noisy max"}
 
 # Methods of an objective that its compiled form replaces.
 _COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
@@ -148,6 +153,27 @@ class GaussianMechanism:
         else:
             add_correlated(total, standard_deviation, row)
         return total / size
+
+
+def noise_of(
+    noise: str | None, plan: Plan, dimension: int, objective: Objective | None = None
+) -> str:
+    """Return the noise that is given; or discrete noise, if all answers of a plan have it."""
+    if noise is not None:
+        return noise
+    kinds = {query.kind for query in plan.queries}
+    own = objective is None or own_sums(objective)
+    if kinds & _ROUNDED and not own:
+        return "gaussian"
+    if kinds & _ROUNDED - {"one pass"} and plan.neighboring_relation == "add-or-remove-one":
+        return "gaussian"
+    try:
+        for query in plan.queries:
+            if query.correlation is not None:
+                _annexes.grid_of(query, dimension)  # refuses what has no proof
+    except UnsupportedEvent:
+        return "gaussian"
+    return "discrete"
 
 
 def add_correlated(

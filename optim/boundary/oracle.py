@@ -40,12 +40,12 @@ is spent with the answer, also where the answer fails.
 
 A record whose contribution is NaN or infinite contributes zero, without a warning or an error.
 
-Outside the claim: numpy's generators are not cryptographic, so an adversary who can rebuild a
-generator's state can subtract the noise; Gaussian noise in floating point is not the real-valued
-Gaussian of the theorems (Mironov 2012); and rounding makes a sum of doubles more sensitive than its
-longest term. A run whose seed is known to others is reproducible, not private. The same seed, plan
-and records give the same noise: that is refused within a process, and must not happen across
-processes, nor in forked ones. See ``docs/security.md``.
+Sums are of whole numbers, and noise is discrete, from cryptographic bits. Outside the claim, with
+``noise="gaussian"`` alone: numpy's generators are not cryptographic; Gaussian noise in floating
+point is not the real-valued Gaussian of the theorems (Mironov 2012); and rounding makes a sum of
+doubles more sensitive than its longest term. A run whose seed is known to others is reproducible,
+not private. The same seed, plan and records give the same noise: that is refused within a process,
+and in forked ones, and must not happen across processes. See ``docs/security.md``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import Mechanism, compiled_answers
+from dpcal.optim.boundary.noise import Mechanism, compiled_answers, noise_of
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -98,7 +98,7 @@ class Admitted:
         *,
         seed: Seed = None,
         filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
-        noise: str = "gaussian",
+        noise: str | None = None,
     ) -> None:
         streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, filter=filter, noise=noise)
@@ -113,9 +113,11 @@ class Admitted:
         *,
         filter: PrivacyFilter | None = None,  # noqa: A002
         ledger: Ledger | None = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
     ) -> None:
-        self.noise = _validate.choice(tuple(MECHANISMS), noise=noise)
+        noise = self.noise = _validate.choice(
+            tuple(MECHANISMS), noise=noise_of(noise, plan, objective.dimension, objective)
+        )
         if plan.n != objective.n and not plan.public_n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."

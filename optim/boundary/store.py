@@ -49,6 +49,7 @@ from dpcal._files import check_regular
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch, reason_of
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import noise_of
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
@@ -96,7 +97,7 @@ class StoredOracle:
         plan: Plan,
         *,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         every: int = 1,
     ) -> None:
         self.closes_with_run = False
@@ -122,19 +123,26 @@ class StoredOracle:
         (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
         self._position = 0
 
-    def _started(self, objective: Objective, plan: Plan, seed: Seed, noise: str) -> PrivateOracle:
+    def _started(
+        self, objective: Objective, plan: Plan, seed: Seed, noise: str | None
+    ) -> PrivateOracle:
         """Return the oracle that answers, with the randomness of the run in the file."""
         records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
-        about = {"plan": plan.to_json(), "records": records, "noise": noise}
         known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
+        if known:
+            # Files of earlier releases do not name the noise, which was always Gaussian.
+            noise = noise or known.setdefault("noise", "gaussian")
+        about = {
+            "plan": plan.to_json(),
+            "records": records,
+            "noise": noise_of(noise, plan, objective.dimension, objective),
+        }
         if not known:
             oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
             about["root"] = json.dumps(oracle._streams.root)
             with self._file:
                 self._file.executemany("INSERT INTO run VALUES (?, ?)", about.items())
             return oracle
-        # Files of earlier releases do not name the noise, which was always Gaussian.
-        known.setdefault("noise", "gaussian")
         for name, value in about.items():
             if known.get(name) != value:
                 raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")

@@ -105,7 +105,7 @@ def distributed_psgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
-    noise: str = "gaussian",
+    noise: str | None = None,
     overlap: str = "local",
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.

@@ -58,6 +58,8 @@ class Selection(Priced):
         The run that used the same records, whose price is added, if any.
     seed_given
         Whether a seed was given: then the claim holds only while it is secret.
+    noise
+        How noise was drawn, see :class:`dpcal.optim.Result`.
     """
 
     index: int | None
@@ -69,6 +71,7 @@ class Selection(Priced):
     plan: Plan
     training: Result | None = None
     seed_given: bool = False
+    noise: str = "gaussian"
 
     @property
     def ledger(self) -> Ledger:
@@ -90,6 +93,7 @@ class Selection(Priced):
             message=f"{self.status} after {self.tested} candidates",
             early=True,
             seed_given=self.seed_given,
+            noise=self.noise,
         )
 
     @property
@@ -184,6 +188,7 @@ def select_point(
         plan=plan,
         training=training,
         seed_given=seed is not None,
+        noise=oracles[0].noise,
     )
 
 

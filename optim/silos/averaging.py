@@ -33,6 +33,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import noise_of
 from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector
@@ -101,10 +102,9 @@ class SiloOracle:
         seed: Seed = None,
         on_lost: str = "stop",
         executor: Executor | None = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         overlap: str = "local",
     ) -> None:
-        self.noise = _validate.choice(tuple(MECHANISMS), noise=noise)
         self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
         count = len(self._silos)
         if count != plan.parameters.get("silos", 1):
@@ -118,6 +118,8 @@ class SiloOracle:
             if len(set(values)) > 1:
                 raise ValueError(f"silos must have the same {name}, got {values}.")
         self.read_from_data = tuple(sorted({name for one in about for name in one.read_from_data}))
+        asked = noise_of(noise, plan, about[0].dimension)
+        self.noise = _validate.choice(tuple(MECHANISMS), noise=asked)
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
         self.plans = tuple(plan_of_silo(plan, each.n) for each in about)
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)
@@ -133,7 +135,7 @@ class SiloOracle:
         }
         for silo, own, child in zip(self._silos, self.plans, spawned(seed, count), strict=True):
             # A user's own silos need not support any other noise.
-            silo.open(own, child, *([] if noise == "gaussian" else [noise]))
+            silo.open(own, child, self.noise)
 
     @property
     def ledger(self) -> Ledger:

@@ -125,7 +125,7 @@ class RemoteSilo:
         described: Description = self._call("describe")
         return described
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
         """Make ready to answer a plan."""
         self._call("open", plan, seed, noise)
 

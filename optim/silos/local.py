@@ -67,7 +67,7 @@ class Answerer(Protocol):
         """Return public numbers."""
         ...
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
         """Make ready to answer a plan, with noise from the silo's own generator."""
         ...
 
@@ -108,7 +108,7 @@ class Silo:
         own = self.objective
         return Description(own.n, own.dimension, float(own.l2), own.read_from_data)
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
         """Make ready to answer a plan for this silo's number of records, with a seed of its own."""
         self._oracle = oracle_of(self.objective, plan, seed, self._store, noise)
 

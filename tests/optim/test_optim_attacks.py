@@ -15,6 +15,9 @@ from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.first_order.jl_glm import embedding
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 N, CLAIM, DELTA = 1_000, 2.0, 1e-5
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
 # A claim that holds is accused with at most this chance, in each test.

@@ -14,6 +14,9 @@ from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Logistic, Squared, dpsgd
 from dpcal.optim.first_order.dpsgd import default_learning_rate
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 
 @pytest.fixture(scope="module")
 def cancer():

@@ -24,6 +24,9 @@ from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.registry import OPTIMIZERS, find
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 RNG = np.random.default_rng(0)
 N = 300
 X = RNG.standard_normal((N, 4))

@@ -25,6 +25,9 @@ from dpcal.optim import (
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.linear import Linear
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 RNG = np.random.default_rng(0)
 N = 400
 X = RNG.standard_normal((N, 4))

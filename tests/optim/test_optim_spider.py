@@ -28,6 +28,9 @@ from dpcal.optim import (
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.seeds import Streams
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 RNG = np.random.default_rng(0)
 N = 400
 X = RNG.standard_normal((N, 4))

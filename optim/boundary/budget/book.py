@@ -277,7 +277,7 @@ class BudgetBook:
         plan: Plan,
         *,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         label: str = "",
         every: int = 1,
     ) -> PrivateOracle:
@@ -438,7 +438,7 @@ class _BookAndStore:
         plan: Plan,
         *,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         every: int = 1,
     ) -> Oracle:
         """Return an oracle whose run is in the book, and in a file of its own."""

@@ -122,7 +122,7 @@ class BookedOracle(PrivateOracle):
         *,
         book: Booking,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         label: str = "",
     ) -> None:
         streams = Streams(seed, plan, objective.digest)
@@ -149,7 +149,7 @@ class StoredBookedOracle(StoredOracle):
         *,
         book: Booking,
         seed: Seed = None,
-        noise: str = "gaussian",
+        noise: str | None = None,
         every: int = 1,
         label: str = "",
     ) -> None:

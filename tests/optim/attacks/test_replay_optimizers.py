@@ -13,6 +13,9 @@ from dpcal.optim import attacks
 from dpcal.optim.minimax import AUCMaximization, Box, ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 N, D = 300, 3
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D))

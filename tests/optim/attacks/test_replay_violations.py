@@ -16,6 +16,9 @@ from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 N, D = 200, 3
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((N, D))

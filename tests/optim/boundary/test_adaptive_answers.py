@@ -30,6 +30,9 @@ from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 # -- adaptive noise
 
 

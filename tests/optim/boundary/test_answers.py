@@ -37,6 +37,9 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 # -- differences
 
 

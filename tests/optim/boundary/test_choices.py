@@ -139,7 +139,7 @@ def test_choices_are_refused_where_no_theorem_covers_them():
             plan_of(60, relation="replace-one", **query).price()
         X = np.zeros((60, 1))
         objective = Logistic(X, [0, 1] * 30, classes_from_data=True)
-        with pytest.raises(UnsupportedEvent, match="is for sums of whole numbers"):
+        with pytest.raises(UnsupportedEvent, match="is for sums and scores here"):
             PrivateOracle(objective, plan_of(60, **query), noise="discrete")
 
 

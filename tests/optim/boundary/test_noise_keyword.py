@@ -63,7 +63,7 @@ def test_every_optimizer_runs_with_discrete_noise(name):
     result = getattr(optim, name)(OBJECTIVE, plan, seed=1, noise="discrete")
     assert result.complete
     assert result.epsilon(plan.delta) <= plan.epsilon
-    floating = getattr(optim, name)(OBJECTIVE, plan, seed=1)
+    floating = getattr(optim, name)(OBJECTIVE, plan, seed=1, noise="gaussian")
     # A tree that ends at once returns its start.
     assert result.early or (result.w != floating.w).any()
 
@@ -77,7 +77,7 @@ def test_what_is_released_is_a_whole_number_of_steps():
     step = grid_step(query.max_norm)
     steps = w / step
     assert np.abs(steps - np.rint(steps)).max() < 1e-6
-    w = optim.dpsgd(objective, plan, learning_rate=4.0, seed=2).w
+    w = optim.dpsgd(objective, plan, learning_rate=4.0, seed=2, noise="gaussian").w
     assert np.abs(w / step - np.rint(w / step)).max() > 1e-3
 
 
@@ -127,4 +127,4 @@ def test_minimax_runs_have_discrete_noise_too(name):
     run = getattr(optim, name)
     discrete = run(problem, plan, dual_set=box, seed=1, noise="discrete")
     assert discrete.epsilon(plan.delta) <= plan.epsilon
-    assert (discrete.w != run(problem, plan, dual_set=box, seed=1).w).any()
+    assert (discrete.w != run(problem, plan, dual_set=box, seed=1, noise="gaussian").w).any()

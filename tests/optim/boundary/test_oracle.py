@@ -16,6 +16,9 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 RNG = np.random.default_rng(0)
 X = 2 * RNG.standard_normal((40, 5))
 Y = X @ RNG.standard_normal(5) > 0

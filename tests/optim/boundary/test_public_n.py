@@ -8,6 +8,9 @@ import pytest
 from dpcal import calibrate, optim
 from dpcal.calibrate import Plan, Query
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 QUERY = Query(
     name="gradient",
     kind="gradient",

@@ -105,7 +105,9 @@ def test_runs_of_whole_numbers_survive_too(name, tmp_path):
     assert again.w.tobytes() == direct.w.tobytes()
     assert again.ledger == direct.ledger == read_ledger(path)
     with pytest.raises(ValueError, match="holds a run with other noise"):
-        optimizer(OBJECTIVE, plan, store=path, seed=5)
+        optimizer(OBJECTIVE, plan, store=path, seed=5, noise="gaussian")
+    # What the file says is what is not said.
+    assert optimizer(OBJECTIVE, plan, store=path, seed=5).noise == "discrete"
 
 
 def test_a_book_keeps_runs_of_whole_numbers_and_their_files(tmp_path):

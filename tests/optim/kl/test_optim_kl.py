@@ -33,6 +33,9 @@ from dpcal.optim import (
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 # -- promises
 
 LOGISTIC = Logistic(X, Y, l2=0.1, fit_intercept=False, classes_from_data=True)

@@ -9,6 +9,9 @@ from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal.optim.minimax import ToySaddle
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 LOOSE = {"lipschitz": 50.0, "smoothness": 50.0}
 TARGET = {"epsilon": 2.0, "delta": 1e-6}
 

@@ -24,8 +24,12 @@ from dpcal.optim.minimax import (
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.fused import PairLoops
 
+# The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
-pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+pytestmark = [
+    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
+]
 
 RNG = np.random.default_rng(3)
 N = 120

@@ -15,8 +15,12 @@ from dpcal.optim.minimax import Minimax, ToySaddle
 from dpcal.optim.minimax.dp_rgda import Escape
 from dpcal.optim.minimax.tracking import Tracker, Tracking
 
+# The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
-pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+pytestmark = [
+    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
+]
 
 SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3, "max_norm": 50.0}
 

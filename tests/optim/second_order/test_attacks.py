@@ -17,6 +17,9 @@ from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 
+# The normals of runs are drawn here again, by numpy.
+pytestmark = pytest.mark.usefixtures("in_doubles")
+
 D, N = 3, 1_200
 START = np.array([math.pi, 0.0, 1.0])
 Z = np.random.default_rng(0).uniform(-1, 1, (N, D))
@@ -206,12 +209,12 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
     plan = planned(calibrate.distributed_psgd, silos=2)
 
     class Divided(Silo):
-        def open(self, plan, seed=None):
+        def open(self, plan, seed=None, noise=None):
             less = [
                 dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
                 for query in plan.queries
             ]
-            super().open(dataclasses.replace(plan, queries=tuple(less)), seed)
+            super().open(dataclasses.replace(plan, queries=tuple(less)), seed, noise)
 
     friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
     with pytest.raises(LedgerMismatch, match="silo 0"):
