@@ -52,8 +52,6 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._ext.discrete import LEAST as WIDE, DiscreteTable, cover_of, factors_of
-from dpcal._precision import workprec
-from dpcal.errors import MissingExtra
 from dpcal.optim.boundary.seeds import keyed_generator
 
 __all__ = ["DiscreteNormals"]
@@ -64,6 +62,8 @@ Integers = NDArray[np.int64]
 TABLE = 8191
 # Bits of a probability in the table: 8,191 entries of it are off by at most 2^-115.
 PRECISION = 128
+# Bits of the fixed-point numbers that tables are computed with.
+_WORKING = 512
 # The largest standard deviation of a table: less than 2^-123 is beyond its ends, 13.1 of them away.
 WIDEST = 312.0
 # The least t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
@@ -76,8 +76,6 @@ LEAST = 0.1
 
 class DiscreteNormals:
     """Draws whole numbers x with probability proportional to exp(-x^2 / (2 S^2)).
-
-    The packages ``cryptography`` and ``python-flint`` are needed, or MissingExtra is raised.
 
     Parameters
     ----------
@@ -195,27 +193,35 @@ def wide_table() -> DiscreteTable:
 
 @lru_cache(maxsize=16)
 def _table(standard_deviation: float) -> DiscreteTable:
-    """Return a table of P(X <= x), rounded down, for x from -4095 to 4095."""
-    try:
-        from flint import arb, fmpq
-    except ImportError as missing:
-        raise MissingExtra(
-            "noise='discrete' makes its tables with the package 'python-flint', which is not "
-            "installed: pip install 'dpcal[discrete]'."
-        ) from missing
+    """Return a table of P(X <= x), rounded down, for x from -4095 to 4095.
+
+    Weights exp(-x^2 rate) are products of exp(-rate), in fixed point.
+    """
     numerator, denominator = standard_deviation.as_integer_ratio()
-    rate = fmpq(denominator**2, 2 * numerator**2)
-    end = TABLE // 2
-    with workprec(4 * PRECISION):
-        weights = [arb(-x * x * rate).exp() for x in range(end + 2)]
-        total = weights[0] + 2 * sum(weights[1:], arb(0))
-        shares: list[int] = []
-        sum_so_far = arb(0)
-        for x in range(-end - 1, end + 1):
-            sum_so_far += weights[abs(x)]
-            if x >= -end:
-                share = (sum_so_far / total * arb(2) ** PRECISION).lower().floor()
-                shares.append(min(int(share.unique_fmpz()), 2**PRECISION - 1))
+    step = _exponential(denominator**2, 2 * numerator**2)
+    ratio, twice = step, step * step >> _WORKING
+    weights = [1 << _WORKING]
+    for _ in range(TABLE // 2 + 1):
+        weights.append(weights[-1] * ratio >> _WORKING)
+        ratio = ratio * twice >> _WORKING
+    total = 2 * sum(weights) - weights[0]
+    below, shares = weights[-1], []
+    for x in range(-(TABLE // 2), TABLE // 2 + 1):
+        below += weights[abs(x)]
+        shares.append(min((below << PRECISION) // total, 2**PRECISION - 1))
     high = np.array([share >> 64 for share in shares], dtype=np.uint64)
     low = np.array([share & (2**64 - 1) for share in shares], dtype=np.uint64)
     return DiscreteTable(standard_deviation, high, low)
+
+
+def _exponential(numerator: int, denominator: int) -> int:
+    """Return exp(-numerator / denominator) in units of 2^-512, within 2^-480."""
+    halved = max(0, (numerator // denominator + 1).bit_length())
+    x = (numerator << _WORKING) // (denominator << halved)
+    term = total = 1 << _WORKING
+    for k in range(1, 200):
+        term = -(term * x >> _WORKING) // k
+        total += term
+    for _ in range(halved):
+        total = total * total >> _WORKING
+    return total

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,11 @@ from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
 from dpcal.optim.boundary.noise import own_kernel, own_sums
-from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.custom import FromGradients
+
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.one_pass import Pass
 
 __all__ = ["DiscreteMechanism", "check_distance"]
 
@@ -225,11 +226,10 @@ def _longest(bound: float) -> tuple[float, int]:
 
 def _has_tables(objective: Objective) -> bool:
     """Return whether a function gives the objective's gradients, and nothing else sums them."""
-    return isinstance(objective, FromGradients) and own_sums(objective)
+    return hasattr(objective, "tables") and own_sums(objective)
 
 
-def _of_tables(objective: Objective, rows: Rows, bound: float, *at: Vector) -> Integers:
-    assert isinstance(objective, FromGradients)
+def _of_tables(objective: Any, rows: Rows, bound: float, *at: Vector) -> Integers:
     longest, whole = _longest(bound)
     total = np.zeros(objective.dimension, dtype=np.int64)
     for table in objective.tables(rows, *at):
