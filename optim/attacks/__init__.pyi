@@ -22,4 +22,5 @@ from dpcal.optim.attacks.neighbouring import (
     random_table as random_table,
     without as without,
 )
-from dpcal.optim.attacks.replaying import replay as replay, replay_table as replay_table
+from dpcal.optim.attacks.replaying import replay as replay
+from dpcal.optim.attacks.searching import replay_table as replay_table

@@ -29,7 +29,7 @@ VIOLATIONS = {
     "plan": "the plan depends on the records, or is not the one that the result names",
     "price": "what was released costs more than is claimed",
     "release": "what is returned depends on the records, and not through answers alone",
-    "failure": "whether the run fails, or what its error says, depends on the records",
+    "failure": "whether the run fails or warns, or what it says then, depends on the records",
 }
 
 

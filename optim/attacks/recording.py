@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -152,6 +153,8 @@ class Tape:
         Randomness that a replay shares.
     answers, choices, bare, opened
         Answers, choices and sums without noise, in their order; and the oracles.
+    warned
+        The warnings of the run.
     outcome, failure
         The value that the run returned, or the error that it raised; None for the other.
     """
@@ -161,6 +164,7 @@ class Tape:
     choices: list[Choice] = field(default_factory=list)
     bare: list[Sum] = field(default_factory=list)
     opened: list[Opened] = field(default_factory=list)
+    warned: list[Warning] = field(default_factory=list)
     outcome: Any = None
     failure: Exception | None = None
 
@@ -337,11 +341,13 @@ def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> 
 def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
     """Run a function with a recorder, and return its tape, with the outcome or the failure."""
     tape = recorder.tape
-    with observing(recorder):
+    with observing(recorder), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
         try:
             tape.outcome = run(data)
         except Exception as error:
             tape.failure = error
+    tape.warned = [each.message for each in heard if isinstance(each.message, Warning)]
     return tape
 
 

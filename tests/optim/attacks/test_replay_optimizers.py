@@ -161,3 +161,15 @@ def test_minimax_descent_is_replayed_without_a_record():
     found = attacks.replay(run, problem, attacks.without(problem, 3), silent=True, seed=3)
     assert found.holds, str(found)
     assert found.moved > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options", "chosen"), CASES)
+def test_a_search_for_neighbours_finds_nothing(name, options, chosen):
+    plan = plan_of(name, options)
+
+    def run(table):
+        return getattr(optim, name)(objective_of(name, *table), plan, **chosen)
+
+    for found in attacks.replay_table(run, X, Y, price=False, seed=2):
+        assert found.holds, str(found)

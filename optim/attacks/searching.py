@@ -1,0 +1,224 @@
+"""Which neighbours make a run betray a record? They are looked for, and shrunk to what does it.
+
+A run is recorded once and replayed on many neighbours: pairs that move sums as far as they can,
+rows of cells that programs tend to mind (not a number, infinite, huge, subnormal, beyond all
+others), labels that nobody else has, copies of other rows, blank rows, classes that lose their only
+record, rows in another order, and random mixtures. Of a neighbour that shows a violation, changes
+are undone, one part after another, as long as it still does.
+
+The number of records is public: in place of a record that comes or goes, one is blank.
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import Logistic, dpsgd
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((200, 3))
+>>> y = (X[:, 0] > 0).astype(int)
+>>> plan = calibrate.dpsgd(n=200, batch_size=50, steps=10, epsilon=1.0, delta=1e-5)
+>>> def run(table):
+...     return dpsgd(Logistic(*table, classes=[0, 1]), plan)
+>>> all(found.holds for found in replay_table(run, X, y))
+True
+
+A run that refuses a label, and so tells that somebody has it:
+
+>>> def refusing(table):
+...     if table[1].max() > 1:
+...         raise ValueError("y must be 0 or 1.")
+...     return run(table)
+>>> found = [each for each in replay_table(refusing, X, y, seed=0) if not each.holds]
+>>> found[0].label, sorted(found[0].violations)
+('new label: row 0, label 2', ['failure'])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.optim.attacks.findings import Finding, Replay
+from dpcal.optim.attacks.neighbouring import neighbours
+from dpcal.optim.attacks.promises import broken_promises
+from dpcal.optim.attacks.recording import Tape, record
+from dpcal.optim.attacks.replaying import replayed
+from dpcal.optim.objectives.arrays import Vector
+
+__all__ = ["replay_table"]
+
+Table = tuple[Vector, NDArray[Any] | None]
+Run = Callable[[Table], Any]
+
+_CELLS = {
+    "not a number": math.nan,
+    "infinite": math.inf,
+    "huge": 1e308,
+    "subnormal": 5e-324,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Change:
+    """Cells of a row by column, and its label, if that changes too."""
+
+    kind: str
+    row: int
+    cells: dict[int, float] = field(default_factory=dict)
+    labels: tuple[Any, ...] = ()
+
+    def of(self, table: Table) -> Table:
+        """Return the table with the change."""
+        X, y = table[0].copy(), table[1]
+        for column, value in self.cells.items():
+            X[self.row, column] = value
+        if self.labels and y is not None:
+            y = y.copy()
+            y[self.row] = self.labels[0]
+        return X, y
+
+    def __str__(self) -> str:
+        cells = [f"column {column} {value:g}" for column, value in self.cells.items()]
+        labels = [f"label {label!s}" for label in self.labels]
+        return f"{self.kind}: row {self.row}, {', '.join([*cells, *labels])}"
+
+
+def replay_table(
+    run: Run,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    row: int = 0,
+    price: bool = True,
+    trials: int = 8,
+    seed: int | None = None,
+) -> list[Replay]:
+    """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`, and search for others.
+
+    ``run`` is called with ``(X, y)``. It, ``price``, ``seed`` and the errors are those of
+    :func:`dpcal.optim.attacks.replay`; X, y and ``row`` those of
+    :func:`dpcal.optim.attacks.neighbours`. ``trials`` is the number of random mixtures, at least 1,
+    beside the neighbours of each kind. The label of a replay names the kind and, for neighbours
+    that were searched, what they change. An error of the run on the unchanged table is raised as
+    it is.
+    """
+    table = np.array(X, dtype=np.float64), _roomy(y)
+    whole = _Recorded(run, table, price=price, seed=seed)
+    if whole.tape.failure is not None:
+        raise whole.tape.failure
+    shown = []
+    for pair in neighbours(*table, row=row):
+        first = _Recorded(run, pair.first, price=price, seed=seed)
+        shown.append(first.replayed(pair.second).labelled(pair.label))
+    rng = np.random.default_rng(seed)
+    alone = _alone(table, row)
+    if alone is not None:
+        first = _Recorded(run, alone[0], price=False, seed=seed)
+        shown.append(first.replayed(alone[1]).labelled("empty group"))
+    order = rng.permutation(len(table[0]))
+    other = table[0][order], None if table[1] is None else table[1][order]
+    # Other records are in each batch: sums say nothing, but all else must be the same.
+    shown.append(whole.replayed(other, reach=math.inf).labelled("reordered"))
+    for change in _changes(table, row, _validate.count(trials=trials), rng):
+        found, least = whole.replayed(change.of(table)), change
+        if not found.holds:
+            found, least = _shrunk(whole, change, found)
+        shown.append(found.labelled(str(least)))
+    return shown
+
+
+class _Recorded:
+    """A run on a table, recorded once, and what its tape alone shows."""
+
+    def __init__(self, run: Run, table: Table, *, price: bool, seed: int | None) -> None:
+        self._run, self.table = run, table
+        self.tape: Tape = record(run, table, seed=seed)
+        self._promised: list[Finding] = list(broken_promises(self.tape, price=price))
+
+    def replayed(self, other: Table, *, reach: float = 2.0) -> Replay:
+        """Replay the run on another table."""
+        return replayed(
+            self._run, self.tape, self.table, other, reach=reach, promised=self._promised
+        )
+
+
+def _roomy(y: ArrayLike | None) -> NDArray[Any] | None:
+    """Return labels as an array with room for a new one."""
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.dtype.kind == "U":
+        return labels.astype(np.promote_types(labels.dtype, "<U8"))
+    return labels
+
+
+def _new_labels(y: NDArray[Any] | None) -> list[Any]:
+    """Return labels that no record has, of the type of the others."""
+    if y is None or y.dtype.kind == "b":
+        return []
+    if y.dtype.kind in "iu":
+        return [y.max() + 1, y.min() - 1]
+    if y.dtype.kind == "f":
+        return [np.nanmax(y) + 1, *_CELLS.values(), -math.inf, -1e308]
+    return ["(unseen)"] if y.dtype.kind == "U" else ["(unseen)", None]
+
+
+def _alone(table: Table, row: int) -> tuple[Table, Table] | None:
+    """Return tables in which a row is alone in its class, and in the class of the others."""
+    X, y = table
+    if y is None or y.dtype.kind == "f" or (y == y[row]).all():
+        return None
+    other = y[y != y[row]][0]
+    first, second = np.full_like(y, other), np.full_like(y, other)
+    first[row] = y[row]
+    return (X, first), (X, second)
+
+
+def _changes(table: Table, row: int, trials: int, rng: np.random.Generator) -> Iterator[_Change]:
+    """Yield a change of each kind to one row, and random mixtures in random rows."""
+    X, y = table
+    n, d = X.shape
+    labels = _new_labels(y)
+    for label in labels:
+        yield _Change(kind="new label", row=row, labels=(label,))
+    top = np.nanmax(X, axis=0) + 1
+    for kind, value in _CELLS.items():
+        yield _Change(kind=kind, row=row, cells={int(rng.integers(d)): value})
+    yield _Change(kind="huge", row=row, cells={j: (-1) ** j * 1e308 for j in range(d)})
+    yield _Change(kind="beyond", row=row, cells=dict(enumerate(top)))
+    yield _Change(kind="blank", row=row, cells=dict.fromkeys(range(d), math.nan))
+    twin = int(rng.integers(n))
+    same = () if y is None else (y[twin],)
+    yield _Change(kind="duplicate", row=row, cells=dict(enumerate(X[twin])), labels=same)
+    pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
+    for _ in range(trials):
+        columns = rng.permutation(d)[: rng.integers(1, d + 1)]
+        cells = {int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns}
+        mixed = (labels[rng.integers(len(labels))],) if labels and rng.random() < 0.5 else ()
+        yield _Change(kind="mixture", row=int(rng.integers(n)), cells=cells, labels=mixed)
+
+
+def _shrunk(first: _Recorded, change: _Change, found: Replay) -> tuple[Replay, _Change]:
+    """Undo parts of a change, halves first, as long as a violation of its kind remains."""
+    if change.cells and change.labels:
+        for fewer in (replace(change, labels=()), replace(change, cells={})):
+            again = first.replayed(fewer.of(first.table))
+            if again.violations & found.violations:
+                change, found = fewer, again
+                break
+    size = len(change.cells) // 2
+    while size:
+        columns = list(change.cells)
+        for start in range(0, len(columns), size):
+            gone = columns[start : start + size]
+            cells = {j: value for j, value in change.cells.items() if j not in gone}
+            if not cells and not change.labels:
+                continue
+            fewer = replace(change, cells=cells)
+            again = first.replayed(fewer.of(first.table))
+            if again.violations & found.violations:
+                change, found = fewer, again
+        size //= 2
+    return found, change
