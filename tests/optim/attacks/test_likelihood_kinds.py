@@ -4,11 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants
+from dpcal.calibrate import Constants, Plan, Query
 from dpcal.optim import PrivateOracle, attacks
+from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.registry import find
 
 N = 4_000
@@ -86,3 +88,41 @@ def test_the_claim_is_reached_and_less_noise_is_accused(made):
         plan, run=lambda canaries, plan: asked(canaries, with_noise(QUIETER, plan)), **SURE
     )
     assert not quiet.holds, str(quiet)
+
+
+def told_by_medians(plan, values, seed):
+    """Return how many medians are above all values, of how many."""
+    choices = PrivateChoices(np.array(values)[:, np.newaxis], plan, seed=seed, noise="gaussian")
+    (query,) = plan.queries
+    points = [choices.medians(0, [0.0, 1.0], query.name)[0] for _ in range(query.count)]
+    return int((np.array(points) > 0.9001).sum())
+
+
+@pytest.mark.slow
+def test_the_claim_of_a_selection_is_reached_and_less_noise_is_accused():
+    """A record below all others pulls the median from a rare place above them."""
+    answers, epsilon = 120_000, 3.0
+    once = Query(
+        name="medians",
+        kind="selection",
+        sampler="full",
+        max_norm=0.5,
+        noise_multiplier=2 / epsilon,
+        count=1,
+    )
+    plan = Plan(optimizer="medians", n=3, queries=(once,), epsilon=4.0, delta=1e-9)
+    claim = float(plan.price())
+    assert claim == pytest.approx(epsilon, rel=1e-3)
+    found = []
+    for factor in (1.0, QUIETER):
+        many = dataclasses.replace(
+            once, count=answers, noise_multiplier=factor * once.noise_multiplier
+        )
+        repeated = dataclasses.replace(plan, queries=(many,), epsilon=1e9)
+        blank = told_by_medians(repeated, [0.9, 0.9, np.nan], seed=1)
+        known = told_by_medians(repeated, [0.9, 0.9, 1e-5], seed=2)
+        least = stats.beta.ppf(0.005, blank, answers - blank + 1)
+        most = stats.beta.ppf(0.995, known + 1, answers - known)
+        found.append(float(np.log(least / most)))
+    assert 0.9 * claim < found[0] <= claim
+    assert found[1] > claim
