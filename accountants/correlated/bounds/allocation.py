@@ -230,7 +230,7 @@ class Allocation(Curve):
 
 # Width of an exact interval for log delta, and for epsilon relative to itself, at which it answers.
 _CLOSE = 1e-6
-# The width at which put-call parity answers: grids are wider, and take seconds.
+# The width at which put-call parity answers where no contour does: grids take seconds.
 _NEAR = 5e-4
 
 
@@ -267,28 +267,32 @@ class Allocated(Bound):
     def _found(self) -> dict[tuple[str, float], tuple[Proof, float]]:
         return {}
 
-    def _by_parity(self, asked: str, at: float) -> tuple[Proof, float] | None:
-        """Return both ends from the contour of adding a record, if they are close."""
+    def _by_parity(self, asked: str, at: float) -> tuple[Proof, float, float] | None:
+        """Return both ends from the contour of adding a record, and their width, if it is small."""
         directions = decompose(self._event, "add-or-remove-one").directions
         if len(directions) < 2:
             return None
         parity, add = Parity(1 / self.norm, self.rounds, self.epochs), directions[1]
         if asked == "epsilon":
             (low, high), other = parity.epsilon(at), epsilon_bounds(add, math.log(at))
-            close = _NEAR * high
+            width = (high - low) / high if high > 0 else math.inf
         else:
             ends = Bounds.of_logarithms(*parity.delta(at), "parity")
-            (low, high), other, close = (ends.lower, ends.upper), log_delta_bounds(add, at), _NEAR
-        if not high - low <= close or not math.isfinite(high):
+            (low, high), other = (ends.lower, ends.upper), log_delta_bounds(add, at)
+            width = high - low
+        if not width <= _NEAR or not math.isfinite(high):
             return None
         high = high + 4e-16 * abs(high)
-        return Proof(max(high, other.upper), "contour"), max(low, other.lower)
+        return Proof(max(high, other.upper), "contour"), max(low, other.lower), width
 
     def _both(self, asked: str, at: float) -> tuple[Proof, float]:
         """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
-        if (asked, at) not in self._found and (found := self._by_parity(asked, at)) is not None:
-            self._found[asked, at] = found
-        if (asked, at) not in self._found:
+        if (asked, at) in self._found:
+            return self._found[asked, at]
+        near = self._by_parity(asked, at)
+        if near is not None and near[2] <= _CLOSE:
+            self._found[asked, at] = near[:2]
+        else:
             wanted = asked == "epsilon"
             exact: Epsilon | LogDelta = (
                 event_epsilon(self._event, delta=at)
@@ -297,7 +301,11 @@ class Allocated(Bound):
             )
             proof, lower = Proof(exact.upper, exact.method), exact.lower
             close = _CLOSE * exact.upper if wanted else _CLOSE
-            if exact.upper > lower and not exact.upper - lower <= close:
+            if exact.upper - lower <= close:
+                pass
+            elif near is not None:
+                proof, lower = min(proof, near[0]), max(lower, near[1])
+            elif exact.upper > lower:
                 other = self._grid
                 proof = min(proof, other.epsilon(at) if wanted else other.log_delta(at))
                 below = other.lower_epsilon(at) if wanted else other.lower_delta(at)
