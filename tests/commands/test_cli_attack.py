@@ -28,7 +28,7 @@ def test_replay_of_a_function_in_a_file(capsys, tmp_path):
         "from dpcal import calibrate, optim\n"
         "plan = calibrate.dpsgd(n=100, batch_size=50, steps=5, epsilon=2.0, delta=1e-3)\n"
         "def train(table):\n"
-        "    return optim.dpsgd(optim.Logistic(*table, classes_from_data=True), plan)\n"
+        "    return optim.dpsgd(optim.Logistic(*table, classes=[0, 1]), plan)\n"
         "def peek(table):\n"
         "    return train(table).w, table[0].mean()\n"
     )
