@@ -178,7 +178,10 @@ cdef class WholeSums(Sums):
                 return NAN
             entry = self.whole[j] + <int64_t>public
             squares += <wide>entry * entry
-        root = middle_of(step) + root_of(squares) * step
+        entry = root_of(squares)
+        if entry > LARGEST:
+            return NAN  # so far from M, doubles are more than a step apart
+        root = middle_of(step) + entry * step
         self.finish(bound, &root, 1)
         return root
 

@@ -55,6 +55,9 @@ _MARGIN = 2.0**20
 _LOSSES = ("clipped_loss_sum", "record_losses")
 _TOGETHER = 4096
 
+# Widths of noise whose sums are kept; adaptive queries have a new one each time.
+_KEPT = 8
+
 # A public vector that a norm is taken with has entries of at most so many steps.
 _FARTHEST = 2.0**60
 
@@ -118,7 +121,9 @@ class DiscreteMechanism:
         found = self._sums.get(noise_multiplier)
         if found is None:
             found = WholeSums(self._streams.noise, noise_multiplier, wide_table(), self._dimension)
-            self._sums = {**self._sums, noise_multiplier: found} if len(self._sums) < 8 else {}
+            if len(self._sums) == _KEPT:
+                self._sums.clear()
+            self._sums[noise_multiplier] = found
         return found
 
     @staticmethod

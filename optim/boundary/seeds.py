@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import MissingExtra, NoiseReused
+from dpcal.errors import NoiseReused
 
 __all__ = ["KeyStream", "Seed", "Streams", "keyed_generator", "replaying", "spawned"]
 
@@ -112,7 +112,6 @@ class KeyStream:
     """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
 
     The key has 32 secret bytes, for one stream only; None takes them from the operating system.
-    Without the package ``cryptography`` MissingExtra is raised.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -152,13 +151,9 @@ class KeyStream:
 
 
 def _counter_mode(key: bytes, block: int) -> Any:
-    try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    except ImportError as missing:
-        raise MissingExtra(
-            "noise='discrete' draws its bits with the package 'cryptography', which is not "
-            "installed: pip install 'dpcal[discrete]'."
-        ) from missing
+    # Loading it takes as long as a short run, and runs in floating point need none of it.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
     return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
 
 

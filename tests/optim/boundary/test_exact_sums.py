@@ -223,3 +223,24 @@ def test_a_record_moves_a_sum_of_hessians_by_at_most_the_bound(bound):
             hessians, w, np.delete(rows, gone), bound
         )
         assert norm_at_most(moved, bound / grid_step(bound))
+
+
+@pytest.mark.parametrize("far", [1.0, 2.0**29, 2.0**33, 2.0**34])
+def test_the_compiled_norm_is_the_interpreted_one_however_far_the_regulariser_is(far):
+    """From 2^50 steps on, doubles around M would not tell neighboring whole numbers apart."""
+    X, y = tables(200, 5, seed=3)
+    objective = Logistic(X, y, l2=0.3, classes=[0, 1])
+    query = Query(
+        name="q",
+        kind="gradient norm",
+        sampler="full",
+        max_norm=0.7,
+        noise_multiplier=1.3,
+        count=9,
+    )
+    plan = Plan(optimizer="dpsgd", n=200, queries=(query,), epsilon=9.0, delta=1e-3)
+    fast, slow = (PrivateOracle(objective, plan, seed=1, noise="discrete") for _ in range(2))
+    slow._answers = None
+    for seed in range(9):
+        w = far / 60 * np.random.default_rng(seed).standard_normal(6)
+        assert fast.norm(w, "q") == slow.norm(w, "q")
