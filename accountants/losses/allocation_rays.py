@@ -57,8 +57,8 @@ _MOST_TERMS = 30_000_000
 _LARGEST = 5000.0
 # Above this logarithm numbers are extended doubles.
 _LARGEST_DOUBLE = 250.0
-# Most terms c_j: a node then takes 0.1 s.
-_MOST_ORDERS = 300
+# Most terms c_j: a node then takes 0.1 s, and whole contours seconds.
+_MOST_ORDERS = 100
 # Growth of m along a line, in roots of Im q.
 _WIDER = 0.8
 # Largest factor of the angle between ray and imaginary axis off the saddle, and the angle up to
@@ -284,14 +284,26 @@ def power_coefficient(terms: Any, power: int) -> Any:
     count = len(terms)
     if power >= count:
         found = np.ones_like(terms)
+        orders = np.arange(1, count).astype(terms.real.dtype)
         for k in range(1, count):
-            found[k] = sum((j * power - k + j) * terms[j] * found[k - j] for j in range(1, k + 1))
-            found[k] /= k
+            j = orders[:k]
+            weights = ((j * power - k + j) / k)[(..., *[None] * (terms.ndim - 1))]
+            found[k] = (weights * terms[1 : k + 1] * found[k - 1 :: -1][:k]).sum(axis=0)
         return np.asarray(found[-1])
-    found = terms
-    for _ in range(power - 1):
-        found = np.stack([sum(terms[j] * found[k - j] for j in range(k + 1)) for k in range(count)])
+    found = None
+    for digit in f"{power:b}":
+        if found is None:
+            found = terms
+            continue
+        found = _product(found, found)
+        if digit == "1":
+            found = _product(found, terms)
     return np.asarray(found[-1])
+
+
+def _product(one: Any, other: Any) -> Any:
+    """Return a product of polynomials to as many terms."""
+    return np.stack([(one[: k + 1] * other[k::-1]).sum(axis=0) for k in range(len(one))])
 
 
 def _log_least(t: float, batches: int, a: float) -> float:

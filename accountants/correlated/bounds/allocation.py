@@ -232,6 +232,8 @@ class Allocation(Curve):
 _CLOSE = 1e-6
 # The width at which put-call parity answers where no contour does: grids take seconds.
 _NEAR = 5e-4
+# Tilt from which nodes of a contour take many orders: it then takes seconds, too.
+_STEEP = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,12 +287,17 @@ class Allocated(Bound):
         high = high + 4e-16 * abs(high)
         return Proof(max(high, other.upper), "contour"), max(low, other.lower), width
 
+    def _steep(self, asked: str, at: float, near: Proof) -> bool:
+        """Return whether the saddle of a normal loss of the same variance has a steep tilt."""
+        variance = self.epochs * math.expm1(min(self.norm**2, 600.0)) / self.rounds
+        return (near.value if asked == "epsilon" else at) > _STEEP * variance
+
     def _both(self, asked: str, at: float) -> tuple[Proof, float]:
         """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
         if (asked, at) in self._found:
             return self._found[asked, at]
         near = self._by_parity(asked, at)
-        if near is not None and near[2] <= _CLOSE:
+        if near is not None and (near[2] <= _CLOSE or self._steep(asked, at, near[0])):
             self._found[asked, at] = near[:2]
         else:
             wanted = asked == "epsilon"
