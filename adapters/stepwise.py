@@ -226,8 +226,12 @@ class Guarded(Priced):
         return self._oracle.remaining(self.plan.queries[0].name)
 
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
-        """Return the event of what was released, composed for a relation, and the relation."""
-        return self.ledger.under(neighboring_relation)
+        """Return the event of the whole plan from the first answer on, as that of a result is.
+
+        Whoever ends a loop has seen what it released. ``ledger.epsilon(delta)`` is the price of the
+        answers so far, for a number of steps that was fixed beforehand.
+        """
+        return (self.plan if self.ledger.answers else self.ledger).under(neighboring_relation)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.

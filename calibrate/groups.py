@@ -11,10 +11,91 @@ from __future__ import annotations
 
 import math
 
+import attr
+
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["rows_of_one_person"]
+__all__ = ["for_group", "rows_of_one_person", "unit_of"]
+
+# Scales of noise over what a single record moves: a group moves it so many times as far.
+_SCALES = {
+    events.GaussianDpEvent: ("noise_multiplier",),
+    events.LaplaceDpEvent: ("noise_multiplier",),
+    events.ReportNoisyMaxDpEvent: ("noise",),
+    events.AboveThresholdDpEvent: ("threshold_noise", "query_noise"),
+}
+
+
+def unit_of(group_size: int) -> str:
+    """Return the unit of a claim, in words.
+
+    >>> unit_of(4)
+    'one person, who has at most 4 training records (rows of the table)'
+    """
+    if group_size == 1:
+        return "one training record (one row of the table)"
+    return f"one person, who has at most {group_size} training records (rows of the table)"
+
+
+def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
+    """Return an event that bounds what k records reveal together, from one that bounds each.
+
+    Noise scales are divided by k: neighbors that differ in k records are k steps apart. Of Poisson
+    samples the law of :func:`rows_of_one_person` is taken; ranges of bounded-range mechanisms
+    add up along the steps; and (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... +
+    e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof).
+
+    Parameters
+    ----------
+    event
+        Of one record, under any neighboring relation.
+    group_size
+        Number of records k >= 1.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem here covers a part of the event.
+
+    >>> for_group(events.SelfComposedDpEvent(events.LaplaceDpEvent(6.0), 3), 2)
+    SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.9999999999999996), count=3)
+    """
+    k = _validate.count(group_size=group_size)
+    if k == 1 or isinstance(event, events.NoOpDpEvent):
+        return event
+    if isinstance(event, events.ComposedDpEvent):
+        return events.ComposedDpEvent([for_group(each, k) for each in event.events])
+    if isinstance(event, events.SelfComposedDpEvent):
+        return events.SelfComposedDpEvent(for_group(event.event, k), event.count)
+    if type(event) in _SCALES:
+        scales = {name: getattr(event, name) / k for name in _SCALES[type(event)]}
+        return attr.evolve(event, **{name: math.nextafter(x, 0.0) for name, x in scales.items()})
+    if isinstance(event, events.DiscreteGaussianDpEvent):
+        return attr.evolve(event, sensitivity=k * event.sensitivity)
+    if isinstance(event, events.ExponentialMechanismDpEvent):
+        return attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf))
+    if isinstance(event, events.EpsilonDeltaDpEvent):
+        return _pure_or_approximate(event, k)
+    if isinstance(event, events.PoissonSampledDpEvent):
+        inner, q = event.event, event.sampling_probability
+        if isinstance(inner, events.GaussianDpEvent):
+            return rows_of_one_person(
+                noise_multiplier=inner.noise_multiplier, group_size=k, sampling_probability=q
+            )
+    raise UnsupportedEvent(
+        f"No theorem here prices {event!r} for a person with {k} records: the unit of this run is "
+        "one record, and other runs are about such a person."
+    )
+
+
+def _pure_or_approximate(event: events.DpEvent, k: int) -> events.DpEvent:
+    epsilon = math.nextafter(k * event.epsilon, math.inf)
+    if event.delta == 0:
+        return attr.evolve(event, epsilon=epsilon)
+    factor = math.fsum(math.exp(min(700.0, j * event.epsilon)) for j in range(k))
+    return attr.evolve(event, epsilon=epsilon, delta=min(1.0, event.delta * factor * (1 + 1e-14)))
 
 
 def rows_of_one_person(

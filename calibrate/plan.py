@@ -26,6 +26,7 @@ from typing import Any, overload
 from dpcal import _validate
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import KINDS, Query
 from dpcal.errors import UnsupportedEvent
 
@@ -37,9 +38,21 @@ Parameter = str | int | float | bool | None
 class Priced:
     """A release with an event, and so a price: epsilon at a delta, or delta at an epsilon."""
 
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom the claim is about; 1 for single records."""
+        return 1
+
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event, composed for a relation, its own when omitted, and the relation."""
         raise NotImplementedError
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """Return the event that bounds what ``group_size`` records reveal, at least its own number.
+
+        UnsupportedEvent is raised if no theorem here covers it.
+        """
+        return for_group(self.under()[0], -(-group_size // self.group_size))
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of everything released.
@@ -165,6 +178,11 @@ class Plan:
         return str(said)
 
     @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom the claim is about; 1 for single records."""
+        return max(query.group_size for query in self.queries)
+
+    @property
     def event(self) -> events.DpEvent:
         """The ``DpEvent`` of every query, answered as often as it may be."""
         return self.under()[0]
@@ -172,7 +190,15 @@ class Plan:
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event of the whole plan, composed for a relation, and the relation."""
         relation = neighboring_relation or self.neighboring_relation
-        return compose(((query, query.count) for query in self.queries), self.n, relation), relation
+        return self._composed(relation, 1), relation
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`Priced.event_for`."""
+        return self._composed(self.neighboring_relation, group_size)
+
+    def _composed(self, relation: str, group_size: int) -> events.DpEvent:
+        asked = ((query, query.count) for query in self.queries)
+        return compose(asked, self.n, relation, group_size)
 
     @overload
     def price(self, delta: float | None = None, *, epsilon: None = None, **how: Any) -> Epsilon: ...
@@ -242,9 +268,12 @@ class Plan:
 
 
 def compose(
-    asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: str
+    asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: str, group_size: int = 1
 ) -> events.DpEvent:
     """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
+
+    They bound what ``group_size`` records reveal together, or as many as a query is about, if more:
+    all queries are priced for the largest person.
 
     Of a partition only the worst part counts: a replaced record is in one part. Adaptive queries
     cost their whole budget, because the spent part is itself an output. A query with correlated
@@ -255,13 +284,15 @@ def compose(
     UnsupportedEvent
         For disjoint queries under a relation that moves records between parts: parallel
         composition is a theorem when one record is replaced in place, not when its removal shifts
-        the others.
+        the others. For a query that no theorem prices for a person with several records.
     """
     costs: dict[tuple[Any, ...], tuple[events.DpEvent, int]] = {}
     worst: dict[tuple[Any, ...], Fraction] = {}
     for query, count in asked:
         if not count:
             continue
+        group_size = max(group_size, query.group_size)
+        query = query.of_single_records()
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
             # Answers are not independent, so the price of any number is the price of all.
@@ -283,9 +314,9 @@ def compose(
         else:
             _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = (query.event(n), count)
+    priced = ((for_group(event, group_size), count) for event, count in costs.values())
     parts = [
-        event if count == 1 else events.SelfComposedDpEvent(event, count)
-        for event, count in costs.values()
+        event if count == 1 else events.SelfComposedDpEvent(event, count) for event, count in priced
     ]
     if not parts:
         return events.NoOpDpEvent()

@@ -486,6 +486,10 @@ class Query:
             )
         return self._copied(noise_multiplier=float(noise_multiplier), chosen_of=self)
 
+    def of_single_records(self) -> Query:
+        """Return the query about one record, fast."""
+        return self if self.group_size == 1 else self._copied(group_size=1)
+
     def with_count(self, count: int) -> Query:
         """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""
         return self._copied(count=_validate.count(count=count))

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import dpcal
+from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options, fields_of, relation
 from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
@@ -66,6 +67,8 @@ def _text(book: Any) -> str:
     charged = sum(run.charged for run in runs)
     lines = [
         f"budget book {book.path}: {book.neighboring_relation}, composition {book.composition}",
+        f"unit     {unit_of(book.group_size)}",
+        *_mixed(book),
         f"total    epsilon {book.epsilon:g} at delta {delta:g}",
         f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {charged} "
         f"run{'' if charged == 1 else 's'}, chosen with no look at earlier results",
@@ -82,14 +85,27 @@ def _text(book: Any) -> str:
     ]
     lines += [f"records  {name}, since {added}" for name, added in book.records]
     if runs:
-        lines += ["", f"{'run':>4}  {'started':<26}{'label':<20}{'epsilon':>9}{'delta':>9}  state"]
+        lines += [
+            "",
+            f"{'run':>4}  {'started':<26}{'label':<20}{'epsilon':>9}{'delta':>9}  rows  state",
+        ]
     lines += [
         f"{run.number:>4}  {run.started:<26}{run.label:<20}{run.plan.epsilon:>9.4g}"
-        f"{run.plan.delta:>9.2g}  {run.state}"
+        f"{run.plan.delta:>9.2g}{run.plan.group_size:>6}  {run.state}"
         for run in runs
     ]
     lines += ["", *book.unfinished()] if book.unfinished() else []
     return "\n".join(lines)
+
+
+def _mixed(book: Any) -> list[str]:
+    """Return the lines on runs that limit nobody's number of rows, where others do."""
+    if len({run.plan.group_size for run in book.runs if run.charged}) < 2:
+        return []
+    return [
+        "         runs about fewer rows are priced for such a person, and do not count his rows:",
+        "         the claim is about persons who have no more in the table",
+    ]
 
 
 def _whatever(book: Any) -> str:

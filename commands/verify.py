@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
+from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.progress import stage
@@ -120,13 +121,22 @@ def _together(options: Namespace, documents: list[Any]) -> dict[str, Any]:
             f"{seeds} runs had seeds that were given: if two had one seed, their noise cancels, "
             "and no claim holds. A budget book (dpcal train --budget) refuses that."
         )
-    return {"runs": len(runs), "delta": delta, "epsilon": epsilon.to_dict(), "notes": notes}
+    sizes = (query.get("group_size", 1) for run in runs for query in run["plan"]["queries"])
+    unit = unit_of(max(sizes))
+    return {
+        "runs": len(runs),
+        "delta": delta,
+        "unit": unit,
+        "epsilon": epsilon.to_dict(),
+        "notes": notes,
+    }
 
 
 def _sentences(together: dict[str, Any]) -> str:
     upper = at_most(together["epsilon"]["upper"], digits=9)
     head = (
         f"all {together['runs']} runs together: epsilon at most {upper} at delta = "
-        f"{together['delta']:g}, {together['epsilon']['neighboring_relation']}"
+        f"{together['delta']:g}, {together['epsilon']['neighboring_relation']}, unit: "
+        f"{together['unit']}"
     )
     return "\n".join([head, *together["notes"]])

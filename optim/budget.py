@@ -28,6 +28,7 @@ from typing import Any, Self
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.groups import for_group
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 __all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring", "this_process"]
@@ -89,29 +90,43 @@ class Budget:
             _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self.neighboring_relation = neighboring_relation
         self.score_share = _validate.rate(score_share=score_share)
-        self._charged: list[events.DpEvent] = []
+        self._charged: list[tuple[events.DpEvent, int]] = []
         self._process = this_process()
 
     @property
     def event(self) -> events.DpEvent:
-        """Everything that was charged, as one event."""
-        return events.ComposedDpEvent(list(self._charged))
+        """Everything that was charged, as one event, for a person of :attr:`group_size` records."""
+        return _together(self._charged)
+
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom a run is about: all runs are priced for it.
+
+        A run about single records limits nobody's number of records. Beside runs about persons it
+        is priced for persons who have at most so many.
+        """
+        return max((size for _, size in self._charged), default=1)
 
     @property
     def spent(self) -> float:
         """Epsilon of everything that was charged, at the budget's delta, rounded up."""
         return self._price(self._charged, self.neighboring_relation)
 
-    def _price(self, charged: list[events.DpEvent], relation: str | None) -> float:
+    def _price(self, charged: list[tuple[events.DpEvent, int]], relation: str | None) -> float:
         if not charged or relation is None:
             return 0.0
-        together = events.ComposedDpEvent(charged)
-        return epsilon_of(together, delta=self.delta, neighboring_relation=relation).upper
+        return epsilon_of(_together(charged), delta=self.delta, neighboring_relation=relation).upper
 
-    def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+    def check(
+        self,
+        event: events.DpEvent,
+        neighboring_relation: str,
+        label: str = "run",
+        group_size: int = 1,
+    ) -> None:
         """Refuse a run that the budget does not allow, as :func:`charge` does; charge nothing."""
         self._check_relation(neighboring_relation)
-        price = self._price([*self._charged, event], neighboring_relation)
+        price = self._price([*self._charged, (event, group_size)], neighboring_relation)
         if price > self.epsilon:
             raise BudgetExceeded(
                 f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
@@ -132,12 +147,18 @@ class Budget:
                 "plans are calibrated for the one that neighboring_relation= names."
             )
 
-    def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Charge a run, by its event, relation and name; a refused run changes nothing."""
+    def pay(
+        self,
+        event: events.DpEvent,
+        neighboring_relation: str,
+        label: str = "run",
+        group_size: int = 1,
+    ) -> None:
+        """Charge a run, by its event, relation, name and unit; a refused run changes nothing."""
         with _LOCK:
-            self.check(event, neighboring_relation, label)
+            self.check(event, neighboring_relation, label, group_size)
             self.neighboring_relation = neighboring_relation
-            self._charged.append(event)
+            self._charged.append((event, group_size))
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -165,9 +186,17 @@ class Budget:
         return dict(self.__dict__)
 
     def __repr__(self) -> str:
+        person = f" by a person of {self.group_size} records" if self.group_size > 1 else ""
         return (
-            f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent>"
+            f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent"
+            f"{person}>"
         )
+
+
+def _together(charged: list[tuple[events.DpEvent, int]]) -> events.DpEvent:
+    """Return all charges as one event, for the largest person whom one of them is about."""
+    most = max((size for _, size in charged), default=1)
+    return events.ComposedDpEvent([for_group(event, -(-most // size)) for event, size in charged])
 
 
 def this_process() -> str:
@@ -186,6 +215,7 @@ def charge(
     also: Budget | None = None,
     *,
     label: str = "run",
+    group_size: int = 1,
 ) -> None:
     """Charge every budget in use, or refuse and charge none; nothing happens without a budget.
 
@@ -200,9 +230,16 @@ def charge(
         A further budget, which is charged once even if it is in use.
     label
         Name of the run where charges are written down.
+    group_size
+        Largest number of records of a person whom the run is about.
     """
     collecting = _COLLECTED.get()
     if collecting is not None:
+        if group_size > 1:
+            raise UnsupportedEvent(
+                "Runs that are paid for together are about single records, got one about persons "
+                f"of {group_size} records."
+            )
         collecting.append(event)
         return
     if _PREPAID.get():
@@ -210,10 +247,11 @@ def charge(
     with _LOCK:
         budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
         for each in budgets if len(budgets) > 1 else ():
-            each.check(event, neighboring_relation, label)  # The only one checks before it pays.
+            # The only one checks before it pays.
+            each.check(event, neighboring_relation, label, group_size)
         # A budget in a file comes first: charges of others may have exhausted it meanwhile.
         for each in sorted(budgets, key=lambda each: not each.shared):
-            each.pay(event, neighboring_relation, label)
+            each.pay(event, neighboring_relation, label, group_size)
 
 
 @contextmanager

@@ -109,5 +109,18 @@ class Result(Priced):
 
         A ledger that is not the plan's raises LedgerMismatch.
         """
+        return self._priced.under(neighboring_relation)
+
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom the claim is about; 1 for single records."""
+        return self.plan.group_size
+
+    def event_for(self, group_size: int) -> DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return self._priced.event_for(group_size)
+
+    @property
+    def _priced(self) -> Plan | Ledger:
         self.verify()
-        return (self.plan if self.early else self.ledger).under(neighboring_relation)
+        return self.plan if self.early else self.ledger

@@ -37,9 +37,11 @@ _MOST = 16
 def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None = None) -> Epsilon:
     """Return the epsilon of all runs in all reports, as if all were about the same records.
 
-    Every run costs its whole plan, or what its ledger holds where that is not within the plan. The
-    claim holds where no run was chosen with a look at another one's results. A record is in one
-    silo of a report at most: of runs over silos the worst choice of one silo a report counts.
+    The unit is the largest person whom a run is about: runs about single records are priced for
+    persons with so many. Every run costs its whole plan, or what its ledger holds where that is not
+    within the plan. The claim holds where no run was chosen with a look at another one's results. A
+    record is in one silo of a report at most: of runs over silos the worst choice of one silo a
+    report counts.
 
     Parameters
     ----------
@@ -60,8 +62,14 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
         runs = [run for document in documents for run in document["runs"]]
         # Held-out records of one report may be training records of another one.
         scores = [each for each in map(_evaluation, documents) if each is not None]
-        choices = [_by_silo(document["runs"]) for document in documents]
-        choices += [[[_priced(each)]] for each in scores]
+        costs = {id(run): priced(run)[0] for run in [*runs, *scores]}
+        size = max(cost.group_size for cost in costs.values())
+        paid = {
+            id(run): (costs[id(run)].event_for(size), float(run["delta"]))
+            for run in [*runs, *scores]
+        }
+        choices = [_by_silo(document["runs"], paid) for document in documents]
+        choices += [[[paid[id(each)]]] for each in scores]
         relations = {run["plan"]["neighboring_relation"] for run in [*runs, *scores]}
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
@@ -85,21 +93,16 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
     return max(prices, key=lambda price: float(price.upper))
 
 
-def _by_silo(runs: Iterable[Mapping[str, Any]]) -> list[list[_Priced]]:
+def _by_silo(runs: Iterable[Mapping[str, Any]], paid: Mapping[int, _Priced]) -> list[list[_Priced]]:
     """Return what the runs of each silo cost; of silos that paid alike, one."""
     found: dict[Any, list[_Priced]] = {}
     for run in runs:
-        found.setdefault(run.get("silo"), []).append(_priced(run))
+        found.setdefault(run.get("silo"), []).append(paid[id(run)])
     different: list[list[_Priced]] = []
     for silo in found.values():
         if silo not in different:
             different.append(silo)
     return different
-
-
-def _priced(run: Mapping[str, Any]) -> _Priced:
-    event, _, _ = priced(run)
-    return event, float(run["delta"])
 
 
 def _evaluation(document: Mapping[str, Any]) -> Mapping[str, Any] | None:

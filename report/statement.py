@@ -22,6 +22,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.groups import unit_of
 from dpcal.calibrate.query import LAPLACE
 from dpcal.optim import Result
 
@@ -89,7 +90,7 @@ def privacy_statement(
         What the claim is about; what the plan says when omitted.
     """
     return {
-        "unit": unit or _unit(result.plan),
+        "unit": unit or unit_of(result.plan.group_size),
         "neighboring_relation": result.plan.neighboring_relation,
         "mechanism": f"{_mechanism(result.plan)} {_NOISE[result.noise]}",
         "noise": result.noise,
@@ -111,14 +112,6 @@ def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
     if not read_from_data:
         return []
     return [f"Read from the data, and not covered by the claim: {', '.join(read_from_data)}."]
-
-
-def _unit(plan: Plan) -> str:
-    """Return the unit in which two neighbors differ."""
-    rows = max(query.group_size for query in plan.queries)
-    if rows == 1:
-        return "one training record (one row of the table)"
-    return f"one person, who has at most {rows} training records (rows of the table)"
 
 
 def _about_n(plan: Plan) -> str:

@@ -14,12 +14,12 @@ Two runs of two answers with noise multiplier 2 cost as much as one answer with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpcal.accountants import epsilon, events
-from dpcal.accountants.events import DpEvent
 from dpcal.calibrate import Plan
+from dpcal.calibrate.groups import unit_of
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
@@ -34,19 +34,28 @@ _ROUNDING = 1e-6
 def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
     """Return the epsilon of releasing every run about the same records.
 
-    A result that ended early costs its whole plan; its ledger alone would not say so.
+    Runs are priced for the largest person whom one of them is about. A result that ended early
+    costs its whole plan; its ledger alone would not say so.
     """
     runs = list(runs)
     ledgers = [run if isinstance(run, Ledger) else run.ledger for run in runs]
     relations = {ledger.neighboring_relation for ledger in ledgers}
     if len(relations) != 1:
         raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
-    return _composed([run.event for run in runs], relations.pop(), delta)
+    return _composed(runs, delta)
 
 
-def _composed(parts: list[DpEvent], relation: str, delta: float) -> dict[str, Any]:
-    price = epsilon(events.ComposedDpEvent(parts), delta=delta, neighboring_relation=relation)
-    return {"runs": len(parts), "delta": delta, "epsilon": price.to_dict()}
+def _price(cost: Plan | Ledger, delta: float) -> dict[str, Any]:
+    relation = cost.neighboring_relation
+    return epsilon(cost.event, delta=delta, neighboring_relation=relation).to_dict()
+
+
+def _composed(runs: Sequence[Plan | Ledger | Result], delta: float) -> dict[str, Any]:
+    size = max(run.group_size for run in runs)
+    event = events.ComposedDpEvent([run.event_for(size) for run in runs])
+    relation = runs[0].under()[1]
+    price = epsilon(event, delta=delta, neighboring_relation=relation)
+    return {"runs": len(runs), "delta": delta, "epsilon": price.to_dict(), "unit": unit_of(size)}
 
 
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -79,16 +88,16 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
         rows, relations, kept = [], set(), True
         # Runs of different silos are about different records: nothing is summed over silos.
-        parts: dict[int | None, list[DpEvent]] = {}
+        parts: dict[int | None, list[Plan | Ledger]] = {}
         for run in document["runs"]:
-            event, relation, agrees = priced(run)
-            proved = epsilon(event, delta=run["delta"], neighboring_relation=relation).to_dict()
+            cost, agrees = priced(run)
+            proved = _price(cost, run["delta"])
             name = f"target epsilon {run['plan']['epsilon']:g}"
             silo = _silo_of(run)
             row = _checked(name if silo is None else f"{name}, silo {silo}", run, proved)
             rows.append({**row, "holds": row["holds"] and agrees})
-            parts.setdefault(silo, []).append(event)
-            relations.add(relation)
+            parts.setdefault(silo, []).append(cost)
+            relations.add(cost.neighboring_relation)
             kept = kept and agrees
         everything = document["everything"]
         if len(relations) != 1:
@@ -96,14 +105,16 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         relation = relations.pop()
         if None in parts and len(parts) > 1:
             raise ValueError("document must name the silo of each run, or of none.")
-        together = [_composed(own, relation, everything["delta"]) for own in parts.values()]
+        together = [_composed(own, everything["delta"]) for own in parts.values()]
         proved = max((price["epsilon"] for price in together), key=lambda price: price["upper"])
         evaluation = document.get("evaluation", {})
         if evaluation.get("held_out") == "noisy":
             # About records that no run has seen: each record pays for one of the two.
-            event, about, agrees = priced(evaluation)
-            delta = evaluation["delta"]
-            scores = epsilon(event, delta=delta, neighboring_relation=about).to_dict()
+            cost, agrees = priced(evaluation)
+            delta, about = evaluation["delta"], cost.neighboring_relation
+            scores = _price(cost, delta)
+            units = {each.group_size for own in [*parts.values(), [cost]] for each in own}
+            agrees = agrees and len(units) == 1
             row = _checked("held-out scores", evaluation, scores)
             rows.append({**row, "holds": row["holds"] and agrees})
             kept = kept and agrees and about == relation and delta == everything["delta"]
@@ -123,16 +134,16 @@ def _silo_of(run: Mapping[str, Any]) -> int | None:
     return silo
 
 
-def priced(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
-    """Return what a run costs, its relation, and whether its ledger is within its plan."""
+def priced(run: Mapping[str, Any]) -> tuple[Plan | Ledger, bool]:
+    """Return what a run costs, by its plan or ledger, and whether its ledger is within its plan."""
     plan = Plan.from_json(json.dumps(run["plan"]))
     ledger = Ledger.from_json(json.dumps(run["ledger"]))
-    released = ledger.event
+    _ = ledger.event  # refuses a ledger that is none
     try:
         check_ledger(ledger, plan, exact=False)
     except LedgerMismatch:
-        return released, ledger.neighboring_relation, False
-    return plan.event, plan.neighboring_relation, True
+        return ledger, False
+    return plan, True
 
 
 def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,12 @@ class PrivateChoices:
         self._admission = Admission(plan)
         self._answer = observers.choosing(plan, self.ledger)
         if budget.in_use():
-            budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
+            budget.charge(
+                plan.event,
+                plan.neighboring_relation,
+                label=plan.optimizer,
+                group_size=plan.group_size,
+            )
         self._spread: dict[int, Vector] = {}
 
     @property

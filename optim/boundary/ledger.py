@@ -102,6 +102,15 @@ class Ledger(Priced):
         """Number of answers."""
         return sum(self._counts.values())
 
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom the answers are about."""
+        return max((query.group_size for query, _ in self._rows), default=1)
+
+    def event_for(self, group_size: int) -> DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return self._composed(self._relation, group_size)
+
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them."""
         if count != 1:
@@ -178,6 +187,9 @@ class Ledger(Priced):
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
         """Return the event, composed for a relation, and the relation; the ledger is checked."""
         relation = neighboring_relation or self._relation
+        return self._composed(relation, 1), relation
+
+    def _composed(self, relation: str, group_size: int) -> DpEvent:
         self._check_streams()
         for budget in self._shares:
             share = self.share(budget)
@@ -187,9 +199,9 @@ class Ledger(Priced):
                     f"multiplier {budget!r}."
                 )
         asked = ((query, query.count) for query in self.totals)
-        event = compose(asked, self._n, relation)
+        event = compose(asked, self._n, relation, group_size)
         self._check_partitions()
-        return event, relation
+        return event
 
     def _check_streams(self) -> None:
         for name, count in self._counts.items():

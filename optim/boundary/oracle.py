@@ -130,7 +130,12 @@ class Admitted:
         self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():
-            budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
+            budget.charge(
+                plan.event,
+                plan.neighboring_relation,
+                label=plan.optimizer,
+                group_size=plan.group_size,
+            )
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._answers = compiled_answers(objective, self._mechanism)

@@ -131,3 +131,14 @@ def test_a_guard_does_not_forget_what_it_released():
         guard.load_state_dict(start)
     guard.load_state_dict(later)
     assert guard.ledger.answers == 1
+
+
+def test_a_loop_that_is_left_early_costs_its_whole_plan_as_a_result_does():
+    """Whoever leaves it has seen what was released."""
+    guard = Guarded()
+    guard._oracle = StepwiseOracle(plan(noise_multiplier=3.0), dimension=3)
+    assert guard.epsilon(1e-6) == 0
+    guard._oracle.draw()
+    guard._oracle.answer()
+    assert guard.epsilon(1e-6) == guard.plan.price()
+    assert guard.ledger.epsilon(1e-6) < 0.9 * guard.plan.price()

@@ -53,6 +53,9 @@ class Account:
         The event of each plan or other charge, its delta, and the number of its runs, in order.
     order
         Of a Renyi filter: fixed by the first run, None before it.
+    group_size
+        Largest number of records of a person whom a run is about: events are those for such a
+        person.
     """
 
     epsilon: float
@@ -61,6 +64,7 @@ class Account:
     composition: str
     charged: tuple[tuple[events.DpEvent, float, int], ...] = ()
     order: float | None = None
+    group_size: int = 1
 
     def spent(self, delta: float | None = None) -> Epsilon:
         """Return the epsilon of all charged plans, composed exactly; at the total's delta."""
@@ -90,8 +94,9 @@ class Account:
 
         UnsupportedEvent is raised if the filter's theorem does not cover the plan.
         """
+        event = plan.event_for(self.group_size)
         if self.composition == "exact":
-            price = self._price([*self._runs(), (plan.event, plan.delta)], self.delta)
+            price = self._price([*self._runs(), (event, plan.delta)], self.delta)
             if price.upper > self.epsilon:
                 raise BudgetExceeded(
                     "This run would bring what is spent on these records to epsilon = "
@@ -100,9 +105,9 @@ class Account:
                 )
             return
         budget = self._filter(plan)
-        if budget.would_exceed(plan.event):
+        if budget.would_exceed(event):
             raise BudgetExceeded(
-                f"This run costs {budget.cost(plan.event):.6g}, and {budget.remaining:.6g} of "
+                f"This run costs {budget.cost(event):.6g}, and {budget.remaining:.6g} of "
                 f"{budget.budget:.6g} is left ({budget.unit}); no record was touched."
             )
 
@@ -111,7 +116,7 @@ class Account:
         if self.composition != "renyi" or self.order is not None:
             return self.order
         return renyi_order(
-            plan.event,
+            plan.event_for(self.group_size),
             epsilon=self.epsilon,
             delta=self.delta,
             neighboring_relation=self.neighboring_relation,

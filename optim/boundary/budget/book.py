@@ -57,8 +57,9 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon, events
+from dpcal.calibrate.groups import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
-from dpcal.errors import LedgerMismatch, NoiseReused
+from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
 from dpcal.optim.boundary.budget.charge import Charge, read
 from dpcal.optim.boundary.budget.file import (
@@ -218,6 +219,15 @@ class BudgetBook:
         return self._file.snapshot().facts["composition"]
 
     @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom a charged run is about.
+
+        All runs are priced for such a person. A run about single records limits nobody's number of
+        records, so beside it the claim is about persons who have at most so many.
+        """
+        return self._account().group_size
+
+    @property
     def runs(self) -> tuple[BookedRun, ...]:
         """Every run that was admitted, in order."""
         return tuple(_run_of(row) for row in self._file.snapshot("TRUE").runs)
@@ -360,6 +370,8 @@ class BudgetBook:
         return {
             "neighboring_relation": self.neighboring_relation,
             "composition": self.composition,
+            "group_size": self.group_size,
+            "unit": unit_of(self.group_size),
             "total": {"epsilon": self.epsilon, "delta": self.delta},
             "totals": [list(total) for total in self.totals],
             "records": [list(each) for each in self.records],
@@ -452,14 +464,21 @@ _plan_of = lru_cache(maxsize=4096)(read)
 
 # Every admission composes all plans, so each is read from its JSON only once in a process.
 @lru_cache(maxsize=2**14)
-def _priced(text: str) -> tuple[events.DpEvent, float]:
-    """Return the event and the delta of a plan or a charge in JSON."""
+def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
+    """Return the event, for a person, and the delta of a plan or a charge in JSON."""
     plan = read(text)
-    return plan.event, plan.delta
+    return plan.event_for(group_size), plan.delta
 
 
-def _account_of(now: Snapshot) -> Account:
+@lru_cache(maxsize=2**14)
+def _group_size(text: str) -> int:
+    return read(text).group_size
+
+
+def _account_of(now: Snapshot, group_size: int = 1) -> Account:
+    """Return the account of all runs, for the largest person whom one of them is about."""
     total, order = now.totals[-1], now.facts.get("order")
+    group_size = max(group_size, *map(_group_size, set(now.charged)), 1)
     # Equal plans are composed together. A filter adds them up in the order of the runs.
     exact = now.facts["composition"] == "exact"
     counts = Counter(now.charged).items() if exact else [(plan, 1) for plan in now.charged]
@@ -468,8 +487,9 @@ def _account_of(now: Snapshot) -> Account:
         delta=total["delta"],
         neighboring_relation=now.facts["neighboring_relation"],
         composition=now.facts["composition"],
-        charged=tuple((*_priced(plan), count) for plan, count in counts),
+        charged=tuple((*_priced(plan, group_size), count) for plan, count in counts),
         order=None if order is None else float(order),
+        group_size=group_size,
     )
 
 
@@ -513,7 +533,15 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
             f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
             f"for {plan.neighboring_relation!r}."
         )
-    account = _account_of(now)
+    account = _account_of(now, plan.group_size)
+    if account.composition != "exact" and now.charged:
+        before = _account_of(now).group_size
+        if account.group_size > before:
+            raise UnsupportedEvent(
+                f"The filter of budget book {str(path)!r} has been about {unit_of(before)} since "
+                f"its first run, and this run is about {unit_of(plan.group_size)}: use another "
+                "book."
+            )
     account.admit(plan)
     return account
 

@@ -20,6 +20,7 @@ from typing import Any
 import attr
 
 from dpcal.accountants import events
+from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import UnsupportedEvent
 
@@ -38,6 +39,8 @@ class Charge:
         Its own price, which the book shows; all charges together are priced by their events.
     neighboring_relation
         Relation of neighbouring data sets.
+    group_size
+        Largest number of records of a person whom it is about.
     """
 
     optimizer: str
@@ -45,6 +48,11 @@ class Charge:
     epsilon: float
     delta: float
     neighboring_relation: str
+    group_size: int = 1
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return for_group(self.event, -(-group_size // self.group_size))
 
     def to_json(self) -> str:
         """Return the charge as JSON, which :func:`read` reads."""

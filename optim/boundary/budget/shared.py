@@ -51,25 +51,46 @@ class BookedBudget(Budget):
     @property
     def event(self) -> events.DpEvent:
         """Everything that the book charges, as one event."""
-        return events.ComposedDpEvent([run.plan.event for run in self.book.runs if run.charged])
+        size = self.group_size
+        charged = (run.plan for run in self.book.runs if run.charged)
+        return events.ComposedDpEvent([plan.event_for(size) for plan in charged])
+
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom a run in the book is about."""
+        return self.book.group_size
 
     @property
     def spent(self) -> float:
         """Epsilon of everything that the book charges, rounded up."""
         return self.book.spent().upper
 
-    def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+    def check(
+        self,
+        event: events.DpEvent,
+        neighboring_relation: str,
+        label: str = "run",
+        group_size: int = 1,
+    ) -> None:
         """Refuse a run as :meth:`dpcal.optim.budget.Budget.check` does, and write nothing.
 
         An OSError is raised if the book cannot be read.
         """
-        self.book.check(self._charge(event, neighboring_relation, label))
+        self.book.check(self._charge(event, neighboring_relation, label, group_size))
 
-    def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+    def pay(
+        self,
+        event: events.DpEvent,
+        neighboring_relation: str,
+        label: str = "run",
+        group_size: int = 1,
+    ) -> None:
         """Write a run into the book by its event, relation and name, or refuse it."""
-        self.book.charge(self._charge(event, neighboring_relation, label))
+        self.book.charge(self._charge(event, neighboring_relation, label, group_size))
 
-    def _charge(self, event: events.DpEvent, neighboring_relation: str, label: str) -> Charge:
+    def _charge(
+        self, event: events.DpEvent, neighboring_relation: str, label: str, group_size: int
+    ) -> Charge:
         self._check_relation(neighboring_relation)
         price = epsilon_of(event, delta=self.delta, neighboring_relation=neighboring_relation)
         return Charge(
@@ -78,6 +99,7 @@ class BookedBudget(Budget):
             epsilon=price.upper,
             delta=self.delta,
             neighboring_relation=neighboring_relation,
+            group_size=group_size,
         )
 
 
