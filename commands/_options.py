@@ -179,7 +179,7 @@ def file_to_write(metavar: str) -> str:
 
 
 def source_of(
-    options: Namespace, *, table: Path | None = None, missing_values: Collection[str] = ()
+    options: Namespace, *, table: Any = None, missing_values: Collection[str] = ()
 ) -> Source:
     """Open the table that a command was given.
 
@@ -188,12 +188,12 @@ def source_of(
     options
         Those of ``TABLE``.
     table
-        The file, where it is not ``options.table``.
+        The file, or the table in memory, where it is not ``options.table``.
     missing_values
         Texts that stand for a missing cell.
     """
     return dpcal.tables.Source(
-        table or options.table,
+        options.table if table is None else table,
         missing_values=missing_values,
         **fields_of(options, "separator", "encoding", "decimal_comma"),
     )

@@ -1,10 +1,28 @@
-"""``dpcal train``: fit a private linear model to a table of one's own, with a report."""
+"""``dpcal train``: fit a private linear model to a table of one's own, with a report.
+
+:func:`train`, which is ``dpcal.train``, does the same for a table in memory:
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> age = rng.uniform(20, 80, 3000)
+>>> table = {"age": age, "sick": np.where(age + rng.normal(0, 20, 3000) > 60, "yes", "no")}
+>>> schema = {"columns": {"age": {"type": "number", "range": [0, 100]},
+...                       "sick": {"type": "class", "categories": ["no", "yes"]}}}
+>>> found = train(table, schema, target="sick", epsilon=1.0, delta=1e-6)
+>>> found.document["privacy"]["unit"], found.model.labels
+('one training record (one row of the table)', ('no', 'yes'))
+"""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import dpcal
 from dpcal.commands import training
 from dpcal.commands._options import (
     REPORT,
@@ -14,7 +32,12 @@ from dpcal.commands._options import (
     add_options,
     relation,
 )
+from dpcal.commands.checking.progress import Progress
 from dpcal.commands.training.tuning import CORRELATED_NOISE, MINIMAX, NOISES, OPTIONS, SAMPLERS
+
+if TYPE_CHECKING:
+    from dpcal.commands.training.fitting import Fitted
+    from dpcal.tables import Schema
 
 EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6",
@@ -115,3 +138,91 @@ def _wrapped(examples: tuple[str, ...]) -> str:
         line = textwrap.wrap(f"dpcal train {example}", 76, subsequent_indent="    ")
         lines.append(" \\\n  ".join(line))
     return "".join(f"  {line}\n" for line in lines)
+
+
+# What a call has no use for: where a report goes is told to ``Fitted.save``.
+_LEFT_OUT = ("help", "help_all", "table", "csv", "schema", "output", "force")
+
+
+def train(
+    table: Any,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    *,
+    target: str | None = None,
+    epsilon: float,
+    delta: float,
+    **options: Any,
+) -> Fitted:
+    """Fit a private linear model to a table, with everything that its report says.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and classes of the columns: a :class:`dpcal.tables.Schema`, its JSON values,
+        or the path of a TOML file. None takes every feature for a number.
+    target
+        The column that is predicted; the schema's when omitted.
+    epsilon, delta
+        The target of privacy: epsilon >= 0, delta in (0, 1).
+    **options
+        Those of ``dpcal train --help-all`` with underscores, such as ``budget="clinic.budget"``,
+        ``bounds=(0, 1)`` or ``class_weights=(1, 4)``, but for those of the report's folder.
+
+    Returns
+    -------
+    Fitted
+        The model, the run and the report's content; ``save(folder)`` writes what ``dpcal verify``
+        checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what it must be, or does not go with the others. No record was read.
+    MissingExtra
+        If polars or matplotlib is not installed.
+    BudgetExceeded
+        If the run does not fit into the budget book.
+    """
+    parser = ArgumentParser(add_help=False)
+    add_arguments(parser)
+    actions = [each for each in parser._actions if each.dest.isidentifier()]
+    known = {each.dest: each for each in actions if each.dest not in _LEFT_OUT}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"train has no option {name!r}: it has {', '.join(sorted(known))}.")
+    given = {"target": target, "epsilon": epsilon, "delta": delta, **options}
+    values = {name: _value(each, given.get(name)) for name, each in known.items()}
+    if isinstance(schema, Mapping):
+        schema = dpcal.tables.Schema.from_dict(schema)
+    paths = {"csv": None, "output": Path(), "force": True}
+    table = Path(table) if isinstance(table, str) else table
+    asked = Namespace(table=table, schema=schema, **paths, **values)
+    try:
+        request = training.Request.of(asked)
+    except ValueError as error:
+        # The sentence is the command's, whose options have other names.
+        names = re.sub(r"--([a-z][a-z-]*)", lambda found: found[1].replace("-", "_"), str(error))
+        raise type(error)(names) from error
+    return training.fitted(request, Progress("train"))
+
+
+def _value(option: Action, given: Any) -> Any:
+    """Return an option's value as the command has it: its default, or what a user would type."""
+    if given is None:
+        given = option.default
+    elif isinstance(given, list | tuple):
+        mark = ":" if option.dest.endswith("bounds") else ","
+        given = mark.join(map(str, given))
+    if given is None or isinstance(given, bool):
+        return given
+    if option.type is not None:
+        try:
+            given = option.type(given if isinstance(given, str) else str(given))  # type: ignore[operator]
+        except Exception as error:
+            raise ValueError(f"{option.dest} is not what it must be, got {given!r}.") from error
+    if option.choices is not None and given not in option.choices:
+        raise ValueError(f"{option.dest} must be one of {option.choices}, got {given!r}.")
+    return given

@@ -23,6 +23,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcal._files import check_lines, check_regular
 from dpcal.errors import MissingExtra, reason_of
 
@@ -65,7 +67,8 @@ class Source:
     ----------
     path
         Of text with a row of column names (also compressed: .gz, .bz2, .xz, .zst), or of a file
-        that ends in .parquet.
+        that ends in .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
+        its text would be; its missing cells and NaN are missing.
     separator
         One character; found in the row of names when omitted.
     encoding
@@ -80,6 +83,8 @@ class Source:
     ----------
     separator
         As given or found; None for parquet.
+    in_memory
+        Whether no file holds the table.
     columns
         Names, stripped of blanks.
 
@@ -93,27 +98,34 @@ class Source:
 
     def __init__(
         self,
-        path: Path,
+        path: Any,
         *,
         separator: str | None = None,
         encoding: str | None = None,
         decimal_comma: bool = False,
         missing_values: Collection[str] = (),
     ) -> None:
-        self.path = Path(path)
         self._polars = polars()
         self._decimal_comma = decimal_comma
         self._missing = ["", *missing_values]
         self._text: bytes | None = None
+        if not isinstance(path, str | Path):
+            path, self._text = "table in memory", self._written(path)
+            separator, encoding = ",", None
+        self.path = Path(path)
+        self.in_memory = self._text is not None
         self.separator: str | None = None
         if separator is not None and (len(separator) != 1 or ord(separator) > 127):
             raise ValueError(f"separator must be one ASCII character, got {separator!r}.")
         wrong = (OSError, EOFError, ValueError, LookupError, csv.Error, lzma.LZMAError, zlib.error)
         try:
-            check_regular(self.path)
-            if self._is_parquet:
+            if self._text is not None:
+                names = self._names_of(self._text[:HEAD].decode(errors="replace"), separator)
+            elif self._is_parquet:
+                check_regular(self.path)
                 names = list(self._polars.scan_parquet(self.path).collect_schema())
             else:
+                check_regular(self.path)
                 self._check_text()
                 names = self._open_text(separator, encoding)
         except (*wrong, self._polars.exceptions.PolarsError) as error:
@@ -126,6 +138,25 @@ class Source:
             raise ValueError(
                 f"table must name its columns distinctly, got {', '.join(self.columns)}."
             )
+
+    @property
+    def records(self) -> Any:
+        """What a budget book knows the table by: the path, or the bytes of a table in memory."""
+        return np.frombuffer(self._text or b"", np.uint8) if self.in_memory else self.path
+
+    def _written(self, table: Any) -> bytes:
+        """Return a table in memory as text."""
+        pl, frame = self._polars, table_of(table)
+        if not frame.width:
+            raise ValueError("table must hold a column, got none.")
+        try:
+            floats = pl.col(pl.Float32, pl.Float64)
+            text = frame.with_columns(floats.fill_nan(None)).write_csv()
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(
+                f"table must hold numbers, texts and dates, got columns of {frame.schema}."
+            ) from error
+        return str(text).encode()
 
     @property
     def _is_parquet(self) -> bool:

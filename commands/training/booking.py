@@ -8,11 +8,12 @@ from pathlib import Path
 from dpcal.calibrate import Plan
 from dpcal.commands._options import fields_of
 from dpcal.optim import BudgetBook
+from dpcal.optim.boundary.budget.file import Records
 
 __all__ = ["check_book", "opened_book"]
 
 
-def check_book(path: Path | None, table: Path) -> None:
+def check_book(path: Path | None, table: Records) -> None:
     """Refuse a file that is no budget book, or is about other records; make nothing.
 
     Raises
@@ -24,7 +25,7 @@ def check_book(path: Path | None, table: Path) -> None:
         BudgetBook(path, records=table)
 
 
-def opened_book(path: Path | None, table: Path, plan: Plan) -> BudgetBook | None:
+def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | None:
     """Return the book that a plan is charged to, if it fits; None where no book is kept.
 
     A new book takes the plan's own target for its total, and says so on standard error.

@@ -6,7 +6,7 @@ import re
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from dpcal.report import (
 )
 from dpcal.tables import Model
 
-__all__ = ["fit_table"]
+__all__ = ["Fitted", "fit_table", "fitted"]
 
 OUTSIDE = (
     "The schema, or the ranges given with --bounds and --target-bounds, batch size, epochs, "
@@ -64,36 +64,87 @@ SILOS = (
 DIVERGED, INTERRUPTED = 1, 130
 
 
-def fit_table(options: Namespace) -> int:
-    """Train on a table and write the report; return the exit status.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """A private model of a table, and everything that was said of its run.
 
-    Five steps: a request of the options, its records, a plan, the run, the report.
+    Attributes
+    ----------
+    model
+        The released model; ``model.predict(table)`` scores new rows.
+    document
+        The content of ``report.json``.
+    result
+        The run: parameters, ledger and plan.
     """
-    progress = stage(options, "")
-    check_replaceable(options.output, force=options.force)
-    key = _key_file(options.output, force=options.force)
-    request = Request.of(options)
+
+    model: Model
+    document: dict[str, Any]
+    result: Result
+    _run: Run
+    _data: Data
+
+    def __str__(self) -> str:
+        return summary(self._data.task, self._run, self.document["evaluation"])
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the report with its model and statement, and the key of its fingerprint beside it.
+
+        Parameters
+        ----------
+        folder
+            Of the report; ``dpcal verify FOLDER`` checks it. Its parent must exist.
+        force
+            Whether an earlier report there is replaced.
+
+        Returns
+        -------
+        Path
+            Of the key, which must not be published.
+        """
+        folder = Path(folder)
+        check_replaceable(folder, force=force)
+        key = _key_file(folder, force=force)
+        replace_file(key, f"{self._data.key.hex()}\n".encode(), mode=0o600)  # for its owner alone
+        files = {"report.json": dump(self.document) + "\n", "model.json": self.model.to_json()}
+        write_report(folder, files, force=force)
+        add_pages(folder, self.document, _pictures(self._data.task, self._run))
+        return key
+
+
+def fitted(request: Request, progress: Progress) -> Fitted:
+    """Train as a request asks, and say of it what a report says.
+
+    Four steps: its records, a plan, the run, the scores.
+    """
     data = read(request, progress)
     plan = calibrated(request, data.task)
     print_warnings(warn_before(plan))
-    book = opened_book(request.budget, request.source.path, plan)
+    book = opened_book(request.budget, request.source.records, plan)
     run = _trained(data.task, plan, book, request, progress)
     evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
     print_warnings(warn_after(evaluation, data))
     model, document = _reported(data, run, evaluation, name=request.source.path.name)
-    replace_file(key, f"{data.key.hex()}\n".encode(), mode=0o600)  # for its owner alone
-    files = {"report.json": dump(document) + "\n", "model.json": model.to_json()}
-    write_report(request.output, files, force=request.force)
-    add_pages(request.output, document, _pictures(data.task, run))
+    return Fitted(model=model, document=document, result=run.result, _run=run, _data=data)
+
+
+def fit_table(options: Namespace) -> int:
+    """Train on a table and write the report; return the exit status."""
+    progress = stage(options, "")
+    check_replaceable(options.output, force=options.force)
+    _key_file(options.output, force=options.force)
+    request = Request.of(options)
+    found = fitted(request, progress)
+    key = found.save(request.output, force=request.force)
     lines = [
-        summary(data.task, run, evaluation),
+        str(found),
         f"report written to {request.output}/",
         f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it",
     ]
-    present(options, document, "\n".join(lines))
-    if run.interrupted:
+    present(options, found.document, "\n".join(lines))
+    if found._run.interrupted:
         return INTERRUPTED
-    return 0 if run.result.complete else DIVERGED
+    return 0 if found.result.complete else DIVERGED
 
 
 SEEDED_SPLIT = (

@@ -164,9 +164,9 @@ class Request(Learning):
                 f"train needs {' and '.join(missing)}: pip install 'dpcal[train]'. No record was "
                 "read."
             )
-        check_book(options.budget, table)
         missing_values = () if schema is None else schema.missing_values
         source = source_of(options, table=table, missing_values=missing_values)
+        check_book(options.budget, source.records)
         target = _target(options, schema)
         described = _from_flags(options, source, target) if schema is None else schema
         return cls(
@@ -209,20 +209,19 @@ class Request(Learning):
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
 
 
-def _one_table(path: Path | None, csv: Path | None) -> Path:
+def _one_table(path: Any, csv: Path | None) -> Any:
     """Return the one table that was named, as an argument or by ``--csv``."""
     if (path is None) == (csv is None):
         got = "none" if path is None else f"{str(path)!r} and --csv {str(csv)!r}"
         raise ValueError(f"One table must be given, as FILE or as --csv FILE, got {got}.")
-    table = path or csv
-    assert table is not None
-    return table
+    return csv if path is None else path
 
 
 def _given_schema(options: Namespace) -> tuple[Schema | None, dict[str, Any]]:
     """Return the schema that was given, and the tuning, with one group size for both."""
     tuning, size = given_tuning(options), options.group_size
-    schema = None if options.schema is None else Schema.read(options.schema)
+    given = options.schema
+    schema = given if given is None or isinstance(given, Schema) else Schema.read(given)
     if schema is None:
         if size not in (None, 1):
             raise ValueError("--group-size needs a --schema with a column of type 'person'.")

@@ -1,0 +1,100 @@
+"""``dpcal.train`` does for a table in memory what the command does for a file."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpcal
+from dpcal.cli import main
+from dpcal.errors import BudgetExceeded
+
+TARGET = {"target": "sick", "epsilon": 1.0, "delta": 1e-6}
+SCHEMA = """
+[columns.age]
+type = "number"
+range = [0, 100]
+missing = "blank"
+[columns.ward]
+type = "category"
+categories = ["A", "B"]
+[columns.sick]
+type = "class"
+categories = ["no", "yes"]
+"""
+
+
+def rows(n=900):
+    rng = np.random.default_rng(1)
+    age = rng.integers(20, 80, n)
+    sick = np.where(age + rng.normal(0, 20, n) > 60, "yes", "no")
+    ward = rng.choice(["A", "B"], n)
+    table = {"age": age.tolist(), "ward": ward.tolist(), "sick": sick.tolist()}
+    table["age"][5] = None
+    return table
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    pl.DataFrame(rows()).write_csv(tmp_path / "t.csv")
+    return tmp_path
+
+
+def as_pandas(table):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({**table, "age": [math.nan if x is None else x for x in table["age"]]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [dict, pl.DataFrame, as_pandas])
+def test_a_table_in_memory_has_the_bits_of_its_file(files, make, capsys):
+    words = ["train", files / "t.csv", "--schema", files / "s.toml", "--target", "sick"]
+    words += ["--epsilon", "1", "--delta", "1e-6", "--seed", "3", "-o", files / "cli"]
+    assert main([str(word) for word in words]) == 0
+    schema = dpcal.tables.Schema.from_toml(SCHEMA)
+    found = dpcal.train(make(rows()), schema, seed=3, **TARGET)
+    told = json.loads((files / "cli" / "report.json").read_text())
+    assert found.document["model"] == told["model"]
+    assert found.document["runs"] == told["runs"]
+    found.save(files / "py")
+    assert dpcal.load_model(files / "py").weights.tolist() == found.model.weights.tolist()
+    assert (files / "py" / "statement.html").exists()
+    capsys.readouterr()
+    assert main(["verify", str(files / "py")]) == 0
+    assert "all 900" not in capsys.readouterr().out
+    assert "accuracy" in str(found)
+    with pytest.raises(ValueError, match="output"):
+        found.save(files / "py")
+
+
+@pytest.mark.slow
+def test_runs_on_a_table_in_memory_are_in_the_book(files):
+    schema, book = files / "s.toml", files / "b"
+    dpcal.train(rows(), schema, budget=book, **TARGET)
+    with pytest.raises(BudgetExceeded, match="no record was touched"):
+        dpcal.train(rows(), schema, budget=str(book), **TARGET)
+    with pytest.raises(ValueError, match="records must be those that budget book"):
+        dpcal.train(rows(901), schema, budget=book, **TARGET)
+    assert len(dpcal.BudgetBook(book).runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "told"),
+    [
+        (rows(9), {"epsylon": 3}, "train has no option 'epsylon': it has bands, batch_size, "),
+        (rows(9), {"n": 9, "neighboring_relation": "replace-special"}, "^n is for neighboring_rel"),
+        (rows(9), {"loss": "hinge"}, "loss must be one of"),
+        (rows(9), {"epochs": "many"}, "epochs is not what it must be, got 'many'"),
+        ({"age": [[1, 2]], "ward": ["A"], "sick": ["no"]}, {}, "must hold numbers, texts and"),
+        (7, {}, "table must be a data frame"),
+        ({}, {}, "table must hold a column"),
+        ({"age": [3]}, {}, "column"),
+    ],
+)
+def test_bad_calls_are_sentences_in_the_words_of_a_call(files, table, options, told):
+    with pytest.raises((ValueError, TypeError), match=told) as caught:
+        dpcal.train(table, files / "s.toml", **{**TARGET, **options})
+    assert "--" not in str(caught.value)
