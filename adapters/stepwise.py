@@ -86,7 +86,7 @@ class StepwiseOracle(PrivateOracle):
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._elsewhere = objective
         self._total: Any = None
-        self._left = 0
+        self._batch: Rows = np.empty(0, dtype=np.intp)
         if ledger is not None:
             for name, rounds in self._batches.rounds.items():
                 rounds.skip_to(ledger.count(name))
@@ -114,7 +114,7 @@ class StepwiseOracle(PrivateOracle):
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
-            self._total, self._left = 0, len(rows)
+            self._total, self._batch = 0, rows
             return rows
 
     def add(self, gradients: NDArray[Any]) -> None:
@@ -140,16 +140,16 @@ class StepwiseOracle(PrivateOracle):
         """
         if not self.drawn:
             raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
-        if count > self._left:
+        if count > len(self._batch):
             raise OutOfTurn(
-                f"count must be at most {self._left}, the records of the batch that were not yet "
-                f"handed in, got {count}: a record that is summed twice costs more than it is "
+                f"count must be at most {len(self._batch)}, the records of the batch that were not "
+                f"yet handed in, got {count}: a record that is summed twice costs more than it is "
                 "charged for."
             )
-        self._left -= count
+        rows, self._batch = self._batch[:count], self._batch[count:]
         (query,) = self.plan.queries
-        self._elsewhere.sums = clipped_sum
-        origin, rows = np.zeros(self.dimension), np.arange(count, dtype=np.intp)
+        self._elsewhere.hand_in(rows, clipped_sum)
+        origin = np.zeros(self.dimension)
         self._total = self._total + self._mechanism.gradient_sum(
             self._elsewhere, origin, rows, query.max_norm
         )
@@ -268,11 +268,17 @@ class Guarded(Priced):
 class _Elsewhere(Objective):
     """Records that somebody else holds: their clipped sums are handed in."""
 
-    sums: ClippedSum
+    # Sums of one batch may be taken in pieces, and get their noise together.
+    in_pieces = True
 
     def __init__(self, n: int, dimension: int) -> None:
         self.n = n
         self.dimension = self.penalized = dimension
+
+    def hand_in(self, rows: Rows, sums: ClippedSum) -> None:
+        """Take the function of some rows' clipped sums, which numbers them from 0 on."""
+        self._order, self._sums = np.argsort(rows), sums
+        self._sorted = rows[self._order]
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""
@@ -280,7 +286,7 @@ class _Elsewhere(Objective):
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
-        return self.sums(rows, max_norm)
+        return self._sums(self._order[np.searchsorted(self._sorted, rows)], max_norm)
 
     def loss(self, w: Any) -> float:
         """Refuse: the records are held elsewhere."""

@@ -59,6 +59,7 @@ attack replay|likelihood|canaries  replay: on neighbouring tables; likelihood: a
 --samples M:whole=1000000   canaries (default: 1000000)
 --confidence C:number=0.99  of bounds (default: 0.99)
 --seed S:whole              to repeat an attack
+--seconds T:number=0        for replay: go on trying random neighbours for so long (default: 0)
 -o --output FILE:path       for likelihood: draw a picture
 """,
     )
@@ -94,7 +95,9 @@ def _replay(options: Namespace) -> int:
     n = options.records if plan is None else plan.n
     X, y = dpcal.optim.attacks.random_table(n, _FEATURES, seed=options.seed)
     train = _optimizer(plan) if plan is not None else _function(options.function)
-    found = dpcal.optim.attacks.replay_table(train, X, y, seed=options.seed)
+    found = dpcal.optim.attacks.replay_table(
+        train, X, y, seconds=options.seconds, seed=options.seed
+    )
     holds = all(each.holds for each in found)
     verdict = "no violation found" if holds else "VIOLATIONS FOUND"
     document = {"holds": holds, "replays": [each.to_dict() for each in found]}

@@ -313,14 +313,20 @@ class Watched:
         bound: float,
         total: Any,
     ) -> Any:
-        if self._due is not None:
-            self._recorder.tape.bare.append(self._due)
+        due, found = self._due, self._inner.values(total, bound)
+        if due is not None:
+            pieces = due.objective is objective and getattr(objective, "in_pieces", False)
+            if pieces and due.entries == self._ledger.answers:
+                joined = np.concatenate([due.rows, rows])
+                self._due = Sum(**{**vars(due), "rows": joined, "total": due.total + found})
+                return total
+            self._recorder.tape.bare.append(due)
         self._due = Sum(
             kind=kind,
             at=tuple(w.copy() for w in at),
             rows=rows.copy(),
             bound=bound,
-            total=self._inner.values(total, bound),
+            total=found,
             entries=self._ledger.answers,
             objective=objective,
         )

@@ -34,6 +34,7 @@ A run that refuses a label, and so tells that somebody has it:
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -95,6 +96,7 @@ def replay_table(
     row: int = 0,
     price: bool = True,
     trials: int = 8,
+    seconds: float = 0.0,
     seed: int | None = None,
 ) -> list[Replay]:
     """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`, and search for others.
@@ -102,10 +104,12 @@ def replay_table(
     ``run`` is called with ``(X, y)``. It, ``price``, ``seed`` and the errors are those of
     :func:`dpcal.optim.attacks.replay`; X, y and ``row`` those of
     :func:`dpcal.optim.attacks.neighbours`. ``trials`` is the number of random mixtures, at least 1,
-    beside the neighbours of each kind. The label of a replay names the kind and, for neighbours
+    beside the neighbours of each kind; as long as fewer than ``seconds`` >= 0 have gone by, more of
+    them are tried. The label of a replay names the kind and, for neighbours
     that were searched, what they change. An error of the run on the unchanged table is raised as
     it is.
     """
+    until = time.monotonic() + _validate.non_negative(seconds=seconds)
     table = np.array(X, dtype=np.float64), _roomy(y)
     whole = _Recorded(run, table, price=price, seed=seed)
     if whole.tape.failure is not None:
@@ -123,7 +127,7 @@ def replay_table(
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch: sums say nothing, but all else must be the same.
     shown.append(whole.replayed(other, reach=math.inf).labelled("reordered"))
-    for change in _changes(table, row, _validate.count(trials=trials), rng):
+    for change in _changes(table, row, _validate.count(trials=trials), until, rng):
         found, least = whole.replayed(change.of(table)), change
         if not found.holds:
             found, least = _shrunk(whole, change, found)
@@ -176,7 +180,9 @@ def _alone(table: Table, row: int) -> tuple[Table, Table] | None:
     return (X, first), (X, second)
 
 
-def _changes(table: Table, row: int, trials: int, rng: np.random.Generator) -> Iterator[_Change]:
+def _changes(
+    table: Table, row: int, trials: int, until: float, rng: np.random.Generator
+) -> Iterator[_Change]:
     """Yield a change of each kind to one row, and random mixtures in random rows."""
     X, y = table
     n, d = X.shape
@@ -193,7 +199,8 @@ def _changes(table: Table, row: int, trials: int, rng: np.random.Generator) -> I
     same = () if y is None else (y[twin],)
     yield _Change(kind="duplicate", row=row, cells=dict(enumerate(X[twin])), labels=same)
     pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
-    for _ in range(trials):
+    while trials > 0 or time.monotonic() < until:
+        trials -= 1
         columns = rng.permutation(d)[: rng.integers(1, d + 1)]
         cells = {int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns}
         mixed = (labels[rng.integers(len(labels))],) if labels and rng.random() < 0.5 else ()
