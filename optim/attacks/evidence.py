@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
@@ -53,7 +53,9 @@ _SEPARATED = ("product", "convolved", "separated")
 
 
 class Evidence(Protocol):
-    """Adds up the evidence of the answers to one query about each canary."""
+    """Adds up the evidence of the answers to one query about each canary; ``told`` are theirs."""
+
+    told: Any
 
     def add(self, x: Vector, rows: Rows) -> None:
         """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
@@ -71,6 +73,8 @@ def _gaussian(x: Vector, z: float) -> Vector:
 
 class _Sampled:
     """Evidence from batches that each record is in with probability q, by itself."""
+
+    told = True
 
     def __init__(self, query: Query, n: int) -> None:
         self._q, self._z = query.expected_batch_size(n) / n, query.noise_multiplier
@@ -93,9 +97,11 @@ class _Parted:
 
     def __init__(self, query: Query, n: int) -> None:
         self._z, self._total = query.noise_multiplier, np.zeros(n)
+        self.told = np.zeros(n, dtype=bool)
 
     def add(self, x: Vector, rows: Rows) -> None:
         """See :class:`Evidence`."""
+        self.told[rows] = True
         self._total[rows] += _gaussian(x[rows], self._z)
 
     def log_ratios(self) -> Vector:
@@ -105,6 +111,8 @@ class _Parted:
 
 class _Correlated:
     """Evidence from runs with noise C^-1 z: C times answers is C times participations plus z."""
+
+    told = True
 
     def __init__(self, query: Query, n: int) -> None:
         assert query.correlation is not None

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,8 @@ Flags = NDArray[np.bool_]
 _STEEP = 1e150
 # Coordinate from which on a canary's loss grows no more, so that it stays finite.
 _LARGEST = 200.0
+# Canaries whose gradients are one table.
+_BLOCK = 1024
 
 # Largest factor on the plan's noise in the search, and relative accuracy of the factor.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
@@ -88,6 +90,15 @@ class Canaries(Objective):
         total = np.zeros(self.dimension)
         total[rows] = self._signs[rows] * np.sign(w[rows] - v[rows]) * max_norm
         return total
+
+    def tables(self, rows: Rows, w: Vector, v: Vector | None = None) -> Iterator[Vector]:
+        """Yield gradients, or their differences, in blocks of rows; not clipped."""
+        toward = np.ones(self.dimension) if v is None else np.sign(w - v)
+        for first in range(0, len(rows), _BLOCK):
+            block = rows[first : first + _BLOCK]
+            table = np.zeros((len(block), self.dimension))
+            table[np.arange(len(block)), block] = _STEEP * (self._signs * toward)[block]
+            yield table
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
@@ -206,7 +217,9 @@ def likelihood(
         other. Use :func:`dpcal.optim.attacks.plant`. Also if a run with correlated noise ends
         early.
 
-    Notes ----- Given the batches, canaries are independent of each other if the queries do not
+    Notes
+    -----
+    Given the batches, canaries are independent of each other if the queries do not
     depend on released values. Batches of a fixed size are drawn together: their canaries are
     negatively associated, and the rates have Hoeffding's bound, which holds for those too (Shao
     2000), in place of Clopper and Pearson's. If the queries depend on released values (a walk that
@@ -238,9 +251,9 @@ def _ratios(
         with observing(watch):
             run(canaries[0] if silos is None else canaries, plan)
         for each, there in zip(canaries, included, strict=True):
-            ratios = watch.of(each)
-            members.append(ratios[there])
-            others.append(ratios[~there])
+            ratios, told = watch.of(each)
+            members.append(ratios[there & told])
+            others.append(ratios[~there & told])
     return np.concatenate(members), np.concatenate(others)
 
 
@@ -269,13 +282,18 @@ class _Ratios(Recorder):
             self._found[key] = evidence_of(query, self._n)
         return self._found[key]
 
-    def of(self, objective: Canaries) -> Vector:
-        """Return the log-likelihood ratio of each canary of an objective."""
-        total = np.zeros(objective.n)
+    def of(self, objective: Canaries) -> tuple[Vector, Flags]:
+        """Return the log-likelihood ratio of each canary of an objective, and which are judged.
+
+        Of a partition, which is known, those are left out that are in no part: it is drawn without
+        a look at them.
+        """
+        total, told = np.zeros(objective.n), np.zeros(objective.n, dtype=bool)
         for (owner, *_, sign), evidence in self._found.items():
             if owner == id(objective):
                 total += sign * evidence.log_ratios()
-        return total
+                told |= evidence.told
+        return total, told
 
 
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
