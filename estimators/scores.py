@@ -206,7 +206,30 @@ def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
         table = X if known.all() else type(X)(table, **names)
     # Whether there is an error or a warning must not depend on one record.
     with np.errstate(all="ignore"):
-        return np.asarray(estimator.predict(table)), known
+        try:
+            return np.asarray(estimator.predict(table)), known
+        except (TypeError, ValueError) as error:
+            return _predicted_alone(estimator, table, known, error)
+
+
+def _predicted_alone(
+    estimator: Any, table: Any, known: NDArray[np.bool_], error: Exception
+) -> tuple[Any, NDArray[np.bool_]]:
+    """Return predictions of records one by one; those that have none are blank.
+
+    The error of all together is raised if no record has a prediction.
+    """
+    found: list[Any] = [None] * len(known)
+    known = known.copy()
+    for place in np.flatnonzero(known):
+        try:
+            found[place] = estimator.predict(table[place : place + 1])[0]
+        except (TypeError, ValueError):
+            known[place] = False
+    if not known.any():
+        raise error
+    some = found[int(np.flatnonzero(known)[0])]
+    return np.asarray([some if each is None else each for each in found]), known
 
 
 def _noisy_mean(

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal._files import check_lines, check_regular
+from dpcal._files import check_cells, check_lines, check_regular, check_zst
 from dpcal.errors import MissingExtra, reason_of
 
 __all__ = ["NotANumber", "Source", "polars", "table_of"]
@@ -123,7 +123,10 @@ class Source:
                 names = self._names_of(self._text[:HEAD].decode(errors="replace"), separator)
             elif self._is_parquet:
                 check_regular(self.path)
-                names = list(self._polars.scan_parquet(self.path).collect_schema())
+                frame = self._polars.scan_parquet(self.path)
+                names = list(frame.collect_schema())
+                rows = frame.select(self._polars.len()).collect().item()
+                check_cells(rows * len(names), self.path.stat().st_size)
             else:
                 check_regular(self.path)
                 self._check_text()
@@ -176,10 +179,9 @@ class Source:
 
     def _check_text(self) -> None:
         """Refuse long lines, and text that is far larger than its file, before polars reads it."""
-        suffix = self.path.suffix.lower()
-        if suffix != ".zst":  # which polars alone reads
-            with _OPENERS.get(suffix, open)(self.path, "rb") as file:
-                check_lines(file, self.path.stat().st_size)
+        suffix, size = self.path.suffix.lower(), self.path.stat().st_size
+        with _OPENERS.get(suffix, open)(self.path, "rb") as file:
+            (check_zst if suffix == ".zst" else check_lines)(file, size)
 
     def _open_text(self, separator: str | None, encoding: str | None) -> list[str]:
         """Return the columns' names; keep the text in memory where polars cannot read the file."""

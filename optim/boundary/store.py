@@ -147,7 +147,7 @@ class StoredOracle:
             if known.get(name) != value:
                 raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
         oracle = object.__new__(PrivateOracle)
-        streams = Streams.restored(json.loads(known["root"]), plan)
+        streams = Streams.restored(_parsed(self._path, known["root"]), plan)
         oracle._open(objective, plan, streams, noise=noise)
         return oracle
 
@@ -342,7 +342,7 @@ class StoredOracle:
             inner._batches.parts.take(asked)
         self._position += 1
         if self._position == self._stored:
-            inner._streams.move_to(json.loads(row[2]))
+            inner._streams.move_to(_parsed(self._path, row[2]))
         return np.frombuffer(row[1], dtype="<f8").astype(np.float64)
 
 
@@ -359,8 +359,19 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
     if "plan" not in known:
         raise ValueError(f"path must be of a store that holds a run, got {str(path)!r}.")
     plan = Plan.from_json(known["plan"])
-    entries = [Query(**json.loads(entry)) for (entry,) in rows]
+    entries = [Query(**_parsed(path, entry)) for (entry,) in rows]
     return Ledger(plan.n, plan.neighboring_relation, entries=entries)
+
+
+def _parsed(path: str | os.PathLike[str], text: str) -> Any:
+    """Return values of a row that hold JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"store {str(path)!r} is damaged, a row of it holds no JSON: go on with a copy of it "
+            "that is whole."
+        ) from error
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -86,6 +86,20 @@ def test_tables_that_would_take_the_memory(folder):
 
 
 @pytest.mark.slow
+def test_small_files_of_large_tables(folder):
+    import polars
+
+    rows = polars.LazyFrame().select(x=polars.repeat(1, 40_000_000), y=polars.repeat(0, 40_000_000))
+    rows.sink_csv(folder / "many.csv.zst", compression="zstd", compression_level=19)
+    rows.sink_parquet(folder / "many.parquet")
+    for name in ("many.csv.zst", "many.parquet"):
+        assert (folder / name).stat().st_size < 1_000_000
+        assert "times as large as the file" in ask(folder, COMMANDS["table"], name)
+    (folder / "cut.csv.zst").write_bytes((folder / "many.csv.zst").read_bytes()[:999])
+    assert "damaged" in ask(folder, COMMANDS["table"], "cut.csv.zst")
+
+
+@pytest.mark.slow
 def test_damaged_tables(folder):
     import polars
 

@@ -102,7 +102,7 @@ def test_a_noisy_accuracy_has_the_noise_that_its_price_asks_for():
     with wide() as shared:
         noisy_accuracy(rule, X[:, 1:], Y, epsilon=1.0, delta=1e-6)
     assert shared.spent == pytest.approx(1.0, rel=1e-6)
-    (charged,) = shared._charged
+    ((charged, _),) = shared._charged
     (one,) = charged.events if isinstance(charged, events.ComposedDpEvent) else (charged,)
     deviation = one.noise_multiplier * 0.5 / len(X)
     assert np.std(told) == pytest.approx(deviation, rel=0.15)
@@ -255,7 +255,7 @@ def test_scores_in_threads_are_seen():
 def test_a_score_costs_the_target_of_its_own():
     with wide() as shared:
         noisy_accuracy(FrozenEstimator(NotPrivate().fit(X, Y)), X, Y, epsilon=0.7, delta=1e-8)
-    assert epsilon(shared._charged[0], delta=1e-8) == pytest.approx(0.7, rel=1e-6)
+    assert epsilon(shared._charged[0][0], delta=1e-8) == pytest.approx(0.7, rel=1e-6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
@@ -266,3 +266,33 @@ def test_whether_a_score_fails_does_not_depend_on_a_record(value):
         assert 0 <= noisy_accuracy(model, rows, Y) <= 1
     with wide(), np.errstate(over="raise", invalid="raise"):
         assert 0 <= ONE.fit(X, Y).score(rows, Y) <= 1
+
+
+def test_a_record_of_a_table_with_names_that_has_no_prediction_is_blank():
+    """A text among numbers makes a column of texts, and scikit-learn refuses all of it."""
+    polars = pytest.importorskip("polars")
+    names = {f"x{j}": X[:, j] for j in range(3)}
+    model = ONE.fit(polars.DataFrame(names), Y)
+    odd = [repr(float(x)) for x in X[:, 0]]
+    odd[7] = "secret"
+    for frame in ({**names, "x0": odd}, {**names, "x0": [str(x) for x in odd[:7]] + odd[7:]}):
+        assert 0 <= noisy_accuracy(model, polars.DataFrame(frame), Y, epsilon=5.0) <= 1
+    with pytest.raises(ValueError, match="convert"):
+        noisy_accuracy(model, polars.DataFrame({**names, "x0": ["secret"] * len(X)}), Y)
+
+
+class Recording:
+    """A rule that fails for a text."""
+
+    def predict(self, rows):
+        return (np.asarray(rows, dtype=float)[:, 0] > 0).astype(int)
+
+
+def test_a_prediction_that_fails_contributes_nothing():
+    from dpcal.estimators.scores import _predicted
+
+    polars = pytest.importorskip("polars")
+    cells = ["1", "-1", "secret", "2"]
+    predicted, known = _predicted(Recording(), polars.DataFrame({"x": cells}))
+    assert predicted.tolist() == [1, 0, 1, 1]
+    assert known.tolist() == [True, True, False, True]

@@ -60,11 +60,17 @@ class Charge:
 
 
 def read(text: str) -> Plan | Charge:
-    """Return a plan or a charge from its JSON."""
-    values = json.loads(text)
-    if "event" not in values:
-        return Plan.from_json(text)
-    return Charge(**{**values, "event": _event(values["event"])})
+    """Return a plan or a charge from its JSON; ValueError if it is neither."""
+    try:
+        values = json.loads(text)
+        if "event" not in values:
+            return Plan.from_json(text)
+        return Charge(**{**values, "event": _event(values["event"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"The budget book is damaged, a run in it has no plan ({error}): go on with a copy of "
+            "it that is whole."
+        ) from error
 
 
 def _told(value: Any) -> Any:

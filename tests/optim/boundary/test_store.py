@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import signal
+import sqlite3
 import struct
 import tempfile
 import time
@@ -276,3 +277,31 @@ def test_a_path_where_no_file_can_be_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="store must be a path in a folder"):
         optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=where)
     assert not where.parent.exists()
+
+
+@pytest.mark.parametrize("place", ["answers SET entry", "answers SET state", "run SET value"])
+def test_a_damaged_row_is_one_sentence(tmp_path, place):
+    plan = plan_of("noisy_gd")
+    oracle = StoredOracle(tmp_path / "store", OBJECTIVE, plan)
+    w = np.zeros(OBJECTIVE.dimension)
+    oracle.gradient(w, plan.queries[0].name)
+    oracle.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "store")) as file, file:
+        where = " WHERE name = 'root'" if place.startswith("run") else ""
+        file.execute(f"UPDATE {place} = '{{' {where}")
+
+    def read():
+        StoredOracle(tmp_path / "store", OBJECTIVE, plan).gradient(w, plan.queries[0].name)
+        read_ledger(tmp_path / "store")
+
+    with pytest.raises(ValueError, match=r"store .* is damaged, a row of it holds no JSON"):
+        read()
+
+
+def test_a_damaged_plan_in_a_book_is_one_sentence(tmp_path):
+    book = optim.BudgetBook(tmp_path / "book", epsilon=9.0, delta=1e-3)
+    optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=book)
+    with contextlib.closing(sqlite3.connect(tmp_path / "book")) as file, file:
+        file.execute("UPDATE runs SET plan = '{'")
+    with pytest.raises(ValueError, match="budget book is damaged, a run in it has no plan"):
+        book.spent()
