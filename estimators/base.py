@@ -27,13 +27,13 @@ from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators.callers import refuse_exact_score, refuse_unpaid_fit
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
@@ -128,7 +128,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
 
     _own_doc = __doc__
-    _released: list[Ledger | Plan] = field(init=False)
+    _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
@@ -298,8 +298,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         )
         result.verify()
         self._last = plan, list(ledgers), np.ravel(w), complete
-        before = [] if first else list(self._released)
-        self._released = [*before, ledger if complete else plan]
+        self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
         together = events.ComposedDpEvent([each.event for each in self._released])
         self.epsilon_spent_ = epsilon_of(
@@ -309,6 +308,22 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "privacy": statement.privacy_statement(result),
             **statement.released(result),
         }
+
+    @property
+    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
+        """The runs since the last ``fit``, as :func:`dpcal.report.save` takes them.
+
+        NotFittedError is raised before it, and UnsupportedEvent for the best model of a search,
+        whose price is not that of a plan.
+        """
+        check_is_fitted(self, "ledger_")
+        runs = tuple(each for each in self._released if isinstance(each, Result))
+        if len(runs) < len(self._released):
+            raise UnsupportedEvent(
+                "A report holds plans, and the price of a search is not that of one: keep the "
+                "ledger_ of the search, or charge it to a budget book."
+            )
+        return (runs,)
 
     def _noisy_mean(
         self,

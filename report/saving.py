@@ -34,6 +34,7 @@ from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, write_report
+from dpcal.report.page import statement_page
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
@@ -119,11 +120,17 @@ def document_of(
     if unit is None and len(silos) > 1:
         unit = ONE_OF_A_SILO
     delta = max(run["delta"] for run in [*earlier, *runs])
+    last = silos[0][-1]
+    read = [name for own in silos for run in own for name in run.read_from_data]
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "privacy": privacy_statement(silos[0][-1], unit=unit, outside=outside),
+        "privacy": privacy_statement(last, unit=unit, outside=outside),
+        "data": {
+            "name": f"a run of {last.plan.optimizer}",
+            "read_from_data": list(dict.fromkeys(read)),
+        },
         "runs": [*earlier, *runs],
         "everything": composed_by_silo(result, delta),
         "software": software(),
@@ -146,15 +153,16 @@ def save(
     sections: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a report of a result, for ``dpcal verify``; whole or not at all.
+    """Write a report of a result and its statement, for ``dpcal verify``; whole or not at all.
 
     Parameters
     ----------
     folder
         Where it stands.
     result
-        Of any optimizer, or of :func:`dpcal.optim.select_point`: then training on the same records,
-        if there was any, is a run of its own in the report.
+        Of any optimizer, or a fitted estimator of :mod:`dpcal.estimators`, each fit a run; or of
+        :func:`dpcal.optim.select_point`: then training on the same records, if there was any, is a
+        run of its own in the report.
     unit
         What the claim is about; what the plans say when omitted, and with several silos one record
         of one silo.
@@ -184,5 +192,6 @@ def save(
     check_replaceable(path, force=force)
     document = document_of(result, unit=unit, outside=outside, before=before, sections=sections)
     text = json.dumps(document, indent=2, allow_nan=False)
-    write_report(path, {"report.json": text + "\n"}, force=force)
+    page = statement_page(document, pictures={})
+    write_report(path, {"report.json": text + "\n", "statement.html": page}, force=force)
     return path

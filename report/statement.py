@@ -75,6 +75,12 @@ def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> 
     return {"algorithm": name, "value": digest.hexdigest()}
 
 
+_SEED = (
+    "A seed that others know voids the claim: the noise can then be subtracted. So does a seed "
+    "that serves twice about the same records, unless a budget book refused it."
+)
+
+
 def privacy_statement(
     result: Result, *, outside: Iterable[str] = (), unit: str | None = None
 ) -> dict[str, Any]:
@@ -98,8 +104,7 @@ def privacy_statement(
         "not_covered": [
             _about_n(result.plan),
             "The columns and the classes are treated as public.",
-            "A seed that others know voids the claim: the noise can then be subtracted. So does a "
-            "seed that serves twice about the same records, unless a budget book refused it.",
+            *([_SEED] if result.seed_given else []),
             _OUTSIDE[result.noise],
             *sentence_on_reading(result.read_from_data),
             *outside,
