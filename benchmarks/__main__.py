@@ -28,6 +28,7 @@ STUDIES = {
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "estimators": "private estimators on six tables beside other packages",
+    "curved": "linear models on splines, bins and random features beside DP-EBM",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "budget_book": "a charge to a budget book of up to 10,000 rows",
@@ -42,6 +43,7 @@ COMMANDS = {
     "mlp_step": ["benchmarks.steps.mlp"],
     "overhead": ["benchmarks.steps.overhead"],
     "correlated_claims": ["benchmarks.claims.correlated"],
+    "curved": ["benchmarks.problems.curved"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }
 

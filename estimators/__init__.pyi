@@ -1,3 +1,8 @@
+from dpcal.estimators.bases import (
+    Bins as Bins,
+    RandomFeatures as RandomFeatures,
+    Splines as Splines,
+)
 from dpcal.estimators.kmeans import KMeans as KMeans
 from dpcal.estimators.linear import LinearRegression as LinearRegression, Ridge as Ridge
 from dpcal.estimators.logistic import LogisticRegression as LogisticRegression

@@ -1,0 +1,228 @@
+"""How does a linear model draw curves? On fixed functions of each column, which learn nothing.
+
+They are stateless, so they cost no privacy, and may stand before any private estimator.
+
+>>> import numpy as np
+>>> from sklearn.pipeline import make_pipeline
+>>> from dpcal.estimators import LogisticRegression
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(-1, 1, (5_000, 2))
+>>> y = np.abs(X[:, 0]) > 0.5
+>>> line = LogisticRegression(epsilon=1.0, delta=1e-6, classes=[False, True])
+>>> model = make_pipeline(Splines(bounds=(-1, 1)), line).fit(X, y)
+>>> bool(line.epsilon_spent_ <= 1.0), bool(np.mean(model.predict(X) == y) > 0.9)
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, validate_data
+
+from dpcal import _validate
+from dpcal.estimators.base import Table, bounded, table_of
+from dpcal.tables import Schema
+from dpcal.tables.bases import bins, bins_of, hats, waves
+
+__all__ = ["Bins", "RandomFeatures", "Splines"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A stateless transformer whose rows have a norm of ``sqrt(n_features_out)`` at most.
+
+    That is what linear models of this package take for ``row_norm`` when it is omitted.
+    """
+
+    bounds: Any = None
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Check the parameters and the shape of records, and learn nothing."""
+        self._expanded(self._places(X, reset=True)[:1])
+        return self
+
+    @np.errstate(all="ignore")
+    def transform(self, X: ArrayLike) -> Table:
+        """Return features of records of shape (m, n_features); a blank record's are NaN."""
+        return self._expanded(self._places(X, reset=False))
+
+    def _places(self, X: Any, *, reset: bool) -> Table:
+        """Return where in its bounds each number is, in [0, 1]; a blank record has NaN."""
+        table = table_of(X, least=1, estimator=self)
+        validate_data(
+            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
+        )
+        bounds = self.bounds
+        if isinstance(bounds, Schema):
+            bounds = _ranges(bounds, getattr(X, "columns", ()))
+        low, high = bounded("bounds", bounds, table.shape[1])
+        # Halves first: the difference of two large ends could overflow.
+        return np.asarray(
+            np.clip((table / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0), dtype=np.float64
+        )
+
+    def _expanded(self, places: Table) -> Table:
+        raise NotImplementedError
+
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each feature."""
+        names = _check_feature_names_in(self, input_features)
+        return np.array(self._labels(list(names)), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Splines(Basis):
+    """Expand each column into linear splines, so that a linear model adds up continuous curves.
+
+    Parameters
+    ----------
+    bounds
+        A pair (low, high) of public numbers, or of arrays of one number a column; or a
+        :class:`dpcal.tables.Schema` with a range for each column of the data frames. Values
+        outside count as the nearer end.
+    n_knots
+        Number >= 2 of equally spaced knots, each a feature.
+    """
+
+    n_knots: int = 8
+
+    def _expanded(self, places: Table) -> Table:
+        count = _at_least(2, n_knots=self.n_knots)
+        return _scaled([hats(column, count) for column in places.T])
+
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        return [f"{name} knot {place}" for name in names for place in range(self.n_knots)]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Bins(Basis):
+    """Cut each column into equal bins, so that a linear model adds up step functions.
+
+    Parameters
+    ----------
+    bounds
+        That of :class:`Splines`.
+    n_bins
+        Number >= 2 of bins of a column, each a feature.
+    pairs
+        Pairs of columns, by their numbers, that have joint bins beside their own.
+    n_pair_bins
+        Number >= 2 of bins of each column in a pair, whose joint bins are the square of it.
+    """
+
+    n_bins: int = 16
+    pairs: Any = ()
+    n_pair_bins: int = 5
+
+    def _expanded(self, places: Table) -> Table:
+        count, side = _at_least(2, n_bins=self.n_bins), _at_least(2, n_pair_bins=self.n_pair_bins)
+        parts = [bins(column, count) for column in places.T]
+        for first, second in self._pairs(places.shape[1]):
+            joint = side * bins_of(places[:, first], side) + bins_of(places[:, second], side)
+            cells = np.eye(side**2)[joint]
+            cells[np.isnan(places[:, first])] = np.nan
+            parts.append(cells)
+        return _scaled(parts)
+
+    def _pairs(self, columns: int) -> list[tuple[int, int]]:
+        try:
+            pairs = [(first, second) for first, second in self.pairs]
+        except (TypeError, ValueError):
+            raise ValueError(f"pairs must be pairs of columns, got {self.pairs!r}.") from None
+        for pair in pairs:
+            if not all(each in range(columns) for each in pair) or pair[0] == pair[1]:
+                raise ValueError(
+                    f"pairs must hold two different numbers of columns in [0, {columns}) each, "
+                    f"got {pair!r}."
+                )
+        return pairs
+
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        cells = [(i, j) for i in range(self.n_pair_bins) for j in range(self.n_pair_bins)]
+        return [f"{name} bin {place}" for name in names for place in range(self.n_bins)] + [
+            f"{names[first]} bin {i}, {names[second]} bin {j}"
+            for first, second in self._pairs(len(names))
+            for i, j in cells
+        ]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RandomFeatures(Basis):
+    """Map records to random Fourier features, so that a linear model is a Gaussian kernel's.
+
+    Columns are moved and scaled from their bounds to [-1, 1].
+
+    Parameters
+    ----------
+    bounds
+        That of :class:`Splines`.
+    n_waves
+        Number >= 1 of random waves, each of which is two features.
+    gamma
+        Inverse squared width > 0 of the kernel ``exp(-gamma ||x - y||^2)``; when omitted,
+        ``4 / n_features``.
+    random_state
+        An integer >= 0 that decides which features there are. It is public, as they are.
+
+    References
+    ----------
+    Rahimi and Recht 2007, Random features for large-scale kernel machines.
+    """
+
+    n_waves: int = 128
+    gamma: float | None = None
+    random_state: int = 0
+
+    def _expanded(self, places: Table) -> Table:
+        gamma = 4 / places.shape[1] if self.gamma is None else self.gamma
+        count, gamma = _validate.count(n_waves=self.n_waves), _validate.positive(gamma=gamma)
+        seed = self.random_state
+        if type(seed) is not int or not 0 <= seed < 2**32:
+            raise ValueError(f"random_state must be an integer in [0, 2^32), got {seed!r}.")
+        made = waves(2 * places - 1, count, gamma=gamma, seed=seed)
+        return _scaled([made])
+
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        return [f"{part} {i}" for part in ("cosine", "sine") for i in range(self.n_waves)]
+
+
+def _scaled(parts: Sequence[Table]) -> Table:
+    """Return parts whose rows have norm 1 at most beside each other, of norm sqrt(n_features)."""
+    together = np.hstack(parts)
+    together *= math.sqrt(together.shape[1] / len(parts))
+    return together
+
+
+def _at_least(least: int, **given: Any) -> int:
+    ((name, value),) = given.items()
+    if _validate.count(**given) < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+    return int(value)
+
+
+def _ranges(schema: Schema, names: Any) -> tuple[list[float], list[float]]:
+    """Return the ends of the ranges of a data frame's columns."""
+    if not len(names):
+        raise ValueError("bounds of a schema need a data frame, whose columns have names.")
+    found = [schema.column(str(name)) for name in names]
+    for column in found:
+        if column.range is None:
+            raise ValueError(f"bounds must have a range for each column, {column.name!r} has none.")
+    ends = [column.range for column in found if column.range is not None]
+    return [low for low, _ in ends], [high for _, high in ends]

@@ -1,0 +1,143 @@
+"""Splines, bins and random features: what a linear model needs for curves, at no price."""
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import dpcal
+from dpcal.estimators import (
+    Bins,
+    LogisticRegression,
+    RandomFeatures,
+    Splines,
+    StandardScaler,
+    split_budget,
+)
+from dpcal.tables import Column, Schema
+
+RANGE = (-3.0, 3.0)
+MADE = [
+    pytest.param(Splines(bounds=RANGE), id="splines"),
+    pytest.param(Bins(bounds=RANGE), id="bins"),
+    pytest.param(RandomFeatures(bounds=RANGE), id="random"),
+]
+
+
+def curved(n=6_000, seed=0):
+    """Return records of which a line tells nothing, and their classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(*RANGE, (n, 2))
+    return X, (np.abs(X[:, 0]) + 0.3 * rng.standard_normal(n) > 1.5).astype(int)
+
+
+@pytest.mark.parametrize("basis", MADE)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_finds_nothing_but_that_odd_cells_are_blank(basis):
+    blank = {"check_dtype_object": "a record with a cell that is no number is blank"}
+    rows = check_estimator(basis, on_fail=None, on_skip=None, expected_failed_checks=blank)
+    assert [row["check_name"] for row in rows if row["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize("basis", MADE)
+def test_a_line_on_a_basis_finds_a_curve(basis):
+    X, y = curved()
+    line = LogisticRegression(bounds=RANGE, epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
+    assert roc_auc_score(y, line.decision_function(X)) < 0.6
+    model = make_pipeline(basis, LogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]))
+    fresh, truth = curved(seed=1)
+    assert roc_auc_score(truth, model.fit(X, y).decision_function(fresh)) > 0.9
+
+
+@pytest.mark.parametrize("basis", MADE)
+def test_no_row_is_longer_than_linear_models_suppose(basis):
+    X = np.random.default_rng(0).normal(0, 10, (500, 3))
+    found = basis.fit_transform(X)
+    assert found.shape == (500, len(basis.get_feature_names_out()))
+    norms = np.linalg.norm(found, axis=1)
+    assert norms.max() <= np.sqrt(found.shape[1]) * (1 + 1e-12)
+    assert norms.min() >= np.sqrt(found.shape[1] / 2) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("basis", MADE)
+def test_features_of_a_record_depend_on_nothing_but_that_record(basis):
+    X = np.random.default_rng(0).uniform(-4, 4, (50, 3))
+    alone = np.vstack([basis.fit(X[::-1]).transform(row[np.newaxis]) for row in X])
+    np.testing.assert_array_equal(basis.fit(X).transform(X), alone)
+
+
+@pytest.mark.parametrize("basis", MADE)
+def test_a_blank_record_stays_blank_and_joint_bins_too(basis):
+    X, y = curved(600)
+    X[3, 1] = np.nan
+    found = basis.fit_transform(X)
+    assert np.isnan(found[3]).all()
+    assert np.isfinite(np.delete(found, 3, axis=0)).all()
+    joint = Bins(bounds=RANGE, pairs=[(0, 1)]).fit_transform(X)
+    assert np.isnan(joint[3]).all()
+    make_pipeline(basis, LogisticRegression(epsilon=1.0, classes=[0, 1])).fit(X, y)
+
+
+def test_joint_bins_tell_what_no_sum_of_curves_does():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6_000, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    found = []
+    for pairs in ((), [(0, 1)]):
+        basis = Bins(bounds=(-1, 1), n_bins=4, pairs=pairs, n_pair_bins=4)
+        model = make_pipeline(basis, LogisticRegression(epsilon=1.0, classes=[0, 1])).fit(X, y)
+        found.append(roc_auc_score(y, model.decision_function(X)))
+    assert found[0] < 0.6 < 0.9 < found[1]
+    assert basis.get_feature_names_out()[-1] == "x0 bin 3, x1 bin 3"
+
+
+def test_a_basis_has_no_share_in_a_budget():
+    X, y = curved(1_000)
+    steps = make_pipeline(
+        StandardScaler(bounds=RANGE), Splines(bounds=(-2, 2)), LogisticRegression(classes=[0, 1])
+    )
+    model = split_budget(steps, epsilon=1.0, delta=1e-6)
+    with dpcal.budget(epsilon=1.0, delta=1e-6) as shared:
+        model.fit(X, y)
+        alone = make_pipeline(ColumnTransformer([("a", Bins(bounds=RANGE), [0])]))
+        assert alone.fit_transform(X).shape == (1_000, 16)
+    assert 0.99 < shared.spent <= 1.0
+
+
+def test_bounds_are_taken_from_a_schema_by_name():
+    polars = pytest.importorskip("polars")
+    schema = Schema(
+        columns=(
+            Column(name="age", type="number", range=(0, 100)),
+            Column(name="sex", type="category", categories=("f", "m")),
+        )
+    )
+    frame = polars.DataFrame({"age": [0.0, 100.0]})
+    found = Bins(bounds=schema, n_bins=2).fit(frame)
+    assert (found.transform(frame) > 0).tolist() == [[True, False], [False, True]]
+    assert found.get_feature_names_out().tolist() == ["age bin 0", "age bin 1"]
+    with pytest.raises(ValueError, match="need a data frame"):
+        Bins(bounds=schema).fit([[1.0]])
+    with pytest.raises(ValueError, match="'sex' has none"):
+        Bins(bounds=schema).fit(polars.DataFrame({"sex": [0.0]}))
+
+
+@pytest.mark.parametrize(
+    ("basis", "words"),
+    [
+        (Splines(), "bounds must be a pair"),
+        (Bins(bounds=(1, 0)), "low < high"),
+        (Bins(bounds=RANGE, n_bins=1), "n_bins must be a whole number >= 2, got 1"),
+        (Splines(bounds=RANGE, n_knots=2.5), "n_knots must be"),
+        (Bins(bounds=RANGE, pairs=[(0, 7)]), r"pairs must hold .* \[0, 2\) each, got \(0, 7\)"),
+        (Bins(bounds=RANGE, pairs=3), "pairs must be"),
+        (RandomFeatures(bounds=RANGE, gamma=0), "gamma must be"),
+        (RandomFeatures(bounds=RANGE, n_waves=0), "n_waves must be"),
+        (RandomFeatures(bounds=RANGE, random_state=None), r"random_state must be .* got None"),
+    ],
+)
+def test_wrong_parameters_are_named(basis, words):
+    with pytest.raises(ValueError, match=words):
+        basis.fit([[0.0, 1.0]])
