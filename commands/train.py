@@ -58,6 +58,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   --group-size K         rows that a person has at most (default: the schema's)
   --class-weights V,W    public weights of the two classes (default: 1,1)
   --loss, --optimizer    logistic or squared; what 'dpcal optimizers' lists
+  --features NAME        linear (default), or curves: splines, bins, random
   --epochs E             passes over the records (default: 20)
   --held-out HOW         scores: noisy (the default), unprotected or none
   --budget FILE          charge the run to this budget book
@@ -91,6 +92,9 @@ MODEL = """
 [model and training]
 --optimizer NAME=dpsgd  one of those that 'dpcal optimizers' lists (default: %(default)s)
 --loss NAME=logistic    logistic or squared (default: %(default)s)
+--features NAME=linear  what a number becomes: itself (linear), bins or splines, so that the model
+    adds up a curve a column, or random waves of all numbers; bins, splines and random need ranges
+    (default: %(default)s)
 --l2 L2:number=0.0      regulariser >= 0
 --no-intercept          fit no intercept: with --l2 the loss is then strongly convex
 [constants | public bounds; those that --bounds does not imply, or better ones]
@@ -119,6 +123,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 """,
         REPORT,
         loss=("logistic", "squared"),
+        features=("linear", "bins", "splines", "random"),
         noise=NOISES,
         mechanism=("discrete", "gaussian"),
         sampler=SAMPLERS,

@@ -1,5 +1,6 @@
 from dpcal.plot.accuracy import (
     Point as Point,
+    added as added,
     along_run as along_run,
     strategies as strategies,
     utility as utility,

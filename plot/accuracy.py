@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpcal.plot.style import BLUE, INK, MUTED, RED, TARGET, figure_and_axes, legend, note, ticker
+from dpcal.plot.style import (
+    BLUE,
+    INK,
+    MUTED,
+    RED,
+    TARGET,
+    figure_and_axes,
+    figure_and_panels,
+    legend,
+    note,
+    ticker,
+)
 
 if TYPE_CHECKING:
     from dpcal.calibrate.correlated.strategies import StrategyTable
 
-__all__ = ["Point", "along_run", "strategies", "utility"]
+__all__ = ["Point", "added", "along_run", "strategies", "utility"]
+
+# Panels that fit on a printed page.
+_PANELS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +163,40 @@ def along_run(
     if share:
         axes.yaxis.set_major_formatter(ticker().PercentFormatter(1.0, decimals=0))
         axes.set_ylim(min(scores) - 0.03, min(max(*scores, final) + 0.06, 1.01))
+    return figure
+
+
+def added(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ylabel: str) -> Any:
+    """Draw what the values of each column add to a model's score, a panel each.
+
+    Parameters
+    ----------
+    curves
+        Of each column: values and what they add, shape (points,) each; from
+        :meth:`dpcal.tables.Model.curves`. Of more than 12, those with the widest spread are drawn.
+    ylabel
+        What is added.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingExtra
+        If matplotlib is not installed.
+
+    >>> added({"age": ([0, 50, 100], [-1, 0, 1])}, ylabel="added to log-odds").axes[0].get_xlabel()
+    'age'
+    """
+    widest = sorted(curves, key=lambda name: -float(np.ptp(np.asarray(curves[name][1]))))
+    names = [name for name in curves if name in widest[:_PANELS]]
+    figure, panels = figure_and_panels(len(names), (7.2, 0.8 + 1.9 * -(-len(names) // 3)))
+    for name, axes in zip(names, panels, strict=True):
+        axes.plot(*curves[name], color=BLUE, linewidth=1.4)
+        # A dollar sign would begin a formula.
+        axes.set_xlabel(textwrap.shorten(name, 30, placeholder=" ...").replace("$", r"\$"))
+    figure.supylabel(ylabel, fontsize="medium")
     return figure
 
 

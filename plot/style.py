@@ -29,6 +29,7 @@ __all__ = [
     "TARGET",
     "check_picture",
     "figure_and_axes",
+    "figure_and_panels",
     "in_colors",
     "legend",
     "note",
@@ -63,6 +64,12 @@ def _matplotlib(load: Callable[[], Any]) -> Any:
 
 def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:
     """A figure with one pair of axes, in the house style."""
+    figure, (axes,) = figure_and_panels(1, (5.4, 5.4) if square else (7.2, 4.6))
+    return figure, axes
+
+
+def figure_and_panels(count: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+    """A figure of a size in inches; panels, three in a row at most, that share one scale."""
 
     def load() -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -71,13 +78,19 @@ def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:
         return Figure, FigureCanvasAgg
 
     figure_class, canvas_class = _matplotlib(load)
-    figure = figure_class(figsize=(5.4, 5.4) if square else (7.2, 4.6), layout="constrained")
+    figure = figure_class(figsize=size, layout="constrained")
     canvas_class(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#E6E6E6", linewidth=0.7)
-    axes.set_axisbelow(True)
-    return figure, axes
+    panels: list[Any] = []
+    columns = min(count, 3)
+    for place in range(count):
+        axes = figure.add_subplot(
+            -(-count // columns), columns, place + 1, sharey=panels[0] if panels else None
+        )
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#E6E6E6", linewidth=0.7)
+        axes.set_axisbelow(True)
+        panels.append(axes)
+    return figure, panels
 
 
 def in_colors(curves: Sequence[Curve]) -> Iterator[tuple[Curve, str]]:

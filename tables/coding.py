@@ -14,16 +14,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.tables.bases import bins, hats, waves
 from dpcal.tables.reading import polars, table_of
-from dpcal.tables.schema import Column
+from dpcal.tables.schema import CURVES, Column
 
-__all__ = ["BLANK", "REACH", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
+__all__ = [
+    "BLANK",
+    "REACH",
+    "Coding",
+    "codes_of",
+    "pieces",
+    "scaled",
+    "texts_of",
+    "unscaled",
+    "values_of",
+]
 
 # The place among categories of a cell whose record is a blank one.
 BLANK = -2
@@ -34,6 +47,17 @@ Kept = NDArray[np.bool_]
 # A range is taken to span eight standard deviations, so that scaled features have unit size, which
 # is what the optimizer's default learning rate supposes.
 REACH = 4.0
+
+# Functions of a column on [0, 1], and how many there are. Each row of them has norm 1 at most.
+PIECES: Mapping[str, tuple[Callable[[Vector, int], Vector], int]] = {
+    "bins": (bins, 16),
+    "splines": (hats, 8),
+}
+# Pairs of random features.
+WAVES = 128
+# Norms of a column's pieces, and of all waves. Half or twice as much is as good on large tables;
+# more costs accuracy on small ones.
+PIECES_NORM, WAVES_NORM = REACH / 2, REACH
 
 
 class Coding:
@@ -51,7 +75,8 @@ class Coding:
     columns
         Those that are used.
     names
-        Of the features: the column's, or "column=category" where a category is one-hot coded.
+        Of the features: the column's, "column=category" where a category is one-hot coded,
+        "column bins 3" of a curve, or "cosine 3" and "sine 3" of random features, which are last.
     """
 
     def __init__(self, columns: Iterable[Column], *, missing_values: Collection[str] = ()) -> None:
@@ -63,18 +88,39 @@ class Coding:
             start = len(self.names)
             if _one_hot(column):
                 self.names += [f"{column.name}={category}" for category in column.categories]
-            else:
+            elif column.coding in PIECES:
+                count = PIECES[column.coding][1]
+                self.names += [f"{column.name} {column.coding} {place}" for place in range(count)]
+            elif column.coding != "random":
                 self.names.append(column.name)
             self._places.append(slice(start, len(self.names)))
+        self._waving = sum(column.coding == "random" for column in self.columns)
+        if self._waving:
+            self.names += [f"{part} {i}" for part in ("cosine", "sine") for i in range(WAVES)]
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"schema must have columns whose features have distinct names, got {twice[0]!r} of "
+                "two columns: rename one."
+            )
 
     @property
     def square_bound(self) -> float:
         """Bound on the squared norm of any record; infinite where a number has no range."""
-        bounds = [
-            1.0 if _one_hot(column) else REACH**2 if column.range or column.categories else math.inf
+        return math.fsum(map(_square_bound, self.columns)) + bool(self._waving) * WAVES_NORM**2
+
+    def linear(self) -> Coding:
+        """Return the coding with each number as one feature, which tells more records apart."""
+        plain = [
+            replace(column, coding="one-hot") if column.coding in CURVES else column
             for column in self.columns
         ]
-        return math.fsum(bounds)
+        return self if plain == [*self.columns] else Coding(plain, missing_values=self._missing)
+
+    def pieces(self) -> list[tuple[Column, slice]]:
+        """Return the columns with bins or splines, and the places of their features."""
+        pairs = zip(self.columns, self._places, strict=True)
+        return [(column, place) for column, place in pairs if column.coding in PIECES]
 
     def numbers(self, table: Any) -> Vector:
         """Return the features of a table's records, shape (m, d).
@@ -113,13 +159,18 @@ class Coding:
         """
         X = np.zeros((frame.height, len(self.names)))
         kept = np.ones(frame.height, dtype=bool)
+        waving = []
         for column, place in zip(self.columns, self._places, strict=True):
             if column.name not in frame.columns:
                 raise ValueError(f"table must have a column {column.name!r}, as the schema says.")
             part = X[:, place]
             if column.type == "number":
                 values, ok = values_of(frame[column.name], column, self._missing)
-                part[:, 0] = scaled(values, column)
+                values = scaled(values, column)
+                if column.coding == "random":
+                    waving.append(values / REACH)
+                else:
+                    part[:] = pieces(values, column)
             else:
                 codes, ok = codes_of(frame[column.name], column, self._missing)
                 if _one_hot(column):
@@ -130,11 +181,29 @@ class Coding:
                     part[:, 0] = np.maximum(codes, 0) * step - REACH
                 part[codes == BLANK] = np.nan
             kept &= ok
+        if waving:
+            made = waves(np.column_stack(waving), WAVES, gamma=4 / len(waving))
+            X[:, -2 * WAVES :] = WAVES_NORM * made
         return X, kept
 
 
 def _one_hot(column: Column) -> bool:
     return column.type == "category" and column.coding == "one-hot"
+
+
+def _square_bound(column: Column) -> float:
+    """Return a bound on the squared norm of a column's own features."""
+    if column.coding in CURVES:
+        return PIECES_NORM**2 if column.coding in PIECES else 0.0
+    return 1.0 if _one_hot(column) else REACH**2 if column.range or column.categories else math.inf
+
+
+def pieces(values: Vector, column: Column) -> Vector:
+    """Return the features of a number that :func:`scaled` made, shape (m, features)."""
+    if column.coding not in PIECES:
+        return values[:, np.newaxis]
+    functions, count = PIECES[column.coding]
+    return PIECES_NORM * functions((values / REACH + 1) / 2, count)
 
 
 def scaled(values: Vector, column: Column) -> Vector:

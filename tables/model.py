@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._files import document_of, text_of
-from dpcal.tables.coding import Coding, unscaled
+from dpcal.tables.coding import REACH, Coding, pieces, unscaled
 from dpcal.tables.reading import table_of
 from dpcal.tables.schema import Column, Schema
 
@@ -158,6 +158,27 @@ class Model:
             raise ValueError(f"target {self.target.name!r} is a number, it has no classes.")
         second = self.probability(self.decision(table))
         return np.stack([1 - second, second], axis=1)
+
+    def curves(self, points: int = 201) -> dict[str, tuple[Vector, Vector]]:
+        """Return what each column with bins or splines adds to a score, over its range.
+
+        Parameters
+        ----------
+        points
+            Number >= 2 of equally spaced values of the column.
+
+        Returns
+        -------
+        dict
+            Of a column's name: values, and what they add, less its mean over the values; both of
+            shape (points,).
+        """
+        found = {}
+        for column, place in self.coding.pieces():
+            scores = np.linspace(-REACH, REACH, points)
+            added = pieces(scores, column) @ self.weights[place]
+            found[column.name] = unscaled(scores, column), added - added.mean()
+        return found
 
     def probability(self, scores: Vector) -> Vector:
         """Return the probability of the second class for scores of :meth:`decision`."""

@@ -118,7 +118,10 @@ class Records:
         self._X.append(X)
         self._y.append(y[kept].astype(np.float64))
         if self.schema.person is None:
-            self._digests.append(digests(np.column_stack([X, self._y[-1]]), self._key))
+            # Two values in one bin are two records: which features there are does not move a coin.
+            plain = self.coding.linear()
+            told = X if plain is self.coding else plain.encode(frame)[0][kept]
+            self._digests.append(digests(np.column_stack([told, self._y[-1]]), self._key))
 
     def _classes(self, series: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the number of each record's class; new classes are taken in if none were given."""

@@ -31,10 +31,12 @@ from typing import Any
 
 from dpcal._files import document_of, text_of
 
-__all__ = ["CODINGS", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
+__all__ = ["CODINGS", "CURVES", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
 
 TYPES = ("number", "category", "class", "person", "drop")
 CODINGS = ("one-hot", "ordinal")
+# Codings of a number whose effect is no straight line.
+CURVES = ("bins", "splines", "random")
 MISSING = ("refuse", "drop-row", "impute", "blank")
 UNKNOWN = ("refuse", "drop-row", "ignore", "blank")
 
@@ -57,7 +59,9 @@ class Column:
         Of a category or a class: distinct texts, at least two.
     coding
         ``"one-hot"``, a feature 0 or 1 for each category; ``"ordinal"``, the place in the list of
-        categories, scaled to [-4, 4].
+        categories, scaled to [-4, 4]. Of a number with a range: ``"bins"``, 16 features, one for
+        each equal part of it; ``"splines"``, 8 linear splines; ``"random"``, 256 random Fourier
+        features of all such columns together. A number is one feature otherwise.
     missing
         Where a cell is missing: ``"refuse"`` the table, leave the record out (``"drop-row"``), take
         ``impute`` for it (``"impute"``), or let the record count and contribute nothing
@@ -88,7 +92,12 @@ class Column:
     copied: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed = {"type": TYPES, "coding": CODINGS, "missing": MISSING, "unknown": UNKNOWN}
+        allowed = {
+            "type": TYPES,
+            "coding": (*CODINGS, *CURVES),
+            "missing": MISSING,
+            "unknown": UNKNOWN,
+        }
         for field, values in allowed.items():
             if getattr(self, field) not in values:
                 raise self._wrong(field, " or ".join(map(repr, values)), getattr(self, field))
@@ -101,6 +110,10 @@ class Column:
             raise self._wrong("copied", f"a list of fields out of {sorted(names)}", self.copied)
 
     def _check_range(self) -> None:
+        if self.coding in CURVES and (self.type != "number" or self.range is None):
+            raise self._wrong(
+                "coding", "'one-hot' or 'ordinal' unless it is a number with a range", self.coding
+            )
         if self.range is None:
             return
         ends = [end for end in self.range if _is_number(end)]

@@ -53,7 +53,8 @@ class Data:
         if any(column.range or column.categories for column in self.records.coding.columns):
             features = (
                 "numbers are clamped to their range, and [low, high] -> [-4, 4]; categories are "
-                "0 or 1 each, or their place in the list -> [-4, 4]"
+                "0 or 1 each, or their place in the list -> [-4, 4]; bins, splines and random are "
+                "fixed functions of scaled numbers"
             )
         else:
             features = "used as they are; privacy rests on clipping"

@@ -60,6 +60,8 @@ SILOS = (
     "Which silo a record belongs to is taken as fixed and public, and so are the sizes of the "
     "silos. Nothing is summed over silos: a person with records in several pays in each.",
 )
+# What a column's value adds to, by loss.
+_ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
 
@@ -108,7 +110,7 @@ class Fitted:
         replace_file(key, f"{self._data.key.hex()}\n".encode(), mode=0o600)  # for its owner alone
         files = {"report.json": dump(self.document) + "\n", "model.json": self.model.to_json()}
         write_report(folder, files, force=force)
-        add_pages(folder, self.document, _pictures(self._data.task, self._run))
+        add_pages(folder, self.document, _pictures(self._data.task, self._run, self.model))
         return key
 
 
@@ -265,12 +267,14 @@ def _parameters(model: Model) -> dict[str, Any]:
     return found
 
 
-def _pictures(task: Task, run: Run) -> dict[str, Callable[[], Any]]:
-    """Return functions that draw the privacy profile, and the score along the run, if known."""
+def _pictures(task: Task, run: Run, model: Model) -> dict[str, Callable[[], Any]]:
+    """Return functions that draw the privacy profile, and curves and scores, if known."""
     plan = run.result.plan
     pictures: dict[str, Callable[[], Any]] = {}
     if not any(query.correlation for query in plan.queries):
         pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
+    if curves := model.curves():
+        pictures["what-each-column-adds.svg"] = lambda: plot.added(curves, ylabel=_ADDED[task.loss])
     if run.scores and _evenly(plan):
         pictures["accuracy.svg"] = lambda: _along_run(task, run)
     return pictures

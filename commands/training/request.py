@@ -171,7 +171,9 @@ class Request(Learning):
         described = _from_flags(options, source, target) if schema is None else schema
         return cls(
             source=source,
-            schema=_with_classes(options, described, target),
+            schema=_with_features(
+                options.features, _with_classes(options, described, target), target
+            ),
             target=target,
             described=schema is not None,
             intercept=options.intercept and (problem is None or problem.has_intercept),
@@ -346,6 +348,21 @@ def _with_classes(options: Namespace, schema: Schema, target: str) -> Schema:
         known = _class(column, column.categories)
         column = replace(known, weights=weights, copied=tuple({*column.copied} & {"categories"}))
     return schema.with_column(column)
+
+
+def _with_features(features: str, schema: Schema, target: str) -> Schema:
+    """Return the schema with its numbers coded as ``--features`` says."""
+    if features == "linear":
+        return schema
+    for column in schema.features(target):
+        if column.type == "number" and column.range is None:
+            raise ValueError(
+                f"--features {features} needs a public range of every number, column "
+                f"{column.name!r} has none: give it in the schema, or with --bounds."
+            )
+        if column.type == "number":
+            schema = schema.with_column(replace(column, coding=features))
+    return schema
 
 
 def _class(column: Column, listed: tuple[str, ...]) -> Column:

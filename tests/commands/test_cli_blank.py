@@ -69,7 +69,15 @@ def trained(folder, odd, capsys, *words):
 
 
 @pytest.mark.usefixtures("without_pictures")
-@pytest.mark.parametrize("words", [(), ("--held-out", "unprotected", "--test-fraction", "0.5")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--held-out", "unprotected", "--test-fraction", "0.5"),
+        ("--features", "splines"),
+        ("--features", "random"),
+    ],
+)
 def test_one_record_does_not_end_a_training(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     usual, _ = trained(tmp_path, None, capsys, *words)
