@@ -1,114 +1,248 @@
-"""How good is a classifier on held-out records? Everything from one table of counts.
+"""How good is a classifier on held-out records? Everything from two sums about them.
 
-The counts are of records by their true class and by the probability that the model gave to the
-second class, in ten equal bins. If they carry noise, whatever follows from them is as private as
-they are.
+The first sum holds a table of counts: of records by their true class and by the probability that
+the model gave to the second class, in bins that are narrow where probabilities are small, as those
+of rare classes are. It also counts the first class on a fine grid of scores. The second sum is that
+of the ranks of the second class on this grid, whose mean is the area under the ROC curve. If the
+sums carry noise, whatever follows from them is as private as they are.
 
->>> counts = np.array([[40.0, 10.0], [5.0, 45.0]])  # rows: true class; columns: two bins
->>> found = metrics(counts, ("no", "yes"))
->>> found["accuracy"], found["majority_baseline"], found["auc"]
-(0.85, 0.5, 0.85)
+Each number has a standard error: for the chance of drawing these records, and for the noise. It is
+infinite where noise hides what the number is divided by.
+
+>>> scores, labels = np.array([-3.0, -0.8, -2.5, 0.4]), np.array([0, 0, 1, 1])
+>>> held = Held(scores, labels, center=0.0, scale=1.0)
+>>> first = held.counts().sum(axis=0)
+>>> found = metrics(first, held.ranks(first).sum(axis=0), ("no", "yes"))
+>>> found["accuracy"], found["majority_baseline"], round(found["auc"], 2)
+(0.75, 0.5, 0.75)
 >>> found["confusion"]["yes"]
-{'no': 5.0, 'yes': 45.0}
+{'no': 1.0, 'yes': 1.0}
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "cells", "metrics"]
+__all__ = ["BINS", "EDGES", "Held", "metrics", "root_errors"]
 
-# The probability is cut into this many bins. Each adds a noisy count to sums; with fewer, AUC and
-# calibration are coarser.
-BINS = 10
+Reals = NDArray[np.float64]
+_Shares = Callable[[Reals, Reals], tuple[float, float | None]]
+
+# The probabilities between two bins. Each bin adds a noisy count to sums.
+EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
+BINS = len(EDGES) + 1
+_HALF = EDGES.index(0.5) + 1
+
+# Places of the grid of scores: equal steps of asinh, up to so many scales from the centre.
+GRID = 64
+_FARTHEST = 50.0
+
+# Lengths of the two parts of a record's contributions: to the table and to the grid; and of its
+# rank, from -1 to 1, and its count.
+_TABLE, _PLACE = 0.8, 0.6
+_RANK, _COUNT = 0.9, math.sqrt(1 - 0.9**2)
+
+# Deviations of the noise on a divisor beneath which it may be noise alone.
+_CLEAR = 2.0
 
 
-def cells(labels: NDArray[Any], probability: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the cell of each record in the flattened table of counts.
+class Held:
+    """What each held-out record adds to both sums, of norm at most 1.
 
     Parameters
     ----------
+    scores
+        Log-odds of class 1 as the model gave them, shape (m,).
     labels
-        0 or 1, shape (m,).
-    probability
-        Of class 1 as the model gave it, in [0, 1], shape (m,).
+        0 or 1, shape (m,); negative for a blank record.
+    center, scale
+        Of the grid: public numbers, such as the model's intercept and the norm of its weights. With
+        scores that are 0 to many scales away, the area under the curve loses little.
     """
-    # A probability of 1/2 stands for the first class, as in predictions: bins exclude their start.
-    bins = np.clip(np.ceil(probability * BINS).astype(np.intp) - 1, 0, BINS - 1)
-    return np.asarray((labels > 0) * BINS + bins, dtype=np.intp)
+
+    def __init__(self, scores: Reals, labels: NDArray[Any], *, center: float, scale: float) -> None:
+        self._known, self._second = labels >= 0, labels > 0
+        with np.errstate(over="ignore"):
+            # A probability of 1/2 stands for the first class: bins exclude their start.
+            self._bins = np.searchsorted(EDGES, 1 / (1 + np.exp(-scores)), side="left")
+        at = np.arcsinh((scores - center) / max(scale, 1e-300)) / math.asinh(_FARTHEST)
+        self._places = np.clip(np.floor((at + 1) / 2 * GRID), 0, GRID - 1).astype(np.intp)
+
+    def counts(self) -> Reals:
+        """Return the contributions to the first sum, shape (m, 2 BINS + GRID)."""
+        m = len(self._known)
+        rows = np.zeros((m, 2 * BINS + GRID))
+        rows[np.arange(m), self._second * BINS + self._bins] = _TABLE
+        rows[np.arange(m), 2 * BINS + self._places] = _PLACE * ~self._second
+        return rows * self._known[:, np.newaxis]
+
+    def ranks(self, first: Reals) -> Reals:
+        """Return the contributions to the second sum, shape (m, 2 BINS + GRID), by the first."""
+        ranks = _ranks(first[2 * BINS :])[self._places]
+        rows = np.zeros((len(ranks), len(first)))
+        rows[:, 0], rows[:, 1] = _RANK * (2 * ranks - 1), _COUNT
+        return rows * (self._known & self._second)[:, np.newaxis]
+
+
+def _ranks(grid: Reals) -> Reals:
+    """Return the share of class 0 below each place, and of half of it there, in [0, 1]."""
+    middle = np.cumsum(grid) - grid / 2
+    return np.asarray(np.clip(middle / max(float(grid.sum()), _PLACE), 0.0, 1.0))
 
 
 def metrics(
-    counts: NDArray[np.float64], labels: Sequence[str], *, noise: float = 0.0
+    first: Reals,
+    second: Reals,
+    labels: Sequence[str],
+    *,
+    noise: float = 0.0,
+    group: int = 1,
 ) -> dict[str, Any]:
-    """Return accuracy, its standard error and baseline, AUC, recall, confusion and calibration.
+    """Return accuracy, AUC, recall, confusion and calibration, with their standard errors.
 
     Parameters
     ----------
-    counts
-        Shape (2, bins), bins even: rows are true classes, columns bins of probability. They may
-        carry noise, and be negative.
+    first, second
+        Sums of the rows of :meth:`Held.counts` and :meth:`Held.ranks`. They may carry noise.
     labels
         The two classes.
     noise
-        Standard deviation of the noise on each count.
+        Standard deviation of the noise on each number of the sums.
+    group
+        Largest number of records of a person: so many records are taken to be drawn together.
     """
-    counts = np.asarray(counts, dtype=np.float64)
-    bins = counts.shape[1]
-    half = bins // 2
-    total = max(float(counts.sum()), 1.0)
-    share = _share(float(counts[1].sum()), total)
-    accuracy = _share(float(counts[0, :half].sum() + counts[1, half:].sum()), total)
-    known = np.maximum(counts, 0.0)
-    confusion = np.stack([known[:, :half].sum(axis=1), known[:, half:].sum(axis=1)], axis=1)
-    # Half of all cells are right ones: their noise adds up, and so does the chance of drawing.
-    error = math.sqrt(accuracy * (1 - accuracy) / total + counts.size / 2 * (noise / total) ** 2)
+    counts, ranks = first[: 2 * BINS].reshape(2, BINS) / _TABLE, second[:2]
+    low, high = counts[:, :_HALF], counts[:, _HALF:]
+    said = np.stack([low.sum(axis=1), high.sum(axis=1)], axis=1)
+    share = partial(_share, noise=noise / _TABLE, group=group)
+    right, wrong = (np.concatenate([low[i], high[1 - i]]) for i in (0, 1))
+    accuracy, error = share(right, wrong)
+    larger, larger_error = share(counts[1], counts[0])
+    area, area_error = _area(ranks, float(first[2 * BINS :].sum()) / _PLACE, noise, group)
     return {
-        "records": round(total, 1),
+        "records": round(max(float(counts.sum()), 1.0), 1),
         "accuracy": accuracy,
         "standard_error": error,
-        "majority_baseline": max(share, 1 - share),
-        "auc": _auc(known),
-        "thresholds": [_at(known, edge, bins) for edge in range(1, bins)],
+        "majority_baseline": max(larger, 1 - larger),
+        "majority_standard_error": larger_error,
+        "auc": area,
+        "auc_standard_error": area_error,
+        "thresholds": [_at(counts, place, share) for place in range(1, BINS)],
         "confusion": {
-            true: {said: float(confusion[i, j]) for j, said in enumerate(labels)}
+            true: {word: max(0.0, float(said[i, j])) for j, word in enumerate(labels)}
             for i, true in enumerate(labels)
         },
+        "confusion_standard_error": noise / _TABLE * math.sqrt(_HALF),
         "calibration": [
-            {
-                "predicted": (column + 0.5) / bins,
-                "observed": _share(known[1, column], known[:, column].sum()),
-                "records": float(known[:, column].sum()),
-            }
-            for column in range(bins)
-            if known[:, column].sum() > 0
+            _calibrated(counts, column, share)
+            for column in range(BINS)
+            if counts[:, column].sum() > _CLEAR * noise / _TABLE * math.sqrt(2)
         ],
     }
 
 
-def _share(part: float, whole: float) -> float:
-    return float(min(1.0, max(0.0, part / whole))) if whole > 0 else 0.0
+def _share(
+    inside: Reals, outside: Reals, *, noise: float, group: int
+) -> tuple[float, float | None]:
+    """Return the share of the counts inside, in [0, 1], and its standard error.
+
+    The error is None where noise hides the number of all.
+    """
+    part, whole = float(inside.sum()), float(inside.sum() + outside.sum())
+    value = min(1.0, max(0.0, part / whole)) if whole > 0 else 0.0
+    if whole <= _CLEAR * noise * math.sqrt(inside.size + outside.size):
+        return value, None
+    # Few records that are all alike do not mean that others are: one of each kind is added.
+    likely = (value * whole + 1) / (whole + 2)
+    drawn = group * likely * (1 - likely) / whole
+    hidden = (1 - value) ** 2 * inside.size + value**2 * outside.size
+    return value, math.sqrt(drawn + (noise / whole) ** 2 * hidden)
 
 
-def _auc(counts: NDArray[np.float64]) -> float | None:
-    """Probability that a record of class 1 scores higher than one of class 0; ties count half."""
-    first, second = counts
-    below = np.cumsum(first) - first
-    pairs = float(first.sum() * second.sum())
-    return float((second * (below + first / 2)).sum()) / pairs if pairs > 0 else None
+def _area(
+    ranks: Reals, others: float, noise: float, group: int
+) -> tuple[float | None, float | None]:
+    """Return the area under the ROC curve, and its standard error.
+
+    It is the mean rank of class 1 among class 0. By drawing, its variance is at most A (1 - A) over
+    the size of the smaller class (Birnbaum and Klose 1957).
+    """
+    size = float(ranks[1]) / _COUNT
+    if size <= _CLEAR * noise / _COUNT or others <= _CLEAR * noise / _PLACE * math.sqrt(GRID):
+        return None, None
+    area = min(1.0, max(0.0, 0.5 + float(ranks[0]) / (2 * _RANK) / size))
+    smaller = min(size, others)
+    likely = (area * smaller + 1) / (smaller + 2)
+    drawn = group * likely * (1 - likely) / smaller
+    summed = (noise / size) ** 2 * ((2 * _RANK) ** -2 + ((area - 0.5) / _COUNT) ** 2)
+    ranked = (noise / _PLACE / others) ** 2 * GRID * max(area, 1 - area) ** 2
+    return area, math.sqrt(drawn + summed + ranked)
 
 
-def _at(counts: NDArray[np.float64], edge: int, bins: int) -> dict[str, float]:
-    """Recall, false alarms and precision where class 1 is said from this bin on."""
-    said = counts[:, edge:].sum(axis=1)
+def _at(counts: Reals, place: int, share: _Shares) -> dict[str, float | None]:
+    """Return recall, false alarms and precision where class 1 is said from this bin on."""
+    found: dict[str, float | None] = {"threshold": EDGES[place - 1]}
+    above, below = counts[:, place:], counts[:, :place]
+    for name, (value, error) in {
+        "recall": share(above[1], below[1]),
+        "false_alarms": share(above[0], below[0]),
+        "precision": share(above[1], above[0]),
+    }.items():
+        found[name], found[f"{name}_standard_error"] = value, error
+    return found
+
+
+def _calibrated(counts: Reals, column: int, share: _Shares) -> dict[str, float | None]:
+    """Return the share of class 1 where the model said a probability of this bin."""
+    ends = (0.0, *EDGES, 1.0)[column : column + 2]
+    observed, error = share(counts[1, column : column + 1], counts[0, column : column + 1])
     return {
-        "threshold": edge / bins,
-        "recall": _share(said[1], counts[1].sum()),
-        "false_alarms": _share(said[0], counts[0].sum()),
-        "precision": _share(said[1], said.sum()),
+        "from": ends[0],
+        "to": ends[1],
+        "observed": observed,
+        "standard_error": error,
+        "records": float(counts[:, column].sum()),
     }
+
+
+def root_errors(
+    means: Reals, n: float, unit: float, *, noise: float = 0.0, group: int = 1
+) -> dict[str, Any]:
+    """Return the root mean squared error of numbers, and that of the best constant.
+
+    Parameters
+    ----------
+    means
+        Of squared errors, of their squares, of targets and of their squares, shape (4,).
+    n
+        Number of records.
+    unit
+        Of the target, in that of the means.
+    noise
+        Standard deviation of the noise on each mean.
+    group
+        As in :func:`metrics`.
+    """
+    square, fourth, first, second = (float(each) for each in means)
+    spread = second - first**2
+    drawn = group * max(0.0, fourth - square**2) / n
+    error = math.sqrt(drawn + noise**2)
+    # A target's square is at most the largest there is, so its variance at most that times it.
+    drawn = group * max(0.0, second) * 16 / n
+    apart = math.sqrt(drawn + noise**2 * (1 + 4 * first**2))
+    found: dict[str, Any] = {"records": n}
+    for name, value, off in (
+        ("root_mean_squared_error", square, error),
+        ("baseline", spread, apart),
+    ):
+        root = math.sqrt(max(0.0, value))
+        found[name] = unit * root
+        clear = value > _CLEAR * noise
+        found[f"{name}_standard_error"] = unit * off / (2 * root) if clear else None
+    return found

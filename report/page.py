@@ -249,16 +249,15 @@ def _evaluation(found: Mapping[str, Any]) -> list[str]:
     parts.append(f"<p>{escape(words)}</p>")
     rows = []
     if "accuracy" in found:
-        error = f" (standard error {found['standard_error']:.3f})"
         rows = [
-            ("Accuracy", f"{found['accuracy']:.3f}{error}"),
+            ("Area under the ROC curve", _scored(found, "auc")),
+            ("Accuracy", _scored(found, "accuracy", "standard_error")),
             ("Always answering the larger class", f"{found['majority_baseline']:.3f}"),
-            ("Area under the ROC curve", _or_unknown(found["auc"])),
         ]
     elif "baseline" in found:
         rows = [
-            ("Root mean squared error", f"{found['root_mean_squared_error']:.4g}"),
-            ("The same of a constant", f"{found['baseline']:.4g}"),
+            ("Root mean squared error", _scored(found, "root_mean_squared_error")),
+            ("The same of a constant", _scored(found, "baseline")),
         ]
     parts.append(_table(rows))
     for sentence in found.get("warnings", []):
@@ -266,28 +265,46 @@ def _evaluation(found: Mapping[str, Any]) -> list[str]:
     if "confusion" in found:
         said = list(found["confusion"])
         head = ["true class", *(f"answered {label}" for label in said)]
+        error = found["confusion_standard_error"]
         cells = [
-            [true, *(f"{row[label]:.0f}" for label in said)]
+            [true, *(_with_error(row[label], error, ".0f") for label in said)]
             for true, row in found["confusion"].items()
         ]
         parts.append(_grid(head, cells))
-        head = ["threshold", "recall", "false alarms", "precision"]
+        names = ("recall", "false_alarms", "precision")
+        head = ["said from", *(name.replace("_", " ") for name in names)]
         cells = [
-            [f"{row[key]:.2f}" for key in ("threshold", "recall", "false_alarms", "precision")]
-            for row in found["thresholds"][::2]
+            [f"{row['threshold']:g}", *(_scored(row, name) for name in names)]
+            for row in found["thresholds"]
         ]
         parts.append(_grid(head, cells))
         head = ["probability said", "share observed", "records"]
         cells = [
-            [f"{row['predicted']:.2f}", f"{row['observed']:.2f}", f"{row['records']:.0f}"]
+            [
+                f"{row['from']:g} to {row['to']:g}",
+                _scored(row, "observed", "standard_error"),
+                f"{row['records']:.0f}",
+            ]
             for row in found["calibration"]
         ]
         parts.append(_grid(head, cells))
     return parts
 
 
-def _or_unknown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+def _scored(found: Mapping[str, Any], name: str, error: str = "") -> str:
+    """Return a score with its standard error."""
+    off = found[error or f"{name}_standard_error"]
+    return _with_error(found[name], off, ".3f" if error or name in _SHARES else ".4g")
+
+
+_SHARES = ("auc", "recall", "false_alarms", "precision")
+
+
+def _with_error(value: float | None, error: float | None, digits: str) -> str:
+    """Return a number with its standard error; a bar where the error is the larger one."""
+    if value is None or error is None or error > abs(value):
+        return "-"
+    return f"{value:{digits}} \u00b1 {error:.2g}" if error else f"{value:{digits}}"
 
 
 def _verifying(document: Mapping[str, Any]) -> list[str]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.groups import rows_of_one_person
 from dpcal.commands._options import fields_of
@@ -23,12 +26,14 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients
 from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.objectives.domains import blanked, finite_rows
-from dpcal.report.metrics import BINS, cells, metrics
+from dpcal.report.metrics import Held, metrics, root_errors
 
 __all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
 
 # A privacy loss that large protects nobody; published guidance calls anything above 10 to 20 weak.
 _WEAK_EPSILON = 20.0
+
+_UNASKED = "a budget book charges scores like a run, if --held-out noisy asks for them"
 
 Vector = NDArray[np.float64]
 
@@ -52,61 +57,100 @@ def evaluate(
     records, left_out = data.records, {"held_out": "left out", "covered_by_the_claim": True}
     how = how or ("none" if book is not None else "noisy")
     if how == "none" or not len(data.task.y_test):
-        return left_out
+        unasked = book is not None and len(data.task.y_test)
+        return {**left_out, "reason": _UNASKED} if unasked else left_out
     if not records.labels and how == "noisy" and records.target.range is None:
         reason = "errors of a target without a range have no bound to scale noise by"
         return {**left_out, "reason": reason}
-    rows, bound = _contributions(data, run.result.w)
+    sums = _classified(data, run.result.w) if records.labels else _missed(data, run.result.w)
+    group = records.schema.group_size
+    noise = 0.0
     if how == "unprotected":
-        found, noise = rows.sum(axis=0), 0.0
+        found = sums.exact()
         told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     else:
-        group = records.schema.group_size
         try:
-            found, noise, told = _noisy(run, rows, bound, group=group, seed=seed, book=book)
+            found, noise, told = _noisy(run, sums, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; its scores are what the book has no room for.
-            return {**left_out, "reason": str(error)}
+            return {**left_out, "reason": f"the budget book has no room ({error})"}
     if records.labels:
-        return told | metrics(found.reshape(2, BINS), records.labels, noise=noise)
-    n = run.result.plan.n if run.result.plan.public_n and how == "noisy" else len(rows)
-    return told | _errors(found, n, data.task.unit)
+        first, second = found
+        return told | metrics(first, second, records.labels, noise=noise, group=group)
+    n = run.result.plan.n if run.result.plan.public_n and how == "noisy" else len(data.task.y_test)
+    # The squares of squared errors were halved, in units of their largest.
+    means = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0])
+    return told | root_errors(means, n, data.task.unit, noise=16 * noise / n, group=group)
 
 
-def _contributions(data: Data, w: Vector) -> tuple[Vector, float]:
-    """Return what each held-out record adds to the sums, and the bound on its norm."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sums:
+    """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
+
+    ``stages`` make the rows, shape (m, width), from the sums before.
+    """
+
+    bound: float
+    stages: tuple[Callable[[list[Vector]], Vector], ...]
+
+    def exact(self) -> list[Vector]:
+        """Return the sums without noise."""
+        found: list[Vector] = []
+        for stage in self.stages:
+            found.append(stage(found).sum(axis=0))
+        return found
+
+
+def _scores(data: Data, w: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+    """Return scores and targets of held-out records, and which of them are no blank ones."""
     task = data.task
     known = finite_rows(task.X_test) & (task.y_test >= (0 if data.records.labels else -np.inf))
     scores = task.objective.decision(blanked(task.X_test, known), w)
-    targets = blanked(task.y_test, known)
-    if data.records.labels:
-        with np.errstate(over="ignore"):
-            probability = 1 / (1 + np.exp(-scores))
-        rows = np.zeros((len(scores), 2 * BINS))
-        rows[np.arange(len(scores)), cells(targets, probability)] = 1.0
-        return blanked(rows, known), 1.0
+    return scores, blanked(task.y_test, known), known
+
+
+def _classified(data: Data, w: Vector) -> _Sums:
+    """Return the sums that :func:`metrics` is made of."""
+    scores, labels, known = _scores(data, w)
+    model = data.model(w, {})
+    held = Held(
+        scores,
+        np.where(known, labels, -1),
+        center=model.intercept,
+        scale=float(np.linalg.norm(model.weights)),
+    )
+    return _Sums(bound=1.0, stages=(lambda _: held.counts(), lambda found: held.ranks(found[0])))
+
+
+def _missed(data: Data, w: Vector) -> _Sums:
+    """Return the sums that :func:`root_errors` is made of, in units of their largest."""
+    scores, targets, known = _scores(data, w)
     # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
     squares = np.minimum((scores - targets) ** 2, 16.0) / 16
-    rows = np.stack([squares, targets / 4, targets**2 / 16], axis=1)
-    return blanked(rows, known), 3.0**0.5
+    rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
+    return _Sums(bound=3.25**0.5, stages=(lambda _: blanked(rows, known),))
 
 
 def _noisy(
-    run: Run, rows: Vector, bound: float, *, group: int, seed: int | None, book: Store
-) -> tuple[Vector, float, dict[str, Any]]:
-    """Return the sums as an answer of an oracle, with a plan and a ledger of its own."""
-    trained = run.result.plan
+    run: Run, sums: _Sums, *, group: int, seed: int | None, book: Store
+) -> tuple[list[Vector], float, dict[str, Any]]:
+    """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
+    trained, count = run.result.plan, len(sums.stages)
     target = fields_of(trained, "epsilon", "delta", "neighboring_relation")
-    sigma = noise_multiplier(
-        lambda value: rows_of_one_person(noise_multiplier=value, group_size=group), **target
-    )
+
+    def all_of(value: float) -> DpEvent:
+        once = rows_of_one_person(noise_multiplier=value, group_size=group)
+        return once if count == 1 else SelfComposedDpEvent(once, count)
+
+    sigma = noise_multiplier(all_of, **target)
+    rows = sums.stages[0]([])
     query = Query(
         name="scores",
         kind="gradient",
         sampler="full",
-        max_norm=bound,
+        max_norm=sums.bound,
         noise_multiplier=sigma,
-        count=1,
+        count=count,
         group_size=group,
     )
     plan = Plan(
@@ -122,31 +166,23 @@ def _noisy(
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
     oracle = oracle_of(records, plan, child, book, run.result.noise)
-    answer = oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n
+    found: list[Vector] = []
+    for stage in sums.stages:
+        rows = stage(found)
+        found.append(oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()
     price = oracle.ledger.epsilon(plan.delta)
     told = {
         "held_out": "noisy",
         "covered_by_the_claim": True,
-        "noise_standard_deviation": sigma * bound,
+        "noise_standard_deviation": sigma * sums.bound,
         "plan": json.loads(plan.to_json()),
         "ledger": json.loads(oracle.ledger.to_json()),
         "epsilon": price.to_dict(),
         "delta": plan.delta,
     }
-    return answer, sigma * bound, told
-
-
-def _errors(sums: Vector, n: int, unit: float) -> dict[str, Any]:
-    """Return the root mean squared error, and that of the best constant, in the target's unit."""
-    square, first, second = (sums / n * np.array([16.0, 4.0, 16.0])).tolist()
-    spread = max(0.0, second - first**2)
-    return {
-        "root_mean_squared_error": unit * max(0.0, square) ** 0.5,
-        "baseline": unit * spread**0.5,
-        "records": n,
-    }
+    return found, sigma * sums.bound, told
 
 
 def warn_before(plan: Plan) -> list[str]:
@@ -168,22 +204,7 @@ def warn_before(plan: Plan) -> list[str]:
 def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
     """Return warnings about a model that learned nothing, and about ranges that are too wide."""
     found = evaluation.setdefault("warnings", [])
-    if "accuracy" in evaluation:
-        margin = evaluation["accuracy"] - evaluation["majority_baseline"]
-        if margin <= 2 * evaluation["standard_error"]:
-            found.append(
-                "the model is no better than always answering the larger class, as far as the "
-                f"held-out records tell: accuracy {evaluation['accuracy']:.3f} with a standard "
-                f"error of {evaluation['standard_error']:.3f}, against "
-                f"{evaluation['majority_baseline']:.3f}"
-            )
-    elif "baseline" in evaluation:
-        error, constant = evaluation["root_mean_squared_error"], evaluation["baseline"]
-        if error >= constant:
-            found.append(
-                f"the model is no better than a constant: root mean squared error {error:.4g}, "
-                f"against {constant:.4g}"
-            )
+    found += _about_scores(evaluation)
     found = list(found)  # What follows looked at the records, and is no part of the report.
     for name, (low, high) in data.records.reached.items():
         ends = data.records.schema.column(name).range
@@ -197,6 +218,33 @@ def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
                     "is not in the report)"
                 )
     return found
+
+
+def _about_scores(found: dict[str, Any]) -> list[str]:
+    """Return warnings about a model that learned nothing, or scores that do not tell."""
+    hidden = "noise hides the scores of so few held-out records: they say nothing of the model"
+    if "accuracy" in found:
+        area, error = found["auc"], found["auc_standard_error"]
+        if area is None or error > 0.25:
+            return [hidden]
+        if area - 0.5 <= 2 * error:
+            return [
+                "the model may not tell the classes apart, as far as the held-out records tell: "
+                f"the area under the ROC curve is {area:.3f} with standard error {error:.3f}, "
+                "and 0.5 for a model that learned nothing"
+            ]
+    elif "baseline" in found:
+        names = ("root_mean_squared_error", "baseline")
+        errors = [found[f"{name}_standard_error"] for name in names]
+        missed, constant = (found[name] for name in names)
+        if None in errors or max(errors) > constant / 4:
+            return [hidden]
+        if missed >= constant:
+            return [
+                f"the model is no better than a constant: root mean squared error {missed:.4g} "
+                f"with standard error {errors[0]:.2g}, against {constant:.4g}"
+            ]
+    return []
 
 
 def print_warnings(sentences: list[str]) -> None:

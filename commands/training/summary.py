@@ -25,22 +25,37 @@ def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
     ]
     if "label" in result.plan.parameters:
         lines.append(f"the price is {result.plan.parameters['label']}")
-    how = {"noisy": "noisy, paid by the held-out records", "unprotected": "not private"}
-    if "accuracy" in evaluation:
-        auc = evaluation["auc"]
-        lines.append(
-            f"held-out ({how[evaluation['held_out']]}): accuracy {evaluation['accuracy']:.3f} with "
-            f"standard error {evaluation['standard_error']:.3f}, larger class "
-            f"{evaluation['majority_baseline']:.3f}, AUC "
-            f"{'unknown' if auc is None else f'{auc:.3f}'}"
-        )
-    elif "baseline" in evaluation:
-        lines.append(
-            f"held-out ({how[evaluation['held_out']]}): root mean squared error "
-            f"{evaluation['root_mean_squared_error']:.4g}, of a constant "
-            f"{evaluation['baseline']:.4g}"
-        )
+    if "held_out" in evaluation:
+        lines += _scores(evaluation, HELD_OUT.get(evaluation["held_out"], ""))
     return "\n".join(lines)
+
+
+HELD_OUT = {"noisy": "noisy, paid by the held-out records", "unprotected": "not private"}
+
+
+def _scores(found: Mapping[str, Any], how: str) -> list[str]:
+    """Return the line on the scores of held-out records, each with its standard error."""
+    if "accuracy" in found:
+        said = {"accuracy": "standard_error", "auc": "auc_standard_error"}
+        accuracy, area = (_with_error(found[name], found[error]) for name, error in said.items())
+        larger = found["majority_baseline"]
+        return [f"held-out ({how}): AUC {area}, accuracy {accuracy}, larger class {larger:.3f}"]
+    if "baseline" in found:
+        names = ("root_mean_squared_error", "baseline")
+        error, constant = (
+            _with_error(found[name], found[f"{name}_standard_error"], ".4g") for name in names
+        )
+        return [f"held-out ({how}): root mean squared error {error}, of a constant {constant}"]
+    if "reason" in found:
+        return [f"held-out records were not asked: {found['reason'].rstrip('.')}"]
+    return []
+
+
+def _with_error(value: float | None, error: float | None, digits: str = ".3f") -> str:
+    """Return a number with its standard error; a bar where the error is the larger one."""
+    if value is None or error is None or error > abs(value):
+        return "-"
+    return f"{value:{digits}} (standard error {error:.2g})"
 
 
 def _silos(result: Result) -> list[str]:
