@@ -262,32 +262,37 @@ def _evaluation(found: Mapping[str, Any]) -> list[str]:
     parts.append(_table(rows))
     for sentence in found.get("warnings", []):
         parts.append(f'<p class="claim early">{escape(_sentence(sentence))}</p>')
-    if "confusion" in found:
-        said = list(found["confusion"])
-        head = ["true class", *(f"answered {label}" for label in said)]
-        error = found["confusion_standard_error"]
-        cells = [
-            [true, *(_with_error(row[label], error, ".0f") for label in said)]
-            for true, row in found["confusion"].items()
+    return [*parts, *(_tables(found) if "confusion" in found else ())]
+
+
+def _tables(found: Mapping[str, Any]) -> list[str]:
+    """Return the tables of a classifier: confusion, thresholds and calibration."""
+    parts = []
+    said = list(found["confusion"])
+    head = ["true class", *(f"answered {label}" for label in said)]
+    error = found["confusion_standard_error"]
+    cells = [
+        [true, *(_with_error(row[label], error, ".0f") for label in said)]
+        for true, row in found["confusion"].items()
+    ]
+    parts.append(_grid(head, cells))
+    names = ("recall", "false_alarms", "precision")
+    head = ["said from", *(name.replace("_", " ") for name in names)]
+    cells = [
+        [f"{row['threshold']:g}", *(_scored(row, name) for name in names)]
+        for row in found["thresholds"]
+    ]
+    parts.append(_grid(head, cells))
+    head = ["probability said", "share observed", "records"]
+    cells = [
+        [
+            f"{row['from']:g} to {row['to']:g}",
+            _scored(row, "observed", "standard_error"),
+            f"{row['records']:.0f}",
         ]
-        parts.append(_grid(head, cells))
-        names = ("recall", "false_alarms", "precision")
-        head = ["said from", *(name.replace("_", " ") for name in names)]
-        cells = [
-            [f"{row['threshold']:g}", *(_scored(row, name) for name in names)]
-            for row in found["thresholds"]
-        ]
-        parts.append(_grid(head, cells))
-        head = ["probability said", "share observed", "records"]
-        cells = [
-            [
-                f"{row['from']:g} to {row['to']:g}",
-                _scored(row, "observed", "standard_error"),
-                f"{row['records']:.0f}",
-            ]
-            for row in found["calibration"]
-        ]
-        parts.append(_grid(head, cells))
+        for row in found["calibration"]
+    ]
+    parts.append(_grid(head, cells))
     return parts
 
 
