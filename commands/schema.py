@@ -17,9 +17,10 @@ HEAD = """\
 # Replace each such value by what is known without a look at the records, and take it off the list;
 # what stays on the list is named in every statement.
 #
-# type = "number": range = [low, high], clamped to. "category": one of categories; coding =
-# "one-hot" or "ordinal". "class": what is predicted, one of classes; weights = [1, 5] makes a
-# record of the second class count five times. "person": whose row it is. "drop": not read.
+# type = "number": range = [low, high], clamped to; coding = "splines", "bins" or "random" for a
+# curve. "category": one of categories; coding = "one-hot" or "ordinal". "class": what is predicted,
+# one of classes; weights = [1, 5] makes a record of the second class count five times. "person":
+# whose row it is. "drop": not read.
 # missing = "refuse", "drop-row", or impute = a value. unknown = "refuse", "drop-row" or "ignore",
 # for a text that is no category.
 # n = 10000 at the top says that the number of records is public; group_size = 3 how many rows a
