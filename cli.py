@@ -1,6 +1,7 @@
 """The command line: ``dpcal COMMAND ...``, or ``python -m dpcal COMMAND ...``.
 
-Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on standard error.
+Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on standard error;
+with ``--json``, an object with its ``error`` and ``status``.
 
 >>> main(["epsilon", "--sampling-probability", "0.01", "--noise-multiplier", "1",
 ...       "--steps", "10000", "--delta", "1e-6"])
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import os
 import re
 import sys
@@ -120,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status: 0 answered, 1 a check failed, 2 wrong input.
     """
-    words = _joined(sys.argv[1:] if arguments is None else arguments)
+    words = _usual(_joined(sys.argv[1:] if arguments is None else arguments))
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         return _run(_parser(command), words)
@@ -130,7 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ANSWERED
     except (DpcalError, OSError, TypeError, ValueError) as error:
         sentence = " ".join(_said(error).split()).rstrip(".")
-        print(f"dpcal: {sentence}.", file=sys.stderr)
+        sentence += "" if sentence.endswith("?") else "."
+        if "--json" in words:
+            print(json.dumps({"error": sentence, "status": WRONG_INPUT}), file=sys.stderr)
+        else:
+            print(f"dpcal: {sentence}", file=sys.stderr)
         return WRONG_INPUT
     except (MemoryError, RecursionError) as error:
         what = "memory" if isinstance(error, MemoryError) else "stack"
@@ -142,17 +148,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
-    """Return the words with a range such as -3:3 tied to the option before it.
+    """Return the words with a number such as -3, or a range -3:3, tied to the option before it.
 
     A parser would take it for an option, as it begins with a dash.
     """
     words: list[str] = []
     for word in arguments:
-        if words and words[-1].startswith("--") and re.fullmatch(r"-[\d.][^:]*:.*", word):
+        if words and words[-1].startswith("--") and re.fullmatch(r"-\.?\d.*", word):
             words[-1] += f"={word}"
         else:
             words.append(word)
     return words
+
+
+def _usual(words: list[str]) -> list[str]:
+    """Return words that users of other commands try as those of this one."""
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    return ["--version"] if words == ["-V"] else words
 
 
 def _said(error: Exception) -> str:

@@ -21,7 +21,17 @@ __all__ = [
     "UnobservedOracle",
     "UnsupportedEvent",
     "VacuousSchedule",
+    "extra",
 ]
+
+
+def extra(name: str) -> str:
+    """Return how to install an extra, of the source that this package was installed from.
+
+    >>> extra("train")
+    "install it from its checkout or wheel with the extra 'train': pip install '.[train]'"
+    """
+    return f"install it from its checkout or wheel with the extra {name!r}: pip install '.[{name}]'"
 
 
 class DpcalError(Exception):

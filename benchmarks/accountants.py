@@ -12,7 +12,7 @@ compared: an error below zero is a privacy claim that does not hold.
 
 A question that takes more than ``--seconds`` of processor time or ``--megabytes`` of address space
 ends there, and the table says so. Packages that are not installed are left out with a line that
-says so; ``pip install dpcal[bench]`` gets them all.
+says so; the extra ``bench`` gets them all.
 """
 
 import argparse

@@ -136,7 +136,7 @@ table FILE:path?  text with a row of column names, also compressed, or parquet
 """
 TARGET = """
 [target]
---epsilon E:number!  >= 0
+--epsilon E:number!  > 0
 --delta D:number!    in (0, 1)
 """
 TARGETS = """

@@ -52,7 +52,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   FILE                   text with a row of names, also compressed, or parquet
   --schema TOML          types, ranges, classes: 'dpcal schema FILE' drafts one
   --target COLUMN        what to predict
-  --epsilon E --delta D  the target of privacy: E >= 0, D in (0, 1)
+  --epsilon E --delta D  the target of privacy: E > 0, D in (0, 1)
   --n N                  public number of records (default: read from the table)
   --bounds LOW:HIGH      public range of every feature, where there is no schema
   --group-size K         rows that a person has at most (default: the schema's)
@@ -171,7 +171,7 @@ def train(
     target
         The column that is predicted; the schema's when omitted.
     epsilon, delta
-        The target of privacy: epsilon >= 0, delta in (0, 1).
+        The target of privacy: epsilon > 0, delta in (0, 1).
     **options
         Those of ``dpcal train --help-all`` with underscores, such as ``budget="clinic.budget"``,
         ``bounds=(0, 1)`` or ``class_weights=(1, 4)``, but for those of the report's folder.

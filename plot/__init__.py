@@ -1,6 +1,6 @@
 """Pictures: what a mechanism costs, and what a private run achieves.
 
-matplotlib (``pip install 'dpcal[plot]'``) is imported when a picture is drawn. Nothing here touches
+matplotlib (the extra ``plot``) is imported when a picture is drawn. Nothing here touches
 its global state, so pictures can be drawn in servers and threads.
 
 >>> from dpcal.accountants import events

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpcal.errors import MissingExtra
+from dpcal.errors import MissingExtra, extra
 from dpcal.report.files import replace_file
 
 __all__ = [
@@ -59,7 +59,7 @@ def _matplotlib(load: Callable[[], Any]) -> Any:
     try:
         return load()
     except ImportError as error:
-        raise MissingExtra("Pictures need matplotlib: pip install 'dpcal[plot]'.") from error
+        raise MissingExtra(f"Pictures need matplotlib: {extra('plot')}.") from error
 
 
 def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcal._files import document
+from dpcal.errors import reason_of
 
 __all__ = [
     "FORMAT",
@@ -69,6 +70,15 @@ def check_replaceable(folder: Path, *, force: bool = False) -> None:
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise ValueError(f"output must be in an existing folder, got {str(folder)!r}.")
+    trial = _beside(folder)
+    try:
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        raise ValueError(
+            f"output must be in a folder that can be written to, got {str(folder)!r}: "
+            f"{reason_of(error)}."
+        ) from error
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:

@@ -319,7 +319,7 @@ def _verifying(document: Mapping[str, Any]) -> list[str]:
         "that was given. From it alone the claim can be computed again:"
     )
     parts = ["<h2>How to verify</h2>", f"<p>{escape(words)}</p>"]
-    parts.append("<pre>pip install dpcal\ndpcal verify FOLDER</pre>")
+    parts.append("<pre>dpcal verify FOLDER</pre>")
     mark = document["data"].get("fingerprint")
     if mark and mark["algorithm"].startswith("hmac"):
         told = (

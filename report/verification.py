@@ -83,6 +83,9 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ValueError
         If the document is not a report.
     """
+    if not isinstance(document, Mapping):
+        kind = type(document).__name__
+        raise ValueError(f"document must be a report in JSON, an object, got a {kind}.")
     try:
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")

@@ -212,6 +212,8 @@ class Model:
         """
         try:
             document = document_of(text)
+            if not isinstance(document, dict):
+                raise ValueError(f"it is no object, but a {type(document).__name__}")
             if document.pop("format") != FORMAT or document.pop("version") != 1:
                 raise ValueError(f"its format must be {FORMAT!r}, version 1")
             name, weights = document.pop("target"), document.pop("weights")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpcal._files import check_cells, check_lines, check_regular, check_zst
-from dpcal.errors import MissingExtra, reason_of
+from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["NotANumber", "Source", "polars", "table_of"]
 
@@ -52,7 +52,7 @@ def polars() -> Any:
     try:
         import polars as module
     except ImportError as error:
-        raise MissingExtra("Tables are read by polars: pip install 'dpcal[train]'.") from error
+        raise MissingExtra(f"Tables are read by polars: {extra('train')}.") from error
     return module
 
 

@@ -35,9 +35,7 @@ def __getattr__(name: str) -> Any:
     try:
         import flint
     except ImportError as error:
-        raise MissingExtra(
-            "Certificates need python-flint: pip install 'dpcal[certify]'."
-        ) from error
+        raise MissingExtra("Certificates need python-flint: pip install python-flint.") from error
     # Later look-ups find the name without this function.
     globals()[name] = getattr(flint, name)
     return globals()[name]

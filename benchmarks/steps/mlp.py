@@ -14,7 +14,7 @@ time, and time on the clock, which is what a second thread can save.
   single precision, as always. ``ghost`` is its ``grad_sample_mode="ghost"``, and ``batch in hand``
   leaves sampling and the loader out: batches are gathered beforehand.
 
-Opacus is left out, with a line that says so, where it is not installed (``dpcal[bench]``).
+Opacus is left out, with a line that says so, where it is not installed (extra ``bench``).
 """
 
 import argparse

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.commands.training.task import Task
-from dpcal.errors import MissingExtra
+from dpcal.errors import MissingExtra, extra
 from dpcal.tables import REACH
 
 __all__ = ["HELD_OUT", "RANGES", "breast_cancer", "scaled", "scaling", "split"]
@@ -57,9 +57,7 @@ def breast_cancer() -> Task:
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError as error:
-        raise MissingExtra(
-            "The demonstration needs scikit-learn: pip install 'dpcal[demo]'."
-        ) from error
+        raise MissingExtra(f"The demonstration needs scikit-learn: {extra('demo')}.") from error
     table = load_breast_cancer()
     X, y = scaled(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)

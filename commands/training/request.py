@@ -23,7 +23,7 @@ from dpcal.commands.training.minimax import Problem
 from dpcal.commands.training.silos import SiloTask, check_silos
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import NOISES, flag, given_tuning
-from dpcal.errors import MissingExtra, reason_of
+from dpcal.errors import MissingExtra, extra, reason_of
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables import Coding, Column, Schema, Source
 
@@ -132,7 +132,8 @@ class Request(Learning):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.non_negative(epsilon=self.epsilon)
+        # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
+        _validate.positive(epsilon=self.epsilon)
         _validate.probability(delta=self.delta)
         if self.problem is not None:
             self.problem.check(self.loss, self.schema.column(self.target), self.coding.names)
@@ -161,8 +162,7 @@ class Request(Learning):
         missing = [name for name in EXTRAS if find_spec(name) is None]
         if missing:
             raise MissingExtra(
-                f"train needs {' and '.join(missing)}: pip install 'dpcal[train]'. No record was "
-                "read."
+                f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
             )
         missing_values = () if schema is None else schema.missing_values
         source = source_of(options, table=table, missing_values=missing_values)

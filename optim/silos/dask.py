@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import MissingExtra
+from dpcal.errors import MissingExtra, extra
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -60,7 +60,7 @@ class DaskSilos(Sequence["RemoteSilo"]):
             from distributed import Client
         except ImportError:
             raise MissingExtra(
-                "DaskSilos needs distributed, which is not installed: pip install 'dpcal[dask]'."
+                f"DaskSilos needs distributed, which is not installed: {extra('dask')}."
             ) from None
         if not isinstance(client, Client):
             raise TypeError(f"client must be a distributed.Client, got {client!r}.")

@@ -180,7 +180,7 @@ def test_extras_are_asked_for_before_a_record_is_read(
     assert main(asked_for(trained, tmp_path / "report")) == 2
     message = capsys.readouterr().err
     assert package in message
-    assert "pip install 'dpcal[train]'" in message
+    assert "pip install '.[train]'" in message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -268,5 +268,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     lower = {entry.lower(): entry for entry in known}
     close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
-    offer = " or ".join(map(repr, close)) if close else ", ".join(map(repr, known[:8]))
+    if not close:
+        some = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
+        return f"must be one of {some}, got {name!r}."
+    offer = " or ".join(map(repr, close))
     return f"must be one of {len(known)} known names, got {name!r}; did you mean {offer}?"

@@ -1,0 +1,72 @@
+"""What users of other commands try is understood, and what is wrong is one sentence."""
+
+import json
+
+import pytest
+
+from dpcal.cli import main
+
+SAMPLED = ["--sampling-probability", "0.01", "--steps", "100", "--noise-multiplier", "1"]
+TARGET = ["--target", "y", "--delta", "1e-6"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("x,y\n" + "1,no\n2,yes\n" * 50)
+    (tmp_path / "empty.json").write_text("[]")
+
+
+def said(capsys, *words):
+    assert main(list(words)) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "epsilon"]])
+def test_help_is_a_command_too(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert "usage: dpcal" in capsys.readouterr().out
+
+
+def test_the_version_has_a_short_name(capsys):
+    assert main(["-V"]) == 0
+    assert capsys.readouterr().out.startswith("dpcal 0")
+
+
+@pytest.mark.parametrize("delta", ["-1e-5", "-.1", "-3"])
+def test_a_negative_number_is_a_value_and_not_an_option(delta, capsys):
+    assert "delta must be" in said(capsys, "epsilon", *SAMPLED, "--delta", delta)
+
+
+def test_an_epsilon_of_zero_trains_nothing(capsys, tmp_path):
+    words = ["train", "t.csv", *TARGET, "--epsilon", "0"]
+    assert "epsilon must be a finite number > 0, got 0.0" in said(capsys, *words)
+    assert not (tmp_path / "dpcal-report").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["verify", "empty.json"], "must be a report in JSON, an object, got a list"),
+        (["predict", "empty.json", "t.csv"], "must be a model file in JSON: it is no object, but"),
+        (["audit", "foo"], "must be one of 'kl_condition', 'spiderboost'"),
+        (["train", "t.csv", *TARGET, "--epsilon", "1", "-o", "/proc/x"], "can be written to"),
+    ],
+)
+def test_wrong_input_is_one_sentence(words, told, capsys):
+    sentence = said(capsys, *words)
+    assert told in sentence
+    assert sentence.count("\n") == 1
+    assert not sentence.rstrip().endswith("?.")
+
+
+def test_a_word_that_is_nearly_right_ends_in_a_question(capsys):
+    assert said(capsys, "audit", "kl_conditon").endswith("did you mean 'kl_condition'?\n")
+
+
+def test_errors_are_json_where_answers_are(capsys):
+    told = json.loads(said(capsys, "epsilon", *SAMPLED, "--delta", "7", "--json"))
+    assert told["status"] == 2
+    assert "delta" in told["error"]
