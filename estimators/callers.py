@@ -30,6 +30,7 @@ from sklearn.utils import get_tags
 __all__ = [
     "exact_parts",
     "learns",
+    "parts_of",
     "refuse_exact_score",
     "refuse_unpaid_fit",
     "refuse_unpaid_model",
@@ -66,13 +67,13 @@ def exact_parts(model: Any, private: type, name: str = "model") -> list[str]:
     """
     if isinstance(model, (private, FrozenEstimator)):
         return []
-    parts = _parts(model)
+    parts = parts_of(model)
     if parts:
         return [each for own, part in parts for each in exact_parts(part, private, own)]
     return [f"{name!r} ({type(model).__name__})"] if learns(model) else []
 
 
-def _parts(model: Any) -> list[tuple[str, Any]]:
+def parts_of(model: Any) -> list[tuple[str, Any]]:
     """Return the estimators that are parameters of a model, or stand in its lists of steps."""
     if not isinstance(model, BaseEstimator):
         return []
@@ -107,7 +108,7 @@ def refuse_unpaid_fit(private: type, *, pays: bool) -> None:
         if caller is not None and not isinstance(caller, private):
             _refuse_repeated(caller)
             exact = [
-                each for own, part in _parts(caller) for each in exact_parts(part, private, own)
+                each for own, part in parts_of(caller) for each in exact_parts(part, private, own)
             ]
             if pays and exact and "fit" in name:
                 raise ValueError(_TOGETHER.format(exact=", ".join(exact)))

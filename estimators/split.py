@@ -15,14 +15,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators.base import RELATION, PrivateEstimator
-from dpcal.estimators.callers import learns
+from dpcal.estimators.callers import learns, parts_of
 
 __all__ = ["private_steps", "split_budget"]
+
+# These fit each of their parts once, on all records.
+_ONCE = (Pipeline, ColumnTransformer, FeatureUnion, TransformedTargetRegressor)
 
 
 def split_budget(
@@ -41,14 +45,15 @@ def split_budget(
     Parameters
     ----------
     pipeline
-        A scikit-learn ``Pipeline``, fitted or not, with at least one private step.
+        A scikit-learn ``Pipeline``, fitted or not, with at least one private step; steps may be
+        column transformers, feature unions and pipelines of private ones.
     epsilon
         A finite number > 0 for one fit of the whole pipeline.
     delta
         A number in (0, 1) for one fit of the whole pipeline.
     weights
-        Of the private steps, > 0: a sequence in their order, or a mapping from the names of steps.
-        Equal when omitted.
+        Of the private steps, > 0: a sequence in their order, or a mapping from the names of steps,
+        such as ``"columntransformer__scaler"``. Equal when omitted.
 
     Raises
     ------
@@ -83,27 +88,52 @@ def split_budget(
 
 
 def private_steps(model: Any) -> dict[str, PrivateEstimator]:
-    """Return the private steps of a pipeline by name; of another estimator, itself if it is one.
+    """Return the private parts of a model by the names of their parameters, in order of fitting.
+
+    They are those of pipelines, column transformers, feature unions and transformed targets, which
+    fit each of them once; of another estimator, itself if it is one.
 
     Raises
     ------
     ValueError
-        If another step learns from the records: its fit costs privacy, and nobody prices it.
+        If a part that is not private learns from the records: its fit costs privacy, and nobody
+        prices it. If a part fits private ones several times, as ensembles and searches do.
     """
-    if not isinstance(model, Pipeline):
-        return {"": model} if isinstance(model, PrivateEstimator) else {}
-    private = {name: step for name, step in model.steps if isinstance(step, PrivateEstimator)}
-    exact = [
-        f"{name!r} ({type(step).__name__})"
-        for name, step in model.steps
-        if name not in private and learns(step)
-    ]
+    private: dict[str, PrivateEstimator] = {}
+    exact: list[str] = []
+    several: list[str] = []
+
+    def walk(name: str, part: Any) -> None:
+        told = f"{name or 'estimator'!r} ({type(part).__name__})"
+        if isinstance(part, PrivateEstimator):
+            private[name] = part
+        elif isinstance(part, _ONCE):
+            for own, inner in parts_of(part):
+                walk(f"{name}__{own}" if name else own, inner)
+        elif holds_private(part):
+            several.append(told)
+        elif name and learns(part):
+            exact.append(told)
+
+    walk("", model)
+    if several:
+        raise ValueError(
+            f"pipeline must fit each private step once, got {', '.join(several)}, which may fit "
+            "its own several times: fit it while a budget is in use, which counts all fits."
+        )
     if exact:
         raise ValueError(
             f"pipeline must have steps that are private or learn nothing, got {', '.join(exact)}, "
             "fitted to the records and not private."
         )
     return private
+
+
+def holds_private(model: Any) -> bool:
+    """Return whether a model has a private part, however deep."""
+    return any(
+        isinstance(part, PrivateEstimator) or holds_private(part) for _, part in parts_of(model)
+    )
 
 
 def _largest_scale(

@@ -255,7 +255,12 @@ def test_other_threads_see_nothing_of_a_search():
 
 
 @pytest.mark.parametrize(
-    "steps", [(NotPrivateScaler(), one()), (SelectKBest(k=2), one()), (make_pipeline(one()), one())]
+    "steps",
+    [
+        (NotPrivateScaler(), one()),
+        (SelectKBest(k=2), one()),
+        (make_pipeline(NotPrivateScaler()), one()),
+    ],
 )
 def test_steps_that_learn_and_are_not_private_are_named(steps):
     X, y = table()
