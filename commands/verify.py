@@ -16,12 +16,12 @@ EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")
 
 BOUND = (
     "Bound to each other: plan, ledger, delta, neighboring relation and claim of each run, and of "
-    "all together."
+    "all together; and to report.json the files beside it, by their sums."
 )
 NOT_BOUND = (
-    "Not bound: weights, scores, words, dates, the table, and whether runs were of silos or one "
-    "after another. A report that was forged as a whole passes; --sign and --key bind all its "
-    "files to a key."
+    "Not bound: scores, words and dates in report.json, the table, and whether runs were of silos "
+    "or one after another. A report that was forged as a whole, sums and all, passes; --sign and "
+    "--key bind all its files to a key."
 )
 
 
@@ -47,20 +47,23 @@ def run(options: Namespace) -> int:
     documents = [dpcal.report.read(path) for path in options.report]
     if options.delta is not None and len(documents) == 1:
         raise ValueError("--delta is for several reports: one report says its own.")
-    tables, texts = [], []
+    tables, texts, changed = [], [], {}
     for folder, document in zip(options.report, documents, strict=True):
         stage(options, str(folder))
         rows = dpcal.report.verify(document)
         tables.append(rows)
+        problems = dpcal.report.file_problems(_folder(folder), document)
+        changed[str(folder)] = problems
         texts.append((f"{folder}\n" if len(documents) > 1 else "") + _text(rows))
-    holds = all(row["holds"] for rows in tables for row in rows)
+        texts[-1] += _about(document, problems)
+    holds = all(row["holds"] for rows in tables for row in rows) and not any(changed.values())
     found: dict[str, Any] = {"claims": tables[0]}
     if len(documents) > 1:
         stage(options, "all reports together")
         found = {"reports": dict(zip(map(str, options.report), tables, strict=True))}
         found["together"] = _together(options, documents)
         texts.append(_sentences(found["together"]))
-    found.update(bound=BOUND, not_bound=NOT_BOUND)
+    found.update(files=changed, bound=BOUND, not_bound=NOT_BOUND)
     texts.append(f"{BOUND}\n{NOT_BOUND}")
     if options.key is not None:
         found["signatures"] = _signatures(options)
@@ -102,6 +105,18 @@ def _text(rows: list[dict[str, Any]]) -> str:
         numbers = f"{row['delta']:>12.3g}{row['claimed']:>20.9f}{row['recomputed']:>20.9f}"
         lines.append(f"{row['claim']:<24}{numbers}  {verdict}{label}")
     return "\n".join(lines)
+
+
+def _about(document: Any, problems: list[str]) -> str:
+    """The lines on unit and relation of a report, and on the files beside it."""
+    privacy = document.get("privacy", {})
+    lines = [f"{name}: {privacy[key]}" for name, key in ABOUT.items() if key in privacy]
+    if "files" in document:
+        lines.append(f"files: {'; '.join(problems) or 'as report.json says'}")
+    return "".join(f"\n{line}" for line in lines)
+
+
+ABOUT = {"unit": "unit", "relation": "neighboring_relation"}
 
 
 def _together(options: Namespace, documents: list[Any]) -> dict[str, Any]:

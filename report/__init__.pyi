@@ -1,7 +1,9 @@
 from dpcal.report.composition import composed_reports as composed_reports
 from dpcal.report.files import (
     FORMAT as FORMAT,
+    bind as bind,
     check_replaceable as check_replaceable,
+    file_problems as file_problems,
     read as read,
     replace_file as replace_file,
     replacing as replacing,

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -140,6 +142,35 @@ def write_report(folder: Path, files: Mapping[str, str], *, force: bool = False)
     with replacing(folder, force=force) as temporary:
         for name, text in files.items():
             (temporary / name).write_text(text, encoding="utf-8")
+
+
+def bind(folder: Path) -> dict[str, Any]:
+    """Write into ``report.json`` what the other files of a report hold; return the document.
+
+    It has the SHA-256 sum of each file of a report under ``files``, by name.
+    """
+    names = sorted(FILES - {"report.json"})
+    held = [path for path in (folder / name for name in names) if path.is_file()]
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in held}
+    whole = {**read(folder), "files": sums}
+    text = json.dumps(whole, indent=2, allow_nan=False) + "\n"
+    replace_file(folder / "report.json", text.encode())
+    return whole
+
+
+def file_problems(folder: Path, document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each file that is not the one whose sum ``report.json`` holds."""
+    sums = document.get("files", {})
+    if not isinstance(sums, Mapping) or not FILES.issuperset(sums):
+        return ["files must be names of files of a report with their sums"]
+    found = []
+    for name, told in sums.items():
+        path = folder / name
+        if not path.is_file():
+            found.append(f"{name!r} is missing")
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != told:
+            found.append(f"{name!r} was changed")
+    return found
 
 
 def _swap(new: Path, folder: Path) -> None:

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.composition import composed_reports
-from dpcal.report.files import FORMAT, check_replaceable, write_report
+from dpcal.report.files import FORMAT, bind, check_replaceable, write_report
 from dpcal.report.page import statement_page
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
@@ -194,4 +194,5 @@ def save(
     text = json.dumps(document, indent=2, allow_nan=False)
     page = statement_page(document, pictures={})
     write_report(path, {"report.json": text + "\n", "statement.html": page}, force=force)
+    bind(path)
     return path

@@ -17,6 +17,7 @@ from dpcal.commands.training.plans import default_sizes
 from dpcal.commands.training.task import AVERAGING, Run, Task, train
 from dpcal.plot import Point
 from dpcal.report import (
+    bind,
     check_replaceable,
     composed_epsilon,
     document_of,
@@ -83,6 +84,7 @@ def demonstrate(options: Namespace) -> int:
         "accuracy.svg": lambda: plot.utility(points, optimum=optimum, chance=chance, title=TITLE),
     }
     add_pages(options.output, document, pictures)
+    document = bind(options.output)
     present(options, document, f"\nreport written to {options.output}/")
     return 0
 

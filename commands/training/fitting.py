@@ -30,10 +30,12 @@ from dpcal.commands.training.task import Run, Task, averaging, train
 from dpcal.optim import BudgetBook, Ledger, Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report import (
+    bind,
     check_replaceable,
     composed_by_silo,
     document_of,
     privacy_statement,
+    read as read_report,
     replace_file,
     sentence_on_reading,
     write_report,
@@ -111,6 +113,7 @@ class Fitted:
         files = {"report.json": dump(self.document) + "\n", "model.json": self.model.to_json()}
         write_report(folder, files, force=force)
         add_pages(folder, self.document, _pictures(self._data.task, self._run, self.model))
+        bind(folder)
         return key
 
 
@@ -143,7 +146,7 @@ def fit_table(options: Namespace) -> int:
         f"report written to {request.output}/",
         f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it",
     ]
-    present(options, found.document, "\n".join(lines))
+    present(options, read_report(request.output), "\n".join(lines))
     if found._run.interrupted:
         return INTERRUPTED
     return 0 if found.result.complete else DIVERGED

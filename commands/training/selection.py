@@ -27,7 +27,13 @@ from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.commands.training.request import Learning
 from dpcal.optim import Selection
 from dpcal.optim.registry import SELECTIONS
-from dpcal.report import check_replaceable, document_of, read as read_report, write_report
+from dpcal.report import (
+    bind,
+    check_replaceable,
+    document_of,
+    read as read_report,
+    write_report,
+)
 from dpcal.tables import Model, Schema, load_model
 
 __all__ = ["select_model"]
@@ -270,6 +276,7 @@ def _written(
         files["model.json"] = data.model(selection.w, {**released, "selection": told}).to_json()
     write_report(folder, files, force=options.force)
     add_pages(folder, document, {})
+    document = bind(folder)
     price = selection.epsilon(options.delta)
     lines = [f"no candidate passed, {selection.tested} tested"]
     if chosen is not None:

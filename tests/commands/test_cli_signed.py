@@ -1,7 +1,9 @@
 """A signature of a report binds every file of its folder to a key."""
 
+import json
 import shutil
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
@@ -13,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+import dpcal
 from dpcal import calibrate, report
 from dpcal.cli import main
 from dpcal.optim import Squared, dpsgd
@@ -51,7 +54,7 @@ def test_verification_says_what_it_binds(signed, capsys):
     assert verify(signed) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "holds" in told.split("signature of")[1]
-    for word in ("weights", "scores", "words", "dates", "silos", "forged as a whole"):
+    for word in ("scores", "words", "dates", "silos", "forged as a whole"):
         assert word in told.split("Not bound:")[1]
 
 
@@ -129,3 +132,29 @@ def test_keys_that_are_refused(signed, capsys, option, key, change, said):
 
 
 RSA = generate_private_key(65537, 2048)
+
+
+def test_a_changed_file_beside_the_report_is_found(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = {"x": rng.uniform(0, 1, 400), "y": rng.choice(["a", "b"], 400)}
+    columns = {"x": {"type": "number", "range": [0, 1]}}
+    columns["y"] = {"type": "class", "categories": ["a", "b"]}
+    found = dpcal.train(table, {"columns": columns}, target="y", epsilon=1.0, delta=1e-6)
+    folder = tmp_path / "report"
+    found.save(folder)
+    assert main(["verify", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "unit: one training record" in told
+    assert "relation: replace-special" in told
+    assert "files: as report.json says" in told
+    model = folder / "model.json"
+    model.write_text(model.read_text().replace("yes", "no") + " ")
+    (folder / "statement.html").unlink()
+    assert main(["verify", str(folder), "--json"]) == 1
+    (problems,) = json.loads(capsys.readouterr().out)["files"].values()
+    assert problems == ["'model.json' was changed", "'statement.html' is missing"]
+    document = json.loads((folder / "report.json").read_text())
+    document["files"] = {"../../secret": "0"}
+    (folder / "report.json").write_text(json.dumps(document))
+    assert main(["verify", str(folder)]) == 1
+    assert "files must be names" in capsys.readouterr().out
