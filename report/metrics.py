@@ -68,11 +68,14 @@ class Held:
 
     def __init__(self, scores: Reals, labels: NDArray[Any], *, center: float, scale: float) -> None:
         self._known, self._second = labels >= 0, labels > 0
+        # A model that diverged may give no number; what is told must not fail for one record.
+        scores = np.nan_to_num(scores)
         with np.errstate(over="ignore"):
             # A probability of 1/2 stands for the first class: bins exclude their start.
             self._bins = np.searchsorted(EDGES, 1 / (1 + np.exp(-scores)), side="left")
         at = np.arcsinh((scores - center) / max(scale, 1e-300)) / math.asinh(_FARTHEST)
-        self._places = np.clip(np.floor((at + 1) / 2 * GRID), 0, GRID - 1).astype(np.intp)
+        places = np.nan_to_num(np.floor((at + 1) / 2 * GRID))
+        self._places = np.clip(places, 0, GRID - 1).astype(np.intp)
 
     def counts(self) -> Reals:
         """Return the contributions to the first sum, shape (m, 2 BINS + GRID)."""

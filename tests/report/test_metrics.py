@@ -49,6 +49,14 @@ def test_the_area_under_the_curve_is_that_of_another_package(shift, scale):
     assert told == pytest.approx(roc_auc_score(LABELS, finite), abs=0.01)
 
 
+def test_scores_that_are_no_numbers_do_no_harm():
+    odd = np.where(np.arange(M) % 3 == 0, np.nan, SCORES)
+    for center in (np.inf, np.nan):
+        held = Held(odd, LABELS, center=center, scale=0.0)
+        for rows in (held.counts(), held.ranks(held.counts().sum(axis=0))):
+            assert np.isfinite(rows).all()
+
+
 def test_a_blank_record_adds_nothing_and_no_record_more_than_one():
     held = Held(SCORES, np.where(np.arange(M) % 7 == 0, -1, LABELS), center=0.0, scale=1.0)
     first = held.counts()
