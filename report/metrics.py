@@ -70,10 +70,10 @@ class Held:
         self._known, self._second = labels >= 0, labels > 0
         # A model that diverged may give no number; what is told must not fail for one record.
         scores = np.nan_to_num(scores)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             # A probability of 1/2 stands for the first class: bins exclude their start.
             self._bins = np.searchsorted(EDGES, 1 / (1 + np.exp(-scores)), side="left")
-        at = np.arcsinh((scores - center) / max(scale, 1e-300)) / math.asinh(_FARTHEST)
+            at = np.arcsinh((scores - center) / max(scale, 1e-300)) / math.asinh(_FARTHEST)
         places = np.nan_to_num(np.floor((at + 1) / 2 * GRID))
         self._places = np.clip(places, 0, GRID - 1).astype(np.intp)
 
