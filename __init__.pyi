@@ -22,6 +22,7 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.query import Query as Query
+from dpcal.commands.release import release as release
 from dpcal.commands.train import train as train
 from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
 from dpcal.optim.boundary.budget.shared import budget as budget

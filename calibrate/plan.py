@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,7 +28,7 @@ from dpcal import _validate
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.groups import for_group
-from dpcal.calibrate.query import KINDS, Query
+from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose"]
@@ -275,9 +276,11 @@ def compose(
     They bound what ``group_size`` records reveal together, or as many as a query is about, if more:
     all queries are priced for the largest person.
 
-    Of a partition only the worst part counts: a replaced record is in one part. Adaptive queries
-    cost their whole budget, because the spent part is itself an output. A query with correlated
-    noise costs its whole strategy, for any number of answers.
+    Laplace noise on totals is priced as one answer whose scale's inverse is the sum of theirs:
+    Laplace laws are log-concave, so that shifts of several numbers reveal no more than one shift by
+    their sum. Of a partition only the worst part counts: a replaced record is in one part. Adaptive
+    queries cost their whole budget, because the spent part is itself an output. A query with
+    correlated noise costs its whole strategy, for any number of answers.
 
     Raises
     ------
@@ -288,6 +291,7 @@ def compose(
     """
     costs: dict[tuple[Any, ...], tuple[events.DpEvent, int]] = {}
     worst: dict[tuple[Any, ...], Fraction] = {}
+    rate = Fraction(0)
     for query, count in asked:
         if not count:
             continue
@@ -299,6 +303,9 @@ def compose(
             costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
         elif KINDS[query.kind].once:
             costs["once", query.name] = (query.event(n), 1)
+        elif query.kind == LAPLACE_TOTAL:
+            rate += count / Fraction(query.noise_multiplier)
+            costs["laplace",] = (events.LaplaceDpEvent(math.nextafter(float(1 / rate), 0.0)), 1)
         elif query.budget is not None:
             costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
         elif query.composition == "disjoint":

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from dpcal import _annexes, _validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import Sampler
-from dpcal.calibrate.groups import rows_of_one_person
+from dpcal.calibrate.groups import for_group, rows_of_one_person
 from dpcal.calibrate.samplers import sampler_of
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.calibrate.correlated.correlation import Correlation
 
-__all__ = ["CHOICES", "KINDS", "LAPLACE", "Kind", "Query"]
+__all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 
 # Least and largest bound on a contribution, in the units of the answer. The noise is a bound times
 # a multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Far above
@@ -70,6 +70,10 @@ def _noisy_max(query: Query) -> events.DpEvent:
     return events.ReportNoisyMaxDpEvent(query.noise_multiplier)
 
 
+def _laplace_total(query: Query) -> events.DpEvent:
+    return for_group(events.LaplaceDpEvent(query.noise_multiplier), query.group_size)
+
+
 @dataclass(frozen=True)
 class Kind:
     """The fixed properties of one kind of query.
@@ -79,9 +83,11 @@ class Kind:
     event
         Event of one answer; None for the event of Gaussian noise on a sum.
     laplace
-        Whether the noise is Laplace noise.
+        Whether scores are compared after Laplace noise was added.
     choice
         Whether a choice is released and no sum: labels, or a place on a line.
+    cells
+        Whether sums are over cells, of which a record is in one at most.
     once
         Whether all answers have one price together.
     needs
@@ -93,6 +99,7 @@ class Kind:
     event: Callable[[Query], events.DpEvent] | None = None
     laplace: bool = False
     choice: bool = False
+    cells: bool = False
     once: bool = False
     needs: Mapping[str, Any] = field(default_factory=dict)
     sentence: str = ""
@@ -107,13 +114,14 @@ _SCORED: dict[str, Any] = {
     "max_norm=1, the unit of scores, got sampler={sampler!r}, composition={composition!r} and "
     "max_norm={max_norm!r}.",
 }
-_CHOSEN: dict[str, Any] = {
-    "choice": True,
+_ALL: dict[str, Any] = {
     "needs": _WHOLE,
     "sentence": "kind={kind!r} is for sampler='full' with composition='sequential' and no budget, "
     "got sampler={sampler!r} with composition={composition!r} and budget={budget!r}.",
 }
+_CHOSEN: dict[str, Any] = {"choice": True, **_ALL}
 
+LAPLACE_TOTAL = "laplace total"
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "gradient": _SUM,
@@ -130,6 +138,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "saddle score": _SUM,
         "above threshold": Kind(_above_threshold, once=True, **_SCORED),
         "noisy max": Kind(_noisy_max, **_SCORED),
+        "total": Kind(cells=True, **_ALL),
+        LAPLACE_TOTAL: Kind(_laplace_total, cells=True, **_ALL),
         "labels": Kind(_labels, **_CHOSEN),
         "selection": Kind(_selection, **_CHOSEN),
     }
@@ -231,7 +241,10 @@ class Query:
         Two kinds release a choice and no sum. ``"labels"`` releases the labels whose noisy counts
         exceed ``threshold``; ``"selection"`` releases the candidate of the largest score after
         Gumbel noise of scale ``noise_multiplier * max_norm`` was added to every score, which is the
-        exponential mechanism with epsilon ``2 / noise_multiplier``.
+        exponential mechanism with epsilon ``2 / noise_multiplier``. ``"total"`` and ``"laplace
+        total"`` are sums of numbers in [-max_norm, max_norm] over cells, of which a record is in
+        one at most, with Gaussian noise, or with Laplace noise of scale ``noise_multiplier *
+        max_norm``.
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With

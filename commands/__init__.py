@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "calibrate, train and report on scikit-learn's breast-cancer records",
     "schema": "draft a schema of a table: types, ranges, categories, missing values",
     "train": "fit a private linear model to your own table, with a report",
+    "release": "private counts, means, histograms and quantiles of a table",
     "select": "choose, in private, a model that is a second-order stationary point",
     "predict": "answer the records of a table by a private model",
     "budget": "what was spent on a data set, by which runs, and what is left",

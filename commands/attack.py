@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal._files import text_of
 from dpcal.commands._options import add_options, fields_of, relation, required
-from dpcal.commands._output import present
+from dpcal.commands.checking.output import present
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan

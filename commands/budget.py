@@ -8,7 +8,7 @@ from typing import Any
 import dpcal
 from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options, fields_of, relation
-from dpcal.commands._output import at_least, at_most, present
+from dpcal.commands.checking.output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
 EXAMPLES = ("clinic.budget --epsilon 3 --delta 1e-6", "clinic.budget --json")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
-from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
+from dpcal.commands.checking.output import answer, present
 from dpcal.commands.checking.progress import stage
 
 if TYPE_CHECKING:

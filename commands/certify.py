@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal._files import text_of
 from dpcal.commands._options import TARGETS, accountant, add_options, relation
-from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.output import at_least, at_most, dump, present
 from dpcal.commands.checking.progress import stage
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 

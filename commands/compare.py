@@ -16,8 +16,8 @@ from dpcal.commands._options import (
     relation,
     required,
 )
-from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run, noise_of
+from dpcal.commands.checking.output import at_most, present
 from dpcal.commands.checking.progress import stage
 from dpcal.errors import DisagreementWarning, DpcalError
 

@@ -14,8 +14,8 @@ from dpcal.commands._options import (
     backends,
     relation,
 )
-from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.output import answer, present
 from dpcal.commands.checking.progress import stage
 from dpcal.errors import UnsupportedEvent
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._output import present
+from dpcal.commands.checking.output import present
 from dpcal.commands.training.tuning import flag
 
 if TYPE_CHECKING:

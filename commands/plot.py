@@ -10,8 +10,8 @@ from typing import Any
 import dpcal
 from dpcal import _validate
 from dpcal.commands._options import add_options, names_of, relation, required
-from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.output import at_most, present
 from dpcal.commands.checking.progress import stage
 
 EXAMPLES = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import dpcal
 from dpcal.commands._options import TABLE, add_options, file_to_write, source_of
-from dpcal.commands._output import check_new, present
+from dpcal.commands.checking.output import check_new, present
 
 if TYPE_CHECKING:
     from dpcal.tables import Model, Source

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 
 import dpcal
 from dpcal.commands._options import fields_of
-from dpcal.commands._output import warnings_printed
+from dpcal.commands.checking.output import warnings_printed
 
 EXAMPLES = (
     "spiderboost --n 60000 --d 784 --epsilon 1 --delta 1e-6 --L0 1 --L1 1 --F0 1",

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 import dpcal
 from dpcal.commands._options import TABLE, add_options, file_to_write, source_of
-from dpcal.commands._output import check_new, present
+from dpcal.commands.checking.output import check_new, present
 
 EXAMPLES = ("patients.csv -o schema.toml", "patients.csv --target sick")
 

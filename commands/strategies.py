@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import dpcal
 from dpcal.commands._options import TARGET, add_options, fields_of, relation
-from dpcal.commands._output import present
+from dpcal.commands.checking.output import present
 
 if TYPE_CHECKING:
     from dpcal.accountants.matrix import Participation

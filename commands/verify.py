@@ -9,7 +9,7 @@ from typing import Any
 import dpcal
 from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options
-from dpcal.commands._output import at_most, present
+from dpcal.commands.checking.output import at_most, present
 from dpcal.commands.checking.progress import stage
 
 EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")

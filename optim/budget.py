@@ -261,9 +261,10 @@ def prepaid(
     also: Budget | None = None,
     *,
     label: str = "run",
+    group_size: int = 1,
 ) -> Iterator[None]:
     """Charge several runs together, as :func:`charge` does; runs inside cost nothing more."""
-    charge(event, neighboring_relation, also, label=label)
+    charge(event, neighboring_relation, also, label=label, group_size=group_size)
     before, noted = _PREPAID.set(True), _COLLECTED.set(None)
     try:
         yield

@@ -38,9 +38,11 @@ FILES = frozenset(
     {
         "report.json",
         "model.json",
+        "release.csv",
         "statement.html",
         "privacy-profile.svg",
         "privacy-profile.png",
+        "what-each-column-adds.svg",
         "accuracy.svg",
         "accuracy.png",
         "fingerprint.key",

@@ -94,6 +94,7 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         f'<p class="quiet">Written {escape(document["written"])} by dpcal '
         f"{escape(document['software'].get('dpcal', ''))}</p>",
         *_claim(document),
+        *_released(document.get("release", {})),
         *_numbers(document),
         *_risk(document),
         *_read_from_data(document),
@@ -126,11 +127,14 @@ def _claim(document: Mapping[str, Any]) -> list[str]:
     relation = document["privacy"]["neighboring_relation"]
     factor = math.exp(upper) if upper < 700 else math.inf
     what = "trained model is" if count == 1 else f"{count} trained models together are"
+    whole = "model" if count == 1 else "models"
+    if "release" in document:
+        what, whole = "released numbers together are", "numbers"
     words = (
         f"The {what} ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
         f"that differ in {document['privacy']['unit']}: {RELATIONS[relation]}. Whatever anybody "
-        f"computes from the {'model' if count == 1 else 'models'}, and whatever they know "
-        f"already, no finding is more than {_up(factor, 3)} times as likely in one world as in the "
+        f"computes from the {whole}, and whatever they know already, no finding is more than "
+        f"{_up(factor, 3)} times as likely in one world as in the "
         f"other, apart from a probability of {delta:g}."
     )
     parts = [f'<p class="claim">{escape(words)}</p>']
@@ -168,6 +172,8 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
         ("training_records", "Training records"),
         ("held_out_records", "Held-out records"),
         ("holdout_records", "Records that candidates were tested on"),
+        ("public_rows", "Public number of rows"),
+        ("rows", "Rows"),
     ):
         if key in document["data"]:
             rows.append((words, str(document["data"][key])))
@@ -202,6 +208,24 @@ def _each_run(runs: Sequence[Mapping[str, Any]]) -> str:
             ]
         )
     return _grid(head, cells)
+
+
+def _released(found: Mapping[str, Any]) -> list[str]:
+    """Return the section with the released statistics."""
+    if not found:
+        return []
+    keys = ("statistic", "value", "standard_error", "low", "high")
+    cells = []
+    for row in found["statistics"]:
+        groups = [f"{name} {row[name]}" for name in row if name not in keys]
+        numbers = ["-" if row[key] is None else f"{row[key]:.6g}" for key in keys[1:]]
+        cells.append([str(row["statistic"]), ", ".join(groups), *numbers])
+    words = (
+        f"Each interval holds the table's own number with probability {found['confidence']:.0%} or "
+        "more over the noise."
+    )
+    head = ["statistic", "of", "value", "standard error", "from", "to"]
+    return ["<h2>What was released</h2>", f"<p>{words}</p>", _grid(head, cells)]
 
 
 def _risk(document: Mapping[str, Any]) -> list[str]:

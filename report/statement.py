@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.groups import unit_of
-from dpcal.calibrate.query import LAPLACE
+from dpcal.calibrate.query import KINDS, LAPLACE
 from dpcal.optim import Result
 
 __all__ = ["fingerprint", "privacy_statement", "released", "sentence_on_reading", "software"]
@@ -149,6 +149,8 @@ def _mechanism(plan: Plan) -> str:
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
     parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
+    if all(KINDS[query.kind].cells or KINDS[query.kind].choice for query in plan.queries):
+        parts = ["Totals and choices are released with noise, and functions of them."]
     parts += [_answer(query) for query in plan.queries]
     budget = plan.queries[0].budget
     if budget is not None:
@@ -159,6 +161,7 @@ def _mechanism(plan: Plan) -> str:
     return " ".join(parts)
 
 
+_DEVIATION = "Gaussian noise of standard deviation"
 _LAPLACE = {
     "above threshold": "on a threshold, and of twice that scale on each score",
     "noisy max": "on each score",
@@ -170,7 +173,7 @@ def _answer(query: Query) -> str:
     if query.kind == "labels":
         return (
             f"Query {query.name!r}, at most {query.count} times: the labels are released whose "
-            "counts, with Gaussian noise of standard deviation "
+            f"counts, with {_DEVIATION} "
             f"{query.noise_multiplier!r}, exceed {query.threshold!r}."
         )
     if query.kind == "selection":
@@ -180,6 +183,13 @@ def _answer(query: Query) -> str:
             f"{query.max_norm!r}, with epsilon {2 / query.noise_multiplier!r}."
         )
     records = query.sampling.sentence
+    if KINDS[query.kind].cells:
+        noise = "Laplace noise of scale" if query.kind != "total" else _DEVIATION
+        return (
+            f"Query {query.name!r}: over cells, of which a record is in one at most, and adds at "
+            f"most {query.max_norm!r} to its total; {noise} "
+            f"{query.noise_multiplier * query.max_norm!r} is added to each total."
+        )
     if query.kind in LAPLACE:
         return (
             f"Query {query.name!r}, at most {query.count} times: over {records}, scores that "

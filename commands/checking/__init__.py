@@ -1,3 +1,3 @@
-"""What the commands that check a claim have in common: a run as it is told, and signs of life."""
+"""What commands have in common: a run as it is told, signs of life, and what they print."""
 
 __all__: list[str] = []

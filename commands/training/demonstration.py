@@ -9,7 +9,7 @@ from typing import Any
 from dpcal import calibrate, plot
 from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
-from dpcal.commands._output import at_most, dump, duration, interval, present
+from dpcal.commands.checking.output import at_most, dump, duration, interval, present
 from dpcal.commands.checking.progress import Progress, stage
 from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cancer, scaling
 from dpcal.commands.training.documents import about_data, add_pages, risk

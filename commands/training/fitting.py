@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcal import plot
 from dpcal.calibrate import Plan
-from dpcal.commands._output import dump, present
+from dpcal.commands.checking.output import dump, present
 from dpcal.commands.checking.progress import Progress, stage
 from dpcal.commands.training.booking import opened_book
 from dpcal.commands.training.data import Data, read

@@ -11,7 +11,7 @@ import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
 from dpcal.commands._options import fields_of
-from dpcal.commands._output import warnings_printed
+from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
 from dpcal.commands.training.task import Task
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpcal import calibrate, optim
 from dpcal._files import document
 from dpcal.commands._options import fields_of, required, source_of
-from dpcal.commands._output import answer, dump, present, warnings_printed
+from dpcal.commands.checking.output import answer, dump, present, warnings_printed
 from dpcal.commands.checking.progress import stage
 from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import about_model, add_pages

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcal.calibrate import Query
-from dpcal.commands._output import answer
+from dpcal.commands.checking.output import answer
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Result
 

@@ -118,7 +118,8 @@ class Choice:
     at
         The public numbers that it was asked at: cuts, or none.
     scores
-        What it was chosen by: counts by label, or the values in each interval between cuts, sorted.
+        What it was chosen by: sums by label or cell, or for each interval between cuts its values,
+        sorted, with the share that lies below a quantile.
     chosen
         The released value.
     """

@@ -278,18 +278,18 @@ class _Replayer(Recorder):
 
 
 def _swayed(first: Any, second: Any) -> float:
-    """Return by how much scores differ: counts of labels, or the scores of all points."""
+    """Return by how much scores differ: sums by label or cell, or the scores of all points."""
     if isinstance(first, Mapping):
         both = first.keys() | second.keys()
         return math.dist(
             [first.get(label, 0) for label in both], [second.get(label, 0) for label in both]
         )
     total = 0.0
-    for one, other in zip(first, second, strict=True):
+    for (one, share), (other, _) in zip(first, second, strict=True):
         # Scores change at values alone: just below all of them, and just above each.
         points = np.append(-np.inf, np.union1d(one, other))
         scores = [
-            np.abs(np.searchsorted(values, points, side="right") - len(values) / 2)
+            np.abs(np.searchsorted(values, points, side="right") - len(values) * share)
             for values in (one, other)
         ]
         total += float(np.abs(np.subtract(*scores)).max())

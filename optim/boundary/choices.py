@@ -58,6 +58,12 @@ _OFF = 1e-6
 # Bits of the coins that accept what such weights propose.
 _COIN = 192
 
+# Shares are rounded to multiples of one over it.
+_SHARES = 1 << 20
+
+# More records than there are, whose number may be secret.
+_MOST_RECORDS = 1 << 40
+
 
 class PrivateChoices:
     """Answers a plan's queries of kinds ``"labels"`` and ``"selection"`` about records.
@@ -65,7 +71,8 @@ class PrivateChoices:
     Parameters
     ----------
     records
-        Labels, shape (n,), or numbers, shape (n, d); n is the plan's, or a ValueError is raised.
+        Labels, shape (n,), or numbers, shape (n, d); n is the plan's, or a ValueError is raised,
+        unless the plan's is public.
         Labels and numbers that are not finite, or of another type, are not counted.
     known
         Which records count, shape (n,); the others are blank. All of them when omitted.
@@ -93,11 +100,12 @@ class PrivateChoices:
         given = _validate.choice(("gaussian", "discrete"), noise=noise or "discrete")
         self._discrete = given == "discrete"
         if self._discrete:
-            check_distance(plan, plan.n * math.fsum(query.count for query in plan.queries))
-        if len(records) != plan.n:
+            most = _MOST_RECORDS if plan.public_n else plan.n
+            check_distance(plan, most * math.fsum(query.count for query in plan.queries))
+        if len(records) != plan.n and not plan.public_n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records = records
-        self._known = np.ones(plan.n, dtype=bool) if known is None else known
+        self._known = np.ones(len(records), dtype=bool) if known is None else known
         self._streams = observers.streams(seed, plan, self._digest)
         self._streams.keyed = self._discrete
         self._admission = Admission(plan)
@@ -155,12 +163,18 @@ class PrivateChoices:
         return noisy > asked.threshold
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
-        """Return a private median of a column in each interval between neighboring cuts, (k,).
+        """Return a private median of a column in each interval: :meth:`quantiles` at shares 1/2."""
+        return self.quantiles(column, cuts, query)
+
+    def quantiles(
+        self, column: int, cuts: ArrayLike, query: str, shares: ArrayLike = 0.5
+    ) -> Vector:
+        """Return a private quantile of a column in each interval between neighboring cuts, (k,).
 
         A record lies in one interval at most, so that all of them together cost one answer. In an
-        interval that holds m values, a point t has the score ``-|#(values < t) - m / 2|``, which
-        one record moves by at most 1/2; t is drawn with a density proportional to ``exp(score /
-        (noise_multiplier * max_norm))``.
+        interval that holds m values, a point t has the score ``-|#(values < t) - share m|``, which
+        one record moves by at most max(share, 1 - share); t is drawn with a density proportional to
+        ``exp(score / (noise_multiplier * max_norm))``.
 
         Parameters
         ----------
@@ -169,7 +183,10 @@ class PrivateChoices:
         cuts
             Shape (k + 1,), nondecreasing; a function of public or released values.
         query
-            Name of a query of kind ``"selection"`` in the plan, with ``max_norm`` at least 0.5.
+            Name of a query of kind ``"selection"`` in the plan, with ``max_norm`` at least what a
+            record moves a score by.
+        shares
+            In (0, 1), one or one for each interval, public; NaN where no point is asked for.
 
         References
         ----------
@@ -180,23 +197,29 @@ class PrivateChoices:
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) < 0).any():
             raise ValueError("cuts must be two or more nondecreasing numbers.")
         asked = self._admission.asked(query, "selection")
-        _validate.within(0.5, math.inf, max_norm=asked.max_norm)
+        whole = _whole_shares(shares, len(edges) - 1)
+        reach = max(max(share, _SHARES - share) for share in whole if share is not None)
+        _validate.within(reach / _SHARES, math.inf, max_norm=asked.max_norm)
         self._admission.spend(asked, 1)
-        values = self._column(column, float(edges[-1] - edges[0]))
+        kept = [share is not None for share in whole]
+        values = self._column(column, float(np.diff(edges)[kept].max()))
         scale = asked.noise_multiplier * asked.max_norm
         parts = np.split(values, np.searchsorted(values, edges))[1:-1]
-        draw = self._point if self._discrete else self._median
-        return self._answer(
-            asked,
-            edges,
-            parts,
-            lambda: np.array(
-                [
-                    draw(part, low, high, scale)
-                    for part, low, high in zip(parts, edges, edges[1:], strict=False)
-                ]
-            ),
-        )
+        asked_in = [
+            (part, share, low, high)
+            for part, share, low, high in zip(parts, whole, edges, edges[1:], strict=False)
+            if share is not None
+        ]
+        draw = self._point if self._discrete else self._quantile
+
+        def chosen() -> Vector:
+            found = np.full(len(whole), np.nan)
+            places = [i for i, share in enumerate(whole) if share is not None]
+            found[places] = [draw(*each, scale) for each in asked_in]
+            return found
+
+        scores = [(part, share / _SHARES) for part, share, *_ in asked_in]
+        return self._answer(asked, edges, scores, chosen)
 
     def _column(self, column: int, width: float) -> Vector:
         """Return a column's sorted values, each moved once by an independent small number."""
@@ -207,18 +230,18 @@ class PrivateChoices:
             self._spread[column] = np.sort(blanked(values, self._known, math.nan))
         return self._spread[column]
 
-    def _median(self, values: Vector, low: float, high: float, scale: float) -> float:
+    def _quantile(self, values: Vector, share: int, low: float, high: float, scale: float) -> float:
         ends = np.concatenate([[low], np.clip(values, low, high), [high]])
         lengths = np.diff(ends)
-        scores = -np.abs(np.arange(len(lengths)) - len(values) / 2)
+        scores = -np.abs(np.arange(len(lengths)) - len(values) * (share / _SHARES))
         noise = self._streams.noise
         with np.errstate(divide="ignore"):
             tops = scores / scale + np.log(lengths) + noise.gumbel(size=len(lengths))
         chosen = int(np.argmax(tops))
         return float(min(max(noise.uniform(ends[chosen], ends[chosen + 1]), low), high))
 
-    def _point(self, values: Vector, low: float, high: float, scale: float) -> float:
-        """Draw one of the interval's points from exactly the law that :meth:`medians` states."""
+    def _point(self, values: Vector, share: int, low: float, high: float, scale: float) -> float:
+        """Draw one of the interval's points from exactly the law that :meth:`quantiles` states."""
         width = high - low
         if not width:
             return low
@@ -226,10 +249,22 @@ class PrivateChoices:
         shares = np.clip((np.clip(values, low, high) - low) / width, 0.0, 1.0)
         ends = np.concatenate([[0], (shares * _POINTS).astype(np.int64), [_POINTS]])
         lengths = np.diff(ends)
-        halves = np.abs(2 * np.arange(len(lengths)) - len(values))
-        chosen = _drawn(lengths, halves, 2 * scale, self._streams.noise)
+        common = math.gcd(share, _SHARES)
+        share, unit = share // common, _SHARES // common
+        steps = np.abs(unit * np.arange(len(lengths)) - share * len(values))
+        chosen = _drawn(lengths, steps, unit * scale, self._streams.noise)
         point = ends[chosen] + self._streams.noise.integers(lengths[chosen])
         return min(low + width * (float(point) / _POINTS), high)
+
+
+def _whole_shares(shares: ArrayLike, count: int) -> list[int | None]:
+    """Return shares in (0, 1) as multiples of 1 / _SHARES, and None for NaN."""
+    given = np.broadcast_to(np.asarray(shares, dtype=np.float64), (count,))
+    kept = np.isfinite(given)
+    if not (kept.any() and ((given > 0) & (given < 1))[kept].all()):
+        raise ValueError(f"shares must be in (0, 1), or NaN but for one, got {shares!r}.")
+    whole = np.clip(np.rint(np.where(kept, given, 0.5) * _SHARES), 1, _SHARES - 1)
+    return [int(share) if keep else None for share, keep in zip(whole, kept, strict=True)]
 
 
 def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.random.Generator) -> int:

@@ -33,6 +33,29 @@ So f + X is at most as revealing as the Gaussian mechanism with standard deviati
 in any number of dimensions, for any shift, after subsampling and under composition.
 :meth:`DiscreteNormals.covering` takes r = 2 and so prices discrete noise as a Gaussian's.
 
+The same bits draw the discrete Laplace law, P(x) proportional to exp(-|x| / t) for whole x and a
+whole scale t, without any error: every decision is made with whole numbers (Canonne, Kamath and
+Steinke 2020, The discrete Gaussian for differential privacy, algorithms 1 and 2).
+
+**Its price.** The sparse vector technique and report noisy max are proved with one property of
+their noise: that a shift by k changes a probability by at most a factor ``e^(k / t)`` (Dwork and
+Roth 2014, theorem 3.23 and claim 3.9; Lyu, Su and Li 2017). Whole scores that a record moves by at
+most D steps, and this law with t = b D, have it at every shift that can occur. Ties, which real
+noise has with probability zero, go to a fixed candidate: whether one is chosen still is whether its
+noise is below a number that a record moves by at most 2 D. So both are priced as with real noise of
+scale b.
+
+A sum that a record moves by k whole numbers, plus this law with a whole t' >= t + 1, reveals no
+more than the Laplace mechanism of scale t at the shift k. With y within 1/2 of the place y* where
+the likelihood ratio is e^epsilon, its delta at epsilon is
+
+    1 - e^((epsilon - k / t') / 2) cosh((y - y*) / t') / cosh(1 / (2 t'))
+        <= 1 - e^((epsilon - k / t') / 2) (1 - 1 / (8 t'^2)),
+
+and k / t - k / t' >= 1 / (t t') makes up for the last factor. Laplace laws are log-concave, so that
+shifts of several numbers, or by several records, one after another, cost what one shift by their
+sum costs.
+
 >>> normals = DiscreteNormals.covering(1000.0, key=bytes(32))
 >>> normals.standard_deviation >= math.hypot(1000.0, 2.0)
 True
@@ -40,6 +63,9 @@ True
 [-1241, -95, 280, -13, 1726]
 >>> normals.log2_total_variation < -105
 True
+>>> bits = keyed_generator(bytes(32))
+>>> [whole_laplace(1000, bits) for _ in range(4)]
+[544, 178, 438, -1206]
 """
 
 from __future__ import annotations
@@ -54,7 +80,7 @@ from dpcal import _validate
 from dpcal._ext.discrete import LEAST as WIDE, DiscreteTable, cover_of, factors_of
 from dpcal.optim.boundary.seeds import keyed_generator
 
-__all__ = ["DiscreteNormals"]
+__all__ = ["DiscreteNormals", "whole_laplace"]
 
 Integers = NDArray[np.int64]
 
@@ -72,6 +98,8 @@ SMOOTH = 2.0
 MOST = 2.0**56
 # The narrowest law whose neighbors' laws overlap by more than the total-variation distance.
 LEAST = 0.1
+# The widest scale of Laplace noise: products with small numbers of trials stay below 2^63.
+_WIDEST_LAPLACE = 1 << 52
 
 
 class DiscreteNormals:
@@ -225,3 +253,30 @@ def _exponential(numerator: int, denominator: int) -> int:
     for _ in range(halved):
         total = total * total >> _WORKING
     return total
+
+
+def whole_laplace(scale: int, bits: np.random.Generator) -> int:
+    """Return x with probability proportional to exp(-|x| / scale), for a scale from 1 to 2^52.
+
+    The generator's words are uniform; those of AES in counter mode, where it matters.
+    """
+    if not 1 <= scale <= _WIDEST_LAPLACE:
+        raise ValueError(f"scale must be a whole number from 1 to 2^52, got {scale!r}.")
+    while True:
+        rest = int(bits.integers(scale))
+        if not _survives(rest, scale, bits):
+            continue
+        size = rest
+        while _survives(1, 1, bits):
+            size += scale
+        negative = bool(bits.integers(2))
+        if size or not negative:
+            return -size if negative else size
+
+
+def _survives(numerator: int, denominator: int, bits: np.random.Generator) -> bool:
+    """Return True with probability exp(-numerator / denominator), in [1 / e, 1]."""
+    trials = 1
+    while int(bits.integers(denominator * trials)) < numerator:
+        trials += 1
+    return trials % 2 == 1

@@ -20,7 +20,7 @@ sum of Hessians clipped to operator norm M: both move by at most one contributio
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
 With ``noise="discrete"`` scores are whole numbers of 2^-20 contributions, rounded down, and their
-noise is exact (:mod:`dpcal.optim.boundary.laplace`) or discrete Gaussian. It is wider by 1 part in
+noise is exact (:mod:`dpcal.optim.boundary.discrete`) or discrete Gaussian. It is wider by 1 part in
 500, for rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
 
     e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
@@ -65,8 +65,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.laplace import whole_laplace
+from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
 from dpcal.optim.boundary.noise import own_sums
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.sums import gradient_sum, norm_of

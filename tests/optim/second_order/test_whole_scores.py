@@ -10,7 +10,7 @@ from dpcal.calibrate import Constants, Plan, Query
 from dpcal.calibrate.plans.second_order.select_point import METHODS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import select_point
-from dpcal.optim.boundary.laplace import whole_laplace
+from dpcal.optim.boundary.discrete import whole_laplace
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order import oracle as module
