@@ -3,6 +3,8 @@ from dpcal.estimators.bases import (
     RandomFeatures as RandomFeatures,
     Splines as Splines,
 )
+from dpcal.estimators.encoder import OneHotEncoder as OneHotEncoder
+from dpcal.estimators.imputer import SimpleImputer as SimpleImputer
 from dpcal.estimators.kmeans import KMeans as KMeans
 from dpcal.estimators.linear import LinearRegression as LinearRegression, Ridge as Ridge
 from dpcal.estimators.logistic import LogisticRegression as LogisticRegression

@@ -44,10 +44,12 @@ from dpcal.report import statement
 
 __all__ = [
     "RELATION",
+    "BoundedEstimator",
     "GaussianEstimator",
     "PrivateEstimator",
     "Table",
     "bounded",
+    "numbers_in",
     "single_release",
 ]
 
@@ -99,10 +101,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         so that it contributes nothing (``"replace-special"``). The number of records is told.
     delta
         Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
-        nearer bound.
     noise
         ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, in
         floating point, for research.
@@ -123,7 +121,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     epsilon: float = 1.0
     delta: float = 1e-6
-    bounds: Any = None
     noise: str = "discrete"
     budget: Budget | None = None
 
@@ -158,6 +155,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
         """Return an event that costs as much as a fit with this target: at worst, the target."""
         return events.EpsilonDeltaDpEvent(epsilon, delta)
+
+    def _is_free(self) -> bool:
+        """Whether a fit with these parameters learns nothing, and costs nothing."""
+        return False
 
     def _limits(self, name: str = "bounds") -> Any:
         """Return learned bounds, or else the declared ones."""
@@ -309,6 +310,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             **statement.released(result),
         }
 
+    def _close_free(self, n: int) -> None:
+        """Keep that a fit on n records released nothing."""
+        _, delta = self._target()
+        self._released, self.report_, self.ledger_ = [], {}, Ledger(n, RELATION)
+        self.epsilon_spent_ = epsilon_of(
+            events.NoOpDpEvent(), delta=delta, neighboring_relation=RELATION
+        )
+
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
         """The runs since the last ``fit``, as :func:`dpcal.report.save` takes them.
@@ -348,7 +357,22 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return choices.labels("labels"), choices.ledger
 
 
-class GaussianEstimator(PrivateEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoundedEstimator(PrivateEstimator):
+    """An estimator of records of numbers.
+
+    Parameters
+    ----------
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
+        nearer bound.
+    """
+
+    bounds: Any = None
+
+
+class GaussianEstimator(BoundedEstimator):
     """An estimator whose answers all have Gaussian noise about all records."""
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
@@ -401,8 +425,8 @@ def _one_release(epsilon: float, delta: float, failure: float) -> float:
     return repeated(whole, 1)
 
 
-def table_of(X: Any, *, least: int, estimator: Any) -> Table:
-    """Return records as float64, all NaN where a cell is not a finite number.
+def numbers_in(X: Any, *, least: int, estimator: Any) -> Table:
+    """Return records as float64, with NaN for each cell that is not a finite number.
 
     Scikit-learn refuses all shapes but (n, d) with n >= ``least``, and types of arrays that are not
     of real numbers, in the name of the estimator.
@@ -416,6 +440,13 @@ def table_of(X: Any, *, least: int, estimator: Any) -> Table:
         estimator=estimator,
         input_name="X",
     )
+    finite = np.isfinite(table)
+    return table if finite.all() else np.where(finite, table, math.nan)
+
+
+def table_of(X: Any, *, least: int, estimator: Any) -> Table:
+    """Return records as :func:`numbers_in` does, all NaN where a cell is not a finite number."""
+    table = numbers_in(X, least=least, estimator=estimator)
     return blanked(table, finite_rows(table), math.nan)
 
 

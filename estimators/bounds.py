@@ -30,7 +30,7 @@ from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     LEARN,
     RELATION,
-    PrivateEstimator,
+    BoundedEstimator,
     Table,
     blank_targets,
     normal_quantile,
@@ -38,9 +38,9 @@ from dpcal.estimators.base import (
 )
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import collected, prepaid
-from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.domains import blanked
 
-__all__ = ["Unsupervised", "fit_learning_bounds"]
+__all__ = ["Unsupervised", "fit_learning_bounds", "labels_of_columns"]
 
 # Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
 # magnitude need little; with much more the estimator has visibly more noise.
@@ -51,7 +51,7 @@ _FAILURE = 0.1
 _SMALLEST = -60
 
 
-class Unsupervised(PrivateEstimator, ABC):
+class Unsupervised(BoundedEstimator, ABC):
     """An estimator that learns from records without targets."""
 
     @np.errstate(all="ignore")
@@ -69,12 +69,16 @@ class Unsupervised(PrivateEstimator, ABC):
         tags.input_tags.allow_nan = True
         return tags
 
+    def _cells(self, X: Table) -> Table:
+        """Return checked records with NaN for cells that do not count."""
+        return X
+
     @abstractmethod
     def _learn(self, X: Table, *, first: bool) -> Self:
         """Learn from checked records, after those of earlier calls unless it is the first."""
 
 
-def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
+def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     """Learn bounds by a tenth of the budget, and fit by the rest.
 
     Parameters
@@ -91,13 +95,13 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
         If noisy counts name no order of a column. The bounds were paid for then.
     """
     names = [name for name in ("bounds", "target_bounds") if _asked(estimator, name)]
-    parts = {"bounds": X}
+    parts = {"bounds": estimator._cells(X) if isinstance(estimator, Unsupervised) else X}
+    known = np.isfinite(parts["bounds"]).any(axis=1)
     if "target_bounds" in names:
         parts["target_bounds"] = np.reshape(y, (-1, 1))
-    known = finite_rows(X)
     columns = blanked(np.hstack([parts[name] for name in names]), known)
     epsilon, delta = estimator._target()
-    query = _bounds_query(_SHARE * epsilon, _SHARE * delta, columns.shape[1])
+    query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
     rest = clone(estimator)
     rest.set_params(
         epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12), budget=None
@@ -138,18 +142,38 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
     estimator._close(plan, [choices.ledger, *ledgers], w, first=True, complete=complete)
 
 
-def _asked(estimator: PrivateEstimator, name: str) -> bool:
+def _asked(estimator: BoundedEstimator, name: str) -> bool:
     given = getattr(estimator, name, None)
     return isinstance(given, str) and given == LEARN
 
 
-def _bounds_query(epsilon: float, delta: float, columns: int) -> Query:
-    """Return the query of one answer a column that meets a target."""
+def labels_of_columns(name: str, epsilon: float, delta: float, columns: int) -> Query:
+    """Return the query of the labels that enough records share, an answer a column, for a target.
+
+    A record changes the count of one label in each column by 1, which costs the Gaussian mechanism
+    with sensitivity 1 for each column. A label that no other record has cannot be named without
+    that record. With it, the count of 1 exceeds the threshold with a probability of ``0.1 delta /
+    columns`` at most, so that by the union bound such a label of any column is named with 0.1 delta
+    at most. The query's event holds both: ``EpsilonDeltaDpEvent(0, ...)`` beside each Gaussian.
+
+    Parameters
+    ----------
+    name
+        Of the query.
+    epsilon, delta
+        The target.
+    columns
+        How many columns there are, at least 1.
+
+    >>> query = labels_of_columns("categories", 1.0, 1e-6, 3)
+    >>> print(f"{query.noise_multiplier:.2f} {query.threshold:.1f} {query.count}")
+    7.49 44.4 3
+    """
     failure = _FAILURE * delta
     (whole,) = single_release(epsilon, delta, [1.0], failure=failure * (1 + 1e-6))
     multiplier = repeated(whole, columns)
     return Query(
-        name="bounds",
+        name=name,
         kind="labels",
         sampler="full",
         max_norm=1.0,
@@ -159,14 +183,15 @@ def _bounds_query(epsilon: float, delta: float, columns: int) -> Query:
     )
 
 
-def _orders(columns: Table) -> NDArray[np.int64]:
+def _orders(columns: Table) -> NDArray[Any]:
     """Sign and order of magnitude of each value, as one number: 0 for values near 0."""
     _, exponents = np.frexp(columns)
-    orders = np.maximum(exponents - _SMALLEST, 0)
-    return np.asarray(np.sign(columns) * orders, dtype=np.int64)
+    orders = np.sign(columns) * np.maximum(exponents - _SMALLEST, 0)
+    # Labels that are NaN are not counted.
+    return orders if np.isnan(orders).any() else orders.astype(np.int64)
 
 
-def _range(orders: NDArray[np.int64], column: int) -> tuple[float, float]:
+def _range(orders: NDArray[Any], column: int) -> tuple[float, float]:
     """The ends of the orders that were released."""
     if not len(orders):
         raise ValueError(

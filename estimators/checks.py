@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpcal.estimators.base import PrivateEstimator
+from dpcal.estimators.encoder import OneHotEncoder
+from dpcal.estimators.imputer import SimpleImputer
 from dpcal.estimators.kmeans import KMeans
 from dpcal.estimators.linear import LinearRegression, Ridge
 from dpcal.estimators.logistic import LogisticRegression
@@ -60,5 +62,11 @@ ESTIMATORS: tuple[tuple[Callable[[], PrivateEstimator], dict[str, str]], ...] = 
     (lambda: QuantileTransformer(bounds=(-100.0, 100.0), epsilon=50.0), _NOISE),
     (lambda: Ridge(**_WIDE), _NOISE_OF_NUMBERS),
     (lambda: LogisticRegression(epsilon=_EPSILON), _NOISE_OF_CLASSES),
+    (lambda: OneHotEncoder(epsilon=_EPSILON), _NOISE),
+    (lambda: SimpleImputer(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),
+    (
+        lambda: SimpleImputer(strategy="median", bounds=(-100.0, 100.0), epsilon=50.0),
+        _NOISE,
+    ),
     (lambda: StandardScaler(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),
 )

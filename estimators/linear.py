@@ -28,7 +28,7 @@ from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
     GaussianEstimator,
-    PrivateEstimator,
+    BoundedEstimator,
     Table,
     bounded,
     single_release,
@@ -50,7 +50,7 @@ _STEPS, _STEP, _CLIP = 60, 2.0, 0.5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearModel(PrivateEstimator):
+class LinearModel(BoundedEstimator):
     """A model that is linear in records within a declared norm.
 
     Parameters

@@ -26,7 +26,7 @@ from dpcal.estimators.base import RELATION, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim.boundary.choices import PrivateChoices
 
-__all__ = ["QuantileTransformer"]
+__all__ = ["QuantileTransformer", "choices_query"]
 
 LAWS = ("uniform", "normal")
 
@@ -73,7 +73,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
-        query = _medians(*self._target(), levels * d)
+        query = choices_query("medians", *self._target(), levels * d)
         plan = self._plan(n, query)
         inside = np.clip(X, low, high)
         with self._paid(plan):
@@ -107,18 +107,20 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
 
 
 @lru_cache(maxsize=256)
-def _medians(epsilon: float, delta: float, count: int) -> Query:
-    """Return the query of so many answers by the exponential mechanism that meets a target."""
+def choices_query(
+    name: str, epsilon: float, delta: float, count: int, max_norm: float = 0.5
+) -> Query:
+    """Return the query of ``count`` answers by the exponential mechanism that meets a target."""
 
     def event(multiplier: float) -> events.DpEvent:
         return events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(2 / multiplier), count)
 
     found = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
     return Query(
-        name="medians",
+        name=name,
         kind="selection",
         sampler="full",
-        max_norm=0.5,
+        max_norm=max_norm,
         noise_multiplier=found * (1 + 1e-12),
         count=count,
     )

@@ -91,7 +91,8 @@ def private_steps(model: Any) -> dict[str, PrivateEstimator]:
     """Return the private parts of a model by the names of their parameters, in order of fitting.
 
     They are those of pipelines, column transformers, feature unions and transformed targets, which
-    fit each of them once; of another estimator, itself if it is one.
+    fit each of them once; of another estimator, itself if it is one. Those that learn nothing with
+    their parameters are left out.
 
     Raises
     ------
@@ -106,7 +107,8 @@ def private_steps(model: Any) -> dict[str, PrivateEstimator]:
     def walk(name: str, part: Any) -> None:
         told = f"{name or 'estimator'!r} ({type(part).__name__})"
         if isinstance(part, PrivateEstimator):
-            private[name] = part
+            if not part._is_free():
+                private[name] = part
         elif isinstance(part, _ONCE):
             for own, inner in parts_of(part):
                 walk(f"{name}__{own}" if name else own, inner)

@@ -34,6 +34,7 @@ __all__ = [
     "labels_of",
     "records_of",
     "typed",
+    "unlabelled",
 ]
 
 Mask = NDArray[np.bool_]
@@ -203,6 +204,14 @@ def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     found = sorted(counts)
     values = np.array([label for _, label in found], dtype=object)
     return values, np.array([counts[key] for key in found], dtype=np.intp)
+
+
+def unlabelled(labels: NDArray[Any]) -> Mask:
+    """Return which cells are no label that :func:`counted` counts, in the shape of the labels."""
+    if labels.dtype.kind == "O":
+        odd = [_key(label) is None for label in labels.flat]
+        return np.array(odd, dtype=bool).reshape(labels.shape)
+    return ~np.isfinite(labels) if labels.dtype.kind == "f" else np.zeros(labels.shape, dtype=bool)
 
 
 def _key(label: Any) -> tuple[int, Any] | None:

@@ -5,6 +5,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dpcal.calibrate import dpsgd as plan_for
 from dpcal.estimators import (
@@ -12,9 +14,11 @@ from dpcal.estimators import (
     KMeans,
     LinearRegression,
     LogisticRegression,
+    OneHotEncoder,
     PrivateSearch,
     QuantileTransformer,
     Ridge,
+    SimpleImputer,
     StandardScaler,
 )
 from dpcal.optim import Logistic, PrivateOracle, attacks, dpsgd
@@ -39,10 +43,29 @@ def seeded_search():
     return search
 
 
+def whole():
+    return FunctionTransformer(np.round)
+
+
 ESTIMATORS = {
     "scaler": (lambda: StandardScaler(**WIDE), None),
     "scaler, learned": (lambda: StandardScaler(bounds="learn", epsilon=40.0), None),
     "quantiles": (lambda: QuantileTransformer(n_quantiles=3, **WIDE), None),
+    "imputer": (lambda: SimpleImputer(**WIDE), None),
+    "imputer, learned": (lambda: SimpleImputer(bounds="learn", epsilon=40.0), None),
+    "imputer, median": (lambda: SimpleImputer(strategy="median", **WIDE), None),
+    "imputer, marked": (lambda: SimpleImputer(missing_values=X[3, 0], **WIDE), None),
+    "imputer, constant": (
+        lambda: make_pipeline(SimpleImputer(strategy="constant"), StandardScaler(**WIDE)),
+        None,
+    ),
+    "categories": (lambda: make_pipeline(whole(), OneHotEncoder(epsilon=9.0)), None),
+    "categories, declared": (
+        lambda: make_pipeline(
+            whole(), OneHotEncoder(categories=[[-1, 0, 1]] * D), LogisticRegression(**FEW)
+        ),
+        Y,
+    ),
     "pca": (lambda: PCA(**WIDE), None),
     "kmeans": (lambda: KMeans(3, **WIDE), None),
     "line": (lambda: LinearRegression(**TARGETS), T),

@@ -1,0 +1,172 @@
+"""How are missing cells filled? By a private mean or median of their column, or a declared value.
+
+>>> import numpy as np
+>>> X = np.random.default_rng(0).normal(50.0, 5.0, size=(20_000, 2))
+>>> X[::3, 1] = np.nan
+>>> filled = SimpleImputer(bounds=(0.0, 100.0), epsilon=1.0).fit(X)
+>>> filled.transform([[40.0, np.nan]]).round().tolist()
+[[40.0, 50.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.estimators.base import (
+    GaussianEstimator,
+    PrivateEstimator,
+    Table,
+    bounded,
+    numbers_in,
+    single_release,
+    sum_query,
+)
+from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.quantiles import choices_query
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.objectives.domains import blanked, finite_rows
+
+__all__ = ["SimpleImputer"]
+
+STRATEGIES = ("mean", "median", "constant")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
+    """Fill missing cells by a private mean or median of their column, or by a declared value.
+
+    A record that is blank, so that nothing of it is known, stays so: filled, it would count as a
+    record for the next step, and the claim would not hold. With ``missing_values=np.nan`` a record
+    is blank that has no finite number at all. So a column that is imputed alone needs another mark
+    for what is missing, such as -1.
+
+    For the mean, with u the value scaled to [-1, 1] by its column's bounds, each record gives the
+    vector of all u, and of 1 for each known cell; missing cells give 0 and 0. Its norm is
+    ``sqrt(2 d)`` at most. One noisy sum of it is all that is released, and the mean is the ratio of
+    both. A median is drawn by the exponential mechanism, one answer for each column.
+
+    Parameters
+    ----------
+    strategy
+        ``"mean"``, ``"median"`` or ``"constant"``. The last one learns nothing: it needs no bounds,
+        costs nothing, and has no share in a budget.
+    fill_value
+        For ``"constant"``: a finite number, or an array of shape (n_features,).
+    missing_values
+        The number that marks a missing cell; then a record is blank that has a cell that is not a
+        finite number. Or NaN: each such cell is missing.
+
+    Attributes
+    ----------
+    statistics_
+        Shape (n_features,), what missing cells are filled by; private.
+
+    References
+    ----------
+    Smith 2011 (the exponential mechanism for a quantile).
+    """
+
+    strategy: str = "mean"
+    fill_value: Any = 0.0
+    missing_values: float = math.nan
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn from records of shape (n, n_features)."""
+        if not self._is_free():
+            return super().fit(X, y)
+        n, d = self._read(X).shape
+        self.statistics_ = _declared(self.fill_value, d)
+        self._close_free(n)
+        return self
+
+    def _is_free(self) -> bool:
+        return _validate.choice(STRATEGIES, strategy=self.strategy) == "constant"
+
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        if self.strategy == "mean":
+            return super()._cost(epsilon, delta)
+        return PrivateEstimator._cost(self, epsilon, delta)
+
+    def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
+        """Return records as float64, with NaN for each cell that is not a finite number."""
+        if not isinstance(self.missing_values, Real) or math.isinf(self.missing_values):
+            raise ValueError(
+                f"missing_values must be NaN or a finite number, got {self.missing_values!r}."
+            )
+        table = numbers_in(X, least=2 if reset else 1, estimator=self)
+        validate_data(
+            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
+        )
+        return table
+
+    def _blank(self, X: Table) -> NDArray[np.bool_]:
+        """Return which records are blank, shape (n,)."""
+        if math.isnan(self.missing_values):
+            return np.asarray(np.isnan(X).all(axis=1))
+        return ~finite_rows(X)
+
+    def _cells(self, X: Table) -> Table:
+        return blanked(np.where(self.missing_values == X, math.nan, X), ~self._blank(X), math.nan)
+
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
+        low, high = bounded("bounds", self._limits(), d)
+        inside = np.clip(self._cells(X), low, high)
+        if self.strategy == "median":
+            query = choices_query("medians", *self._target(), d)
+            plan = self._plan(n, query)
+            with self._paid(plan):
+                choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+                found = [
+                    choices.medians(column, ends, query.name)
+                    for column, ends in enumerate(zip(low, high, strict=True))
+                ]
+            self.statistics_, ledger = np.concatenate(found), choices.ledger
+        else:
+            middle, half = (low + high) / 2, (high - low) / 2
+            (multiplier,) = single_release(*self._target(), [1.0])
+            bound = math.sqrt(2 * d)
+            plan = self._plan(n, sum_query("means", bound, multiplier))
+            known = np.isfinite(inside)
+            places = np.where(known, (inside - middle) / half, 0.0)
+            vectors = np.hstack([np.clip(places, -1.0, 1.0), known])
+            with self._paid(plan):
+                means, ledger = self._noisy_mean(plan, "means", lambda rows: vectors[rows], 2 * d)
+            # A share of known cells below its noise is replaced by that noise.
+            shares = np.maximum(means[d:], multiplier * bound / n)
+            self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
+        self._close(plan, [ledger], self.statistics_, first=True)
+        return self
+
+    @np.errstate(all="ignore")
+    def transform(self, X: ArrayLike) -> Table:
+        """Return records of shape (m, n_features) with missing cells filled; blank ones are NaN."""
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        cells = self._cells(table)
+        filled = np.where(np.isnan(cells), self.statistics_, cells)
+        return blanked(filled, ~self._blank(table), math.nan)
+
+
+def _declared(fill_value: Any, columns: int) -> Table:
+    """Return a finite number for each column."""
+    try:
+        found = np.broadcast_to(np.asarray(fill_value, dtype=np.float64), (columns,)).copy()
+    except (TypeError, ValueError):
+        found = np.array([math.nan])
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"fill_value must be a finite number or an array of them, of shape ({columns},), got "
+            f"{fill_value!r}."
+        )
+    return found
