@@ -9,7 +9,10 @@ from dpcal.estimators.kmeans import KMeans as KMeans
 from dpcal.estimators.linear import LinearRegression as LinearRegression, Ridge as Ridge
 from dpcal.estimators.logistic import LogisticRegression as LogisticRegression
 from dpcal.estimators.pca import PCA as PCA
-from dpcal.estimators.quantiles import QuantileTransformer as QuantileTransformer
+from dpcal.estimators.quantiles import (
+    Clipper as Clipper,
+    QuantileTransformer as QuantileTransformer,
+)
 from dpcal.estimators.scaler import StandardScaler as StandardScaler
 from dpcal.estimators.scores import noisy_accuracy as noisy_accuracy, noisy_r2 as noisy_r2
 from dpcal.estimators.search import PrivateSearch as PrivateSearch

@@ -4,7 +4,7 @@
 the instances here have wide bounds and an epsilon at which noise does not hide what is checked.
 
 >>> sorted({type(make()).__name__ for make, _ in ESTIMATORS})[:4]
-['KMeans', 'LinearRegression', 'LogisticRegression', 'PCA']
+['Clipper', 'KMeans', 'LinearRegression', 'LogisticRegression']
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpcal.estimators.kmeans import KMeans
 from dpcal.estimators.linear import LinearRegression, Ridge
 from dpcal.estimators.logistic import LogisticRegression
 from dpcal.estimators.pca import PCA
-from dpcal.estimators.quantiles import QuantileTransformer
+from dpcal.estimators.quantiles import Clipper, QuantileTransformer
 from dpcal.estimators.scaler import StandardScaler
 
 __all__ = ["ESTIMATORS"]
@@ -62,6 +62,7 @@ ESTIMATORS: tuple[tuple[Callable[[], PrivateEstimator], dict[str, str]], ...] = 
     (lambda: QuantileTransformer(bounds=(-100.0, 100.0), epsilon=50.0), _NOISE),
     (lambda: Ridge(**_WIDE), _NOISE_OF_NUMBERS),
     (lambda: LogisticRegression(epsilon=_EPSILON), _NOISE_OF_CLASSES),
+    (lambda: Clipper(bounds=(-100.0, 100.0), epsilon=50.0), _NOISE),
     (lambda: OneHotEncoder(epsilon=_EPSILON), _NOISE),
     (lambda: SimpleImputer(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),
     (

@@ -22,6 +22,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from dpcal.accountants import events
 from dpcal.estimators.base import LEARN, PrivateEstimator, Table
 from dpcal.estimators.bounds import labels_of_columns
 from dpcal.optim.boundary.choices import PrivateChoices
@@ -106,6 +107,9 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         found = np.hstack(parts)
         found[unlabelled(table).all(axis=1)] = np.nan
         return found
+
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        return labels_of_columns("categories", epsilon, delta, 1).event(1)
 
     def _is_free(self) -> bool:
         if isinstance(self.categories, str) and self.categories != LEARN:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -27,11 +27,10 @@ from dpcal.estimators.base import (
     PrivateEstimator,
     Table,
     bounded,
-    numbers_in,
     single_release,
     sum_query,
 )
-from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.bounds import ByCell
 from dpcal.estimators.quantiles import choices_query
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import blanked, finite_rows
@@ -42,7 +41,7 @@ STRATEGIES = ("mean", "median", "constant")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
+class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEstimator):  # type: ignore[misc]
     """Fill missing cells by a private mean or median of their column, or by a declared value.
 
     A record that is blank, so that nothing of it is known, stays so: filled, it would count as a
@@ -98,16 +97,11 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gaussi
         return PrivateEstimator._cost(self, epsilon, delta)
 
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
-        """Return records as float64, with NaN for each cell that is not a finite number."""
         if not isinstance(self.missing_values, Real) or math.isinf(self.missing_values):
             raise ValueError(
                 f"missing_values must be NaN or a finite number, got {self.missing_values!r}."
             )
-        table = numbers_in(X, least=2 if reset else 1, estimator=self)
-        validate_data(
-            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
-        )
-        return table
+        return super()._read(X, reset=reset)
 
     def _blank(self, X: Table) -> NDArray[np.bool_]:
         """Return which records are blank, shape (n,)."""

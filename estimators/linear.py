@@ -27,8 +27,8 @@ from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
-    GaussianEstimator,
     BoundedEstimator,
+    GaussianEstimator,
     Table,
     bounded,
     single_release,

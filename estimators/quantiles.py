@@ -1,4 +1,4 @@
-"""How are columns brought to a uniform law? By private quantiles, halved again and again.
+"""How are columns brought to a uniform law, or clipped? By private quantiles.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).exponential(size=(20_000, 1))
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,10 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
 from dpcal.estimators.base import RELATION, Table, bounded
-from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.bounds import ByCell, Unsupervised
 from dpcal.optim.boundary.choices import PrivateChoices
 
-__all__ = ["QuantileTransformer", "choices_query"]
+__all__ = ["Clipper", "QuantileTransformer", "choices_query"]
 
 LAWS = ("uniform", "normal")
 
@@ -104,6 +104,89 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         if self.output_distribution == "normal":
             ranks = ndtri(np.clip(ranks, _END, 1 - _END))
         return ranks
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[misc]
+    """Move values outside of a column's private quantiles, or its declared bounds, to their ends.
+
+    Each quantile is drawn by the exponential mechanism within the bounds, two answers for each
+    column; all answers together are calibrated to (epsilon, delta). A cell that is not a finite
+    number stays NaN.
+
+    Parameters
+    ----------
+    quantiles
+        A pair of shares 0 < low < high < 1. Or None: values are clipped to the declared bounds.
+        Nothing is learned then, a fit costs nothing, and it has no share in a budget.
+
+    Attributes
+    ----------
+    quantiles_
+        Shape (2, n_features), where values are clipped.
+
+    References
+    ----------
+    Smith 2011 (the exponential mechanism for a quantile).
+
+    >>> X = np.random.default_rng(0).exponential(size=(20_000, 1))
+    >>> clipper = Clipper(bounds=(0.0, 50.0), quantiles=(0.1, 0.9), epsilon=1.0).fit(X)
+    >>> clipper.transform([[0.0], [1.0], [9.0]]).round(1).ravel().tolist()
+    [0.1, 1.0, 2.3]
+    """
+
+    quantiles: tuple[float, float] | None = (0.05, 0.95)
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn from records of shape (n, n_features)."""
+        if not self._is_free():
+            return super().fit(X, y)
+        n, d = self._read(X).shape
+        if isinstance(self.bounds, str):
+            raise ValueError(
+                f"bounds must be a pair (low, high) where quantiles=None, got {self.bounds!r}."
+            )
+        self.quantiles_ = np.array(bounded("bounds", self.bounds, d))
+        self._close_free(n)
+        return self
+
+    def _is_free(self) -> bool:
+        return self.quantiles is None
+
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
+        low, high = bounded("bounds", self._limits(), d)
+        shares = _pair(self.quantiles)
+        query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
+        plan = self._plan(n, query)
+        inside = np.clip(X, low, high)
+        with self._paid(plan):
+            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+            found = [
+                [choices.quantiles(j, (low[j], high[j]), query.name, share)[0] for share in shares]
+                for j in range(d)
+            ]
+        self.quantiles_ = np.sort(np.transpose(found), axis=0)
+        self._close(plan, [choices.ledger], self.quantiles_, first=True)
+        return self
+
+    def transform(self, X: ArrayLike) -> Table:
+        """Return records of shape (m, n_features), clipped."""
+        check_is_fitted(self)
+        return np.clip(self._read(X, reset=False), *self.quantiles_)
+
+
+def _pair(quantiles: Any) -> tuple[float, float]:
+    """Return two shares 0 < low < high < 1."""
+    try:
+        low, high = (float(each) for each in quantiles)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not 0 < low < high < 1:
+        raise ValueError(
+            f"quantiles must be a pair of shares 0 < low < high < 1, or None, got {quantiles!r}."
+        )
+    return low, high
 
 
 @lru_cache(maxsize=256)

@@ -42,7 +42,15 @@ def test_discrete_noise_costs_and_tells_the_same_as_gaussian(make, monkeypatch):
         [gaussian.report_["privacy"]["mechanism"], *gaussian.report_["privacy"]["not_covered"]]
     )
     assert "floating-point" in told
-    for name in ("coef_", "mean_", "scale_", "quantiles_", "components_", "cluster_centers_", "statistics_"):
+    for name in (
+        "coef_",
+        "mean_",
+        "scale_",
+        "quantiles_",
+        "components_",
+        "cluster_centers_",
+        "statistics_",
+    ):
         if name in vars(discrete):
             np.testing.assert_allclose(vars(discrete)[name], vars(gaussian)[name], atol=0.02)
 

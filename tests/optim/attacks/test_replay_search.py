@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dpcal.calibrate import dpsgd as plan_for
 from dpcal.estimators import (
     PCA,
+    Clipper,
     KMeans,
     LinearRegression,
     LogisticRegression,
@@ -51,6 +52,12 @@ ESTIMATORS = {
     "scaler": (lambda: StandardScaler(**WIDE), None),
     "scaler, learned": (lambda: StandardScaler(bounds="learn", epsilon=40.0), None),
     "quantiles": (lambda: QuantileTransformer(n_quantiles=3, **WIDE), None),
+    "clipper": (lambda: Clipper(quantiles=(0.1, 0.8), **WIDE), None),
+    "clipper, learned": (lambda: Clipper(bounds="learn", epsilon=40.0), None),
+    "clipper, declared": (
+        lambda: make_pipeline(Clipper(quantiles=None, bounds=(-1, 1)), StandardScaler(**WIDE)),
+        None,
+    ),
     "imputer": (lambda: SimpleImputer(**WIDE), None),
     "imputer, learned": (lambda: SimpleImputer(bounds="learn", epsilon=40.0), None),
     "imputer, median": (lambda: SimpleImputer(strategy="median", **WIDE), None),
