@@ -486,6 +486,8 @@ def blank_targets(estimator: Any, y: Any) -> Any:
         return np.zeros(len(y), dtype=np.intp)
     # Classes that are to be learned are told of by their counts: two, as large as can be.
     declared = params["classes"]
+    if declared is None and params.get("class_weight") is not None:
+        declared = list(params["class_weight"])
     return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
 
 

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -38,7 +39,7 @@ from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.optim import Logistic, Softmax
-from dpcal.optim.objectives.domains import blanked, codes, finite_rows
+from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 
 __all__ = ["LogisticRegression"]
 
@@ -69,12 +70,17 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     classes
         The classes, if they are public. When omitted, they are learned: a tenth of the budget
         releases the labels that enough records carry. Records of other labels are blank.
+    class_weight
+        For each class a public number > 0 that the gradients of its records are multiplied by
+        before they are clipped, as a mapping, whose keys are the classes where ``classes`` is
+        omitted. No record adds more than ``max_norm`` whatever its weight, so the price is that
+        without weights. ``"balanced"`` is refused, because counts of classes are private.
     max_norm
-        Clip > 0 of one record's gradient; when omitted, half of its largest norm.
+        Clip > 0 of one record's weighted gradient; when omitted, half of its largest norm.
     steps
         Number of passes >= 1; 60 when omitted.
     learning_rate
-        Step size > 0; when omitted, 2 over the smoothness of one record's loss.
+        Step size > 0; when omitted, 2 over the largest smoothness of one record's weighted loss.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
 
@@ -101,13 +107,14 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     """
 
     classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | None = None
     max_norm: float | None = None
     steps: int | None = None
     learning_rate: float | None = None
     l2: float = 0.0
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
-        if self.classes is None or self._learns_bounds():
+        if self._public_classes() is None or self._learns_bounds():
             return super()._cost(epsilon, delta)
         (multiplier,) = single_release(epsilon, delta, [1.0])
         return events.GaussianDpEvent(multiplier)
@@ -115,13 +122,38 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and labels of shape (n,)."""
+        classes = self._public_classes()
         rows, labels = self._read_both(X, y)
-        if self.classes is not None:
-            rows = _of_classes(rows, labels, self.classes)
+        if classes is not None:
+            rows = _of_classes(rows, labels, classes)
         if self._learns_bounds():
             fit_learning_bounds(self, rows, labels)
             return self
-        return self._learn(rows, labels, self.classes, first=True)
+        return self._learn(rows, labels, classes, first=True)
+
+    def _public_classes(self) -> Any:
+        """Return the classes where they are declared, by themselves or by their weights."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight must be a mapping from each class to a public number > 0, or None, "
+                f"got {self.class_weight!r}. Counts of classes are private: if about one record in "
+                "ten is known to be of class 1, give class_weight={0: 1, 1: 9}."
+            )
+        weighted = None if self.class_weight is None else list(self.class_weight)
+        return weighted if self.classes is None else self.classes
+
+    def _largest_weight(self, classes: NDArray[Any] | None) -> float:
+        """Return the largest weight of a class; refuse weights that are not of these classes."""
+        if self.class_weight is None or classes is None:
+            return 1.0
+        try:
+            _, weights = classes_and_weights(classes, classes, self.class_weight, from_data=False)
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(
+                f"class_weight must be a finite number > 0 for each of the classes "
+                f"{classes.tolist()}, got {self.class_weight!r}."
+            ) from None
+        return 1.0 if weights is None else float(weights.max())
 
     @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -137,7 +169,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         first = not hasattr(self, "coef_")
         rows, labels = self._read_both(X, y, reset=first)
         if first:
-            declared = classes if self.classes is None else self.classes
+            own = self._public_classes()
+            declared = own if classes is None or self.classes is not None else classes
             if declared is None:
                 raise ValueError(
                     "classes must be given in the first call of partial_fit, got None."
@@ -159,7 +192,9 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         several = classes is None or len(classes) > 2
         gradient = sum_query("gradient", 1.0, repeated(multiplier, steps), steps)
         queries = [gradient] if classes is not None else [asked, gradient]
-        self._settings(norm, several)  # refuses what is out of range before anything is spent
+        self._settings(
+            norm, several, classes
+        )  # refuses what is out of range before anything is spent
         with self._paid(self._plan(n, *queries)):
             ledgers = []
             if classes is None:
@@ -186,10 +221,13 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         self.n_iter_ = steps
         return self
 
-    def _settings(self, norm: float, several: bool) -> tuple[float, float]:
+    def _settings(
+        self, norm: float, several: bool, classes: NDArray[Any] | None
+    ) -> tuple[float, float]:
         """Return the clip and the step size that a declared norm asks for."""
-        lipschitz = norm * (math.sqrt(2) if several else 1.0)
-        smoothness = norm**2 / (2 if several else 4)
+        weight = self._largest_weight(classes)
+        lipschitz = weight * norm * (math.sqrt(2) if several else 1.0)
+        smoothness = weight * norm**2 / (2 if several else 4)
         clip = _CLIP * lipschitz if self.max_norm is None else self.max_norm
         step = _STEP / smoothness if self.learning_rate is None else self.learning_rate
         _validate.non_negative(l2=self.l2)
@@ -210,11 +248,15 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         # A blank record's gradient is zero, whatever its label is.
         rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
         several = len(classes) > 2
-        clip, step = self._settings(norm, several)
-        objective = (
-            Softmax(rows, labels, l2=self.l2, fit_intercept=False, classes=classes)
-            if several
-            else Logistic(rows, labels, l2=self.l2, fit_intercept=False, classes=classes)
+        clip, step = self._settings(norm, several, classes)
+        # Gradients are weighted and then clipped, so a record moves the sum by the clip at most.
+        objective = (Softmax if several else Logistic)(
+            rows,
+            labels,
+            l2=self.l2,
+            fit_intercept=False,
+            classes=classes,
+            class_weights=self.class_weight,
         )
         query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
         start = None if first else np.ravel(self._weights)
