@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from dpcal.commands.releasing.estimates import (
     CONFIDENCE,
     Estimate,
     Noisy,
+    cuts_around,
     estimates,
     labels_of,
     quantile_estimates,
@@ -30,7 +32,6 @@ from dpcal.commands.releasing.planning import (
     GROUPS,
     Asked,
     Total,
-    companions,
     open_axes,
     planned,
     steps_of,
@@ -247,19 +248,19 @@ def _answers(
             rows.with_groups(name, groups[name])
         sizes = {name: len(labels) for name, labels in groups.items()}
         trees = {tree_of(each): each for each in asked.statistics if each.kind == "quantile"}
-        cuts = {}
+        points, cuts = {}, {}
         if trees:
             lines = np.column_stack([rows.lines(each, sizes) for each in trees.values()])
             part = replace(plan, queries=tuple(plan.query(name) for name in trees))
             choices = PrivateChoices(lines, part)
             for place, (name, statistic) in enumerate(trees.items()):
-                cuts[name] = _cuts(choices, place, name, statistic, plan, sizes)
+                points[name] = _points(choices, place, name, statistic, sizes)
+                cuts[name] = cuts_around(points[name], statistic.range)
             ledgers.append(choices.ledger)
         cells = {}
         for name, total in asked.totals.items():
             if total.what == "ranks":
-                points = cuts[tree_of(total.statistic)]
-                cells[name] = rows.ranks(total, sizes, points)
+                cells[name] = rows.ranks(total, sizes, cuts[tree_of(total.statistic)])
             else:
                 cells[name] = rows.cells_of(total, sizes)
         totals = PrivateTotals(replace(plan, queries=tuple(map(plan.query, cells))), cells)
@@ -268,24 +269,21 @@ def _answers(
     told = [
         row
         for statistic in asked.statistics
-        for row in _told(statistic, asked, released, cuts, groups)
+        for row in _told(statistic, asked, released, (points, cuts), groups)
     ]
     return told, ledgers, groups
 
 
-def _cuts(
+def _points(
     choices: PrivateChoices,
     column: int,
     query: str,
     statistic: Statistic,
-    plan: Any,
     sizes: Mapping[str, int],
 ) -> NDArray[np.float64]:
-    """Return points at the wanted shares of each cell, shape (cells, k), over a tree of choices."""
-    wanted = companions(statistic, plan)
-    count = 1
-    for axis in statistic.axes:
-        count *= size_of(axis, sizes)
+    """Return quantiles of each cell, shape (cells, shares), drawn over a tree of choices."""
+    wanted = statistic.shares
+    count = math.prod(size_of(axis, sizes) for axis in statistic.axes)
     low, high = statistic.range
     found = np.full((count, len(wanted)), np.nan)
     # Parts of the line of each cell: the shares that are wanted inside, and its ends.
@@ -323,16 +321,16 @@ def _told(
     statistic: Statistic,
     asked: Asked,
     released: Mapping[str, Noisy],
-    cuts: Mapping[str, NDArray[np.float64]],
+    drawn: tuple[Mapping[str, NDArray[np.float64]], Mapping[str, NDArray[np.float64]]],
     groups: Mapping[str, Sequence[Any]],
 ) -> list[dict[str, Any]]:
     """Return the rows of one statistic."""
     names = [axis.name for axis in statistic.axes]
     labels = labels_of(statistic.axes, groups)
     if statistic.kind == "quantile":
-        wanted = companions(statistic, asked.plan)
+        points, cuts = (each[tree_of(statistic)] for each in drawn)
         ranks = released[Total("ranks", statistic).name]
-        cells = quantile_estimates(statistic, cuts[tree_of(statistic)], wanted, ranks)
+        cells = quantile_estimates(statistic, points, cuts, ranks)
         return [
             _row(statistic, dict(zip(names, own, strict=True)), estimate, share=share)
             for own, line in zip(labels, cells, strict=True)

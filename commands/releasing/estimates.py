@@ -21,7 +21,15 @@ from dpcal.calibrate import Query
 from dpcal.commands.releasing.planning import Asked, told, totals_of
 from dpcal.commands.releasing.statistics import Axis, Statistic
 
-__all__ = ["CONFIDENCE", "Estimate", "Noisy", "estimates", "quantile_estimates"]
+__all__ = [
+    "CONFIDENCE",
+    "Estimate",
+    "Noisy",
+    "cuts_around",
+    "estimates",
+    "labels_of",
+    "quantile_estimates",
+]
 
 Vector = NDArray[np.float64]
 
@@ -153,8 +161,19 @@ def _ratio(total: float, reach: float, fewest: float, largest: float) -> tuple[f
     return max(-1.0, min(corners)), min(1.0, max(corners))
 
 
+def cuts_around(points: Vector, ends: tuple[float, float]) -> Vector:
+    """Return where values are counted to tell the ranks of drawn points, (m, k) to (m, 20 k).
+
+    On either side of each point, at distances of a quarter of the range, an eighth, and so on.
+    """
+    apart = (ends[1] - ends[0]) * 0.5 ** np.arange(2, 12)
+    sides = np.concatenate([-apart, apart])
+    cuts = (points[:, :, np.newaxis] + sides).reshape(len(points), -1)
+    return np.sort(np.clip(cuts, *ends), axis=1)
+
+
 def quantile_estimates(
-    statistic: Statistic, cuts: Vector, wanted: Sequence[float], ranks: Noisy
+    statistic: Statistic, points: Vector, cuts: Vector, ranks: Noisy
 ) -> list[list[Estimate]]:
     """Return for each cell the quantiles at the statistic's shares.
 
@@ -167,41 +186,39 @@ def quantile_estimates(
     ----------
     statistic
         The quantiles that are asked for.
+    points
+        Drawn quantiles, shape (cells, shares).
     cuts
-        Released points, nondecreasing along the second axis, shape (cells, k).
-    wanted
-        The share that each cut was drawn for, shape (k,).
+        Released numbers, nondecreasing along the second axis, shape (cells, k).
     ranks
         Counts of values between cuts, shape (cells * (k + 1),).
     """
     low, high = statistic.range
-    k = len(wanted)
+    k = cuts.shape[1]
+    # Of each cut: how many totals are below and above it.
+    sides = np.arange(1, k + 1), np.arange(k, 0, -1)
     failure = (1 - CONFIDENCE) / k
     found = []
-    for own, counts in zip(cuts, ranks.values.reshape(-1, k + 1), strict=True):
+    for drawn, own, counts in zip(points, cuts, ranks.values.reshape(-1, k + 1), strict=True):
         below, total = np.cumsum(counts)[:-1], float(counts.sum())
         line = []
-        for share in statistic.shares:
-            # Of each cut: how many of the totals below and above it are summed.
-            sides = np.arange(1, k + 1), np.arange(k, 0, -1)
-            weights = np.sqrt(sides[0] * (1 - share) ** 2 + sides[1] * share**2)
-            excess = below - share * total
-            reach = _reach_of_sum(ranks, weights, sides, share, failure)
-            value = float(own[np.argmin(np.abs(np.asarray(wanted) - share))])
-            under = own[excess < -reach].max(initial=low)
-            over = own[excess > reach].min(initial=high)
-            line.append(Estimate(value, None, min(float(under), value), max(float(over), value)))
+        for value, share in zip(drawn.tolist(), statistic.shares, strict=True):
+            excess, reach = below - share * total, _reach_of_sum(ranks, sides, share, failure)
+            under = float(own[excess < -reach].max(initial=low))
+            over = float(own[excess > reach].min(initial=high))
+            line.append(Estimate(value, None, min(under, value), max(over, value)))
         found.append(line)
     return found
 
 
-def _reach_of_sum(
-    noisy: Noisy, weights: Vector, sides: tuple[Any, Any], share: float, failure: float
-) -> Vector:
-    """Return what a weighted sum of noises exceeds on one side with a probability below this."""
+def _reach_of_sum(noisy: Noisy, sides: tuple[Any, Any], share: float, failure: float) -> Vector:
+    """Return what the noise of an excess exceeds on one side with a probability below this.
+
+    Totals below a cut count with weight 1 - share, and those above it with -share.
+    """
     if noisy.query.kind == "total":
-        one_sided: float = noisy.reach(2 * failure) if 2 * failure < 1 else 0.0
-        return one_sided * weights
+        weights: Vector = np.sqrt(sides[0] * (1 - share) ** 2 + sides[1] * share**2)
+        return noisy.reach(2 * failure) * weights
     # Chernoff: sums of Laplace noises of scales w b have log E e^(s X) = -sum log(1 - (s w b)^2).
     scale = noisy.query.noise_multiplier * noisy.query.max_norm * _WIDER
     largest = np.maximum(1 - share, share)

@@ -23,21 +23,18 @@ from dpcal.commands.releasing.statistics import Axis, Statistic
 from dpcal.errors import UnsupportedEvent
 from dpcal.tables import Column
 
-__all__ = ["GROUPS", "Asked", "Total", "companions", "planned", "steps_of"]
+__all__ = ["GROUPS", "Asked", "Total", "open_axes", "planned", "steps_of", "told", "tree_of"]
 
 # What each statistic spends of its share of the budget: on its sum, its sum of squares, its count;
 # or on its quantiles and on the check of their ranks.
 _MEAN = {"sum": 2 / 3, "count": 1 / 3}
 _VARIANCE = {"sum": 0.3, "squares": 0.5, "count": 0.2}
-_QUANTILE = {"tree": 0.75, "ranks": 0.25}
+_QUANTILE = {"tree": 0.7, "ranks": 0.3}
 
 # Name of the query that finds groups, and the part of delta that a group of one record may show
 # with.
 GROUPS = "groups"
 _SURPRISE = 0.1
-
-# A quantile's interval is looked for so many standard deviations of its rank away.
-_APART = 3.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Total:
     what
         ``"count"`` of rows, ``"sum"`` of numbers less the middle of their range, ``"plain"`` sum,
         sum of ``"squares"`` (of 2 s^2 - 1, where s is the number scaled to [-1, 1]), or
-        ``"ranks"``: counts between the cuts of quantiles.
+        ``"ranks"``: counts between cuts around quantiles.
     statistic
         One of those that it is for: which rows count, their cells, and the column.
     """
@@ -145,28 +142,23 @@ def tree_of(statistic: Statistic) -> str:
     return Total("ranks", statistic).name.replace("ranks", "quantiles", 1)
 
 
-def companions(statistic: Statistic, plan: Plan) -> list[float]:
-    """Return the shares that are asked for: each with one on either side, for its interval.
-
-    How far away these are is a function of the plan; an interval that does not cover what it should
-    goes on to the next share (see :mod:`dpcal.commands.releasing.estimates`).
-    """
-    ranks = plan.query(Total("ranks", statistic).name)
-    tree = plan.query(tree_of(statistic))
-    rows = plan.n / max(1, statistic.cells)
-    apart = (_APART * ranks.noise_multiplier + 4 * tree.noise_multiplier) / rows
-    apart = min(0.25, apart)
-    wanted = {
-        share + side
-        for share in statistic.shares
-        for side in (-min(apart, share / 2), 0.0, min(apart, (1 - share) / 2))
-    }
-    return sorted(wanted)
-
-
 def steps_of(statistic: Statistic) -> int:
     """Return how many answers find the quantiles of a statistic, one a level of a tree."""
-    return (3 * len(statistic.shares)).bit_length()
+    return len(statistic.shares).bit_length()
+
+
+def _reach(shares: Sequence[float], below: float = 0.0, above: float = 1.0) -> float:
+    """Return the most that a row moves a score by, over a tree of quantiles at these shares."""
+    if not shares:
+        return 0.0
+    middle = len(shares) // 2
+    share = (shares[middle] - below) / (above - below)
+    # Shares are rounded before scores are made of them.
+    return max(
+        max(share, 1 - share) + 1e-6,
+        _reach(shares[:middle], below, shares[middle]),
+        _reach(shares[middle + 1 :], shares[middle], above),
+    )
 
 
 def planned(
@@ -265,14 +257,19 @@ class _Parts:
         )
 
     def queries(self, noise: str, scale: float) -> tuple[Query, ...]:
-        """Return the queries whose noise has a scale."""
+        """Return the queries whose noise has a scale.
+
+        Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of
+        losses where noise is Laplace.
+        """
+        power = 1.0 if noise == LAPLACE_TOTAL else 0.5
         found = [
             Query(
                 name=total.name,
                 kind=noise,
                 sampler="full",
                 max_norm=total.max_norm,
-                noise_multiplier=scale / math.sqrt(share),
+                noise_multiplier=scale / share**power,
                 count=1,
                 group_size=self.group_size,
             )
@@ -280,13 +277,14 @@ class _Parts:
         ]
         for name, statistic in self.trees.items():
             levels = steps_of(statistic)
+            wide = 2.0 if noise == LAPLACE_TOTAL else 1.0
             found.append(
                 Query(
                     name=name,
                     kind="selection",
                     sampler="full",
-                    max_norm=1.0,
-                    noise_multiplier=scale * levels / _root(statistic),
+                    max_norm=_reach(statistic.shares),
+                    noise_multiplier=wide * scale * (levels / _QUANTILE["tree"]) ** power,
                     count=levels,
                 )
             )
@@ -299,18 +297,20 @@ class _Parts:
 
         Laplace noise is priced as pure: losses add up to epsilon, and delta is not used.
         """
-        losses = math.fsum(math.sqrt(share) for share in self.shares.values())
-        losses += math.fsum(2 * _root(each) for each in self.trees.values())
-        pure = self.group_size * losses / epsilon * (1 + 1e-12)
-        wider = math.log(pure / scale) * (len(self.shares) + len(self.trees))
-        if self.groups is None and wider + len(self.shares) * math.log(2) / 2 < 0:
-            return self.queries(LAPLACE_TOTAL, pure)
-        return self.queries("total", scale)
+        gaussian = self.queries("total", scale)
+        if self.groups is not None:
+            return gaussian
+        losses = math.fsum(self.shares.values()) + len(self.trees) * _QUANTILE["tree"]
+        laplace = self.queries(LAPLACE_TOTAL, self.group_size * losses / epsilon * (1 + 1e-12))
+        return min(laplace, gaussian, key=_size)
 
 
-def _root(statistic: Statistic) -> float:
-    """Return the root of the number of answers that find quantiles, times their share."""
-    return math.sqrt(steps_of(statistic) * _QUANTILE["tree"])
+def _size(queries: Sequence[Query]) -> float:
+    """Return the sum of the logarithms of the sizes of noises."""
+    return math.fsum(
+        math.log(query.noise_multiplier) + 0.5 * math.log(2) * (query.kind == LAPLACE_TOTAL)
+        for query in queries
+    )
 
 
 def _groups(scale: float, surprise: float) -> Query:
