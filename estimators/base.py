@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self, cast
 
 import numpy as np
@@ -34,13 +34,14 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators.callers import refuse_exact_score, refuse_unpaid_fit
+from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.budget import Budget, in_use, prepaid, this_process
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
 from dpcal.report import statement
+from dpcal.report.saving import reported
 
 __all__ = [
     "RELATION",
@@ -370,6 +371,10 @@ class BoundedEstimator(PrivateEstimator):
     """
 
     bounds: Any = None
+
+
+# Pipelines have reports too, once there are private estimators to put into them.
+reported.register(BaseEstimator, partial(model_report, private=PrivateEstimator))
 
 
 class GaussianEstimator(BoundedEstimator):

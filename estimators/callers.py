@@ -18,18 +18,27 @@ scored, must be private or learn nothing, got 'minmaxscaler' (MinMaxScaler). ...
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from dpcal.optim import Result
+from dpcal.report.saving import ELSEWHERE, NOT_PRIVATE, NOTHING, PRIVATE, Runs
 
 __all__ = [
     "exact_parts",
     "learns",
+    "leaves_of",
+    "model_report",
     "parts_of",
     "refuse_exact_score",
     "refuse_unpaid_fit",
@@ -38,6 +47,14 @@ __all__ = [
 
 # Where scikit-learn fits an estimator and scores it on held-out records.
 _FITS = "sklearn.model_selection._validation"
+
+# These fit each of their parts once, on all records.
+_ONCE = (Pipeline, ColumnTransformer, FeatureUnion, TransformedTargetRegressor)
+
+_ALONE = (
+    "What was done to the records before the estimator was given them is outside the claim; a "
+    "report of the whole pipeline lists its steps."
+)
 
 _TOGETHER = (
     "While a budget is in use, what is fitted together with a private estimator, or scored, must "
@@ -85,6 +102,113 @@ def parts_of(model: Any) -> list[tuple[str, Any]]:
             pairs = [each[:2] for each in value if isinstance(each, tuple) and len(each) >= 2]
             found += [pair for pair in pairs if _is_step(pair[1])]
     return found
+
+
+def leaves_of(model: Any, private: type[Any], *, fitted: bool = False) -> list[tuple[str, Any]]:
+    """Return the parts of a model that have no parts of their own, by name, in order of fitting.
+
+    Parameters
+    ----------
+    model
+        An estimator, or pipelines, column transformers, feature unions and transformed targets of
+        estimators.
+    private
+        The class of private estimators, of which none has parts.
+    fitted
+        Whether the model is fitted: then the parts that learned are returned, and not those that a
+        column transformer copies.
+
+    Raises
+    ------
+    ValueError
+        If a part fits private ones several times, as ensembles and searches do.
+    """
+    found: list[tuple[str, Any]] = []
+    several: list[str] = []
+
+    def walk(name: str, part: Any) -> None:
+        if isinstance(part, _ONCE):
+            for own, inner in _fitted_parts(part) if fitted else parts_of(part):
+                walk(f"{name}__{own}" if name else own, inner)
+        elif not isinstance(part, FrozenEstimator) and _holds(part, private):
+            several.append(f"{name or 'estimator'!r} ({type(part).__name__})")
+        else:
+            found.append((name, part))
+
+    walk("", model)
+    if several:
+        raise ValueError(
+            f"pipeline must fit each private step once, got {', '.join(several)}, which may fit "
+            "its own several times: fit it while a budget is in use, which counts all fits."
+        )
+    return found
+
+
+def model_report(model: Any, private: type[Any]) -> Runs:
+    """Return what a report of a fitted model is about: its private parts, and what each part is.
+
+    Parameters
+    ----------
+    model, private
+        Those of :func:`leaves_of`.
+
+    Raises
+    ------
+    ValueError
+        If no part is private and learned, or a part fits private ones several times.
+    """
+    check_is_fitted(model)
+    runs: list[tuple[Result, ...]] = []
+    steps: list[dict[str, Any]] = []
+    for name, part in leaves_of(model, private, fitted=True):
+        type_name = part if isinstance(part, str) else type(part).__name__
+        steps.append({"name": name, "type": type_name, "is": _kind(part, private)})
+        if steps[-1]["is"] == PRIVATE:
+            runs += part.by_silo
+            delta = runs[-1][-1].plan.delta
+            steps[-1] |= {"epsilon": part.epsilon_spent_.upper, "delta": delta}
+    if not runs:
+        raise ValueError(
+            f"result must have a part that is private and learned, got {type(model).__name__} "
+            "without one."
+        )
+    if isinstance(model, private):
+        return Runs(by_silo=tuple(runs), outside=(_ALONE,))
+    return Runs(
+        by_silo=(tuple(run for own in runs for run in own),),
+        delta=math.fsum(own[-1].plan.delta for own in runs),
+        steps=tuple(steps),
+        outside=tuple(
+            f"The step {step['name']!r} ({step['type']}) {step['is']}: what it learned is outside "
+            "the claim."
+            for step in steps
+            if step["is"] in (NOT_PRIVATE, ELSEWHERE)
+        ),
+    )
+
+
+def _kind(part: Any, private: type[Any]) -> str:
+    """Return what a part of a fitted model is, as reports say it."""
+    if isinstance(part, private):
+        check_is_fitted(part, "ledger_")
+        return PRIVATE if part._released else NOTHING
+    if isinstance(part, FrozenEstimator):
+        return ELSEWHERE
+    return NOT_PRIVATE if learns(part) else NOTHING
+
+
+def _fitted_parts(model: Any) -> list[tuple[str, Any]]:
+    """Return the fitted parts of a model that fits each of its parts once."""
+    if isinstance(model, ColumnTransformer):
+        return [(name, part) for name, part, _ in model.transformers_]
+    if isinstance(model, TransformedTargetRegressor):
+        return [("transformer", model.transformer_), ("regressor", model.regressor_)]
+    return parts_of(model)
+
+
+def _holds(model: Any, private: type) -> bool:
+    """Return whether a model has a private part, however deep."""
+    return any(isinstance(part, private) or _holds(part, private) for _, part in parts_of(model))
 
 
 def _is_step(value: Any) -> bool:

@@ -207,7 +207,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_score_, self.best_estimator_ = score, outcome
         self.best_params_ = candidates[place]
         self.ledger_, self.epsilon_spent_ = ledger, epsilon
-        for step in private_steps(self.best_estimator_).values():
+        for step in private_steps(self.best_estimator_, fitted=True).values():
             # The claim of its own fit does not hold for a run that was chosen.
             step.__dict__.update(ledger_=ledger, epsilon_spent_=epsilon, _released=[ledger])
             step.__dict__.pop("report_", None)

@@ -15,18 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators.base import RELATION, PrivateEstimator
-from dpcal.estimators.callers import learns, parts_of
+from dpcal.estimators.callers import learns, leaves_of
 
 __all__ = ["private_steps", "split_budget"]
-
-# These fit each of their parts once, on all records.
-_ONCE = (Pipeline, ColumnTransformer, FeatureUnion, TransformedTargetRegressor)
 
 
 def split_budget(
@@ -87,12 +82,12 @@ def split_budget(
     return made
 
 
-def private_steps(model: Any) -> dict[str, PrivateEstimator]:
+def private_steps(model: Any, *, fitted: bool = False) -> dict[str, PrivateEstimator]:
     """Return the private parts of a model by the names of their parameters, in order of fitting.
 
     They are those of pipelines, column transformers, feature unions and transformed targets, which
     fit each of them once; of another estimator, itself if it is one. Those that learn nothing with
-    their parameters are left out.
+    their parameters are left out. Of a model that is ``fitted`` they are the fitted parts.
 
     Raises
     ------
@@ -100,42 +95,22 @@ def private_steps(model: Any) -> dict[str, PrivateEstimator]:
         If a part that is not private learns from the records: its fit costs privacy, and nobody
         prices it. If a part fits private ones several times, as ensembles and searches do.
     """
-    private: dict[str, PrivateEstimator] = {}
-    exact: list[str] = []
-    several: list[str] = []
-
-    def walk(name: str, part: Any) -> None:
-        told = f"{name or 'estimator'!r} ({type(part).__name__})"
-        if isinstance(part, PrivateEstimator):
-            if not part._is_free():
-                private[name] = part
-        elif isinstance(part, _ONCE):
-            for own, inner in parts_of(part):
-                walk(f"{name}__{own}" if name else own, inner)
-        elif holds_private(part):
-            several.append(told)
-        elif name and learns(part):
-            exact.append(told)
-
-    walk("", model)
-    if several:
-        raise ValueError(
-            f"pipeline must fit each private step once, got {', '.join(several)}, which may fit "
-            "its own several times: fit it while a budget is in use, which counts all fits."
-        )
+    leaves = leaves_of(model, PrivateEstimator, fitted=fitted)
+    exact = [
+        f"{name!r} ({type(part).__name__})"
+        for name, part in leaves
+        if name and not isinstance(part, PrivateEstimator) and learns(part)
+    ]
     if exact:
         raise ValueError(
             f"pipeline must have steps that are private or learn nothing, got {', '.join(exact)}, "
             "fitted to the records and not private."
         )
-    return private
-
-
-def holds_private(model: Any) -> bool:
-    """Return whether a model has a private part, however deep."""
-    return any(
-        isinstance(part, PrivateEstimator) or holds_private(part) for _, part in parts_of(model)
-    )
+    return {
+        name: part
+        for name, part in leaves
+        if isinstance(part, PrivateEstimator) and not part._is_free()
+    }
 
 
 def _largest_scale(

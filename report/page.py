@@ -98,6 +98,7 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         *_numbers(document),
         *_risk(document),
         *_read_from_data(document),
+        *_steps(document.get("steps", ())),
         "<h2>What is covered</h2>",
         f"<p>{escape(_sentence(document['privacy']['covered']))}</p>",
         f"<p>{escape(document['privacy']['mechanism'])}</p>",
@@ -366,6 +367,12 @@ def _grid(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f'<table class="grid"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _steps(steps: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the section with the steps of a model."""
+    words = [f"{step['name']} ({step['type']}): {step['is']}" for step in steps]
+    return ["<h2>Steps of the model</h2>", _listed(words)] if words else []
 
 
 def _listed(items: Iterable[str]) -> str:

@@ -26,10 +26,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import singledispatch
 from pathlib import Path
 from typing import Any, Protocol
 
+from dpcal.calibrate.groups import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.composition import composed_reports
@@ -38,7 +41,24 @@ from dpcal.report.page import statement_page
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
-__all__ = ["composed_by_silo", "document_of", "runs_of", "save"]
+__all__ = [
+    "ELSEWHERE",
+    "NOTHING",
+    "NOT_PRIVATE",
+    "PRIVATE",
+    "Runs",
+    "composed_by_silo",
+    "document_of",
+    "reported",
+    "runs_of",
+    "save",
+]
+
+# What a step of a model is, in its report.
+PRIVATE = "private, with a budget of its own"
+NOTHING = "learns nothing"
+NOT_PRIVATE = "learned from the records, and is not private"
+ELSEWHERE = "was fitted elsewhere"
 
 
 class Reported(Protocol):
@@ -54,6 +74,53 @@ class Reported(Protocol):
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
         """See the class."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """What a report is about: runs about the same records, and the model that they are parts of.
+
+    Parameters
+    ----------
+    by_silo
+        See :class:`Reported`.
+    delta
+        In (0, 1), at which all runs together are priced; the largest of the runs' when None.
+    steps
+        Of a model of several parts, in order of fitting: ``name``, ``type``, ``is``, which says
+        what learned and how, and for private parts ``epsilon`` (at most) and ``delta``.
+    outside
+        Sentences on what the claim leaves out.
+    """
+
+    by_silo: tuple[tuple[Result, ...], ...]
+    delta: float | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()
+    outside: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str | None:
+        """What the claim is about, where steps that are not private stand before private ones."""
+        kinds = [step["is"] for step in self.steps]
+        last = max((i for i, kind in enumerate(kinds) if kind == PRIVATE), default=-1)
+        exact = [repr(step["name"]) for step in self.steps[:last] if step["is"] == NOT_PRIVATE]
+        size = max(run.plan.group_size for own in self.by_silo for run in own)
+        learned = f"{unit_of(size)}, if what {' and '.join(exact)} learned is public"
+        return learned if exact else None
+
+
+@singledispatch
+def reported(result: Any) -> Runs:
+    """Return what a report of a result is about; other packages register what they can report.
+
+    TypeError is raised for what has no runs.
+    """
+    if not hasattr(type(result), "by_silo"):
+        raise TypeError(
+            "result must be that of an optimizer, a fitted estimator of dpcal.estimators, or a "
+            f"pipeline with one, got {type(result).__name__}."
+        )
+    return Runs(by_silo=result.by_silo)
 
 
 def runs_of(result: Reported) -> list[dict[str, Any]]:
@@ -114,25 +181,31 @@ def document_of(
     LedgerMismatch
         If a ledger is not within its plan.
     """
-    silos, runs, earlier = result.by_silo, runs_of(result), [*before]
+    told = reported(result)
+    silos, runs, earlier = told.by_silo, runs_of(told), [*before]
     if earlier and len(silos) > 1:
         raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
     if unit is None and len(silos) > 1:
         unit = ONE_OF_A_SILO
-    delta = max(run["delta"] for run in [*earlier, *runs])
+    delta = told.delta or max(run["delta"] for run in [*earlier, *runs])
     last = silos[0][-1]
+    privacy = privacy_statement(last, unit=unit or told.unit, outside=[*told.outside, *outside])
+    if told.steps:
+        mechanisms = [privacy_statement(run)["mechanism"] for run in silos[0]]
+        privacy["mechanism"] = " ".join(dict.fromkeys(mechanisms))
     read = [name for own in silos for run in own for name in run.read_from_data]
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "privacy": privacy_statement(last, unit=unit, outside=outside),
+        "privacy": privacy,
         "data": {
             "name": f"a run of {last.plan.optimizer}",
             "read_from_data": list(dict.fromkeys(read)),
         },
         "runs": [*earlier, *runs],
-        "everything": composed_by_silo(result, delta),
+        "everything": composed_by_silo(told, delta),
+        **({"steps": [*told.steps]} if told.steps else {}),
         "software": software(),
         **(sections or {}),
     }
@@ -160,7 +233,9 @@ def save(
     folder
         Where it stands.
     result
-        Of any optimizer, or a fitted estimator of :mod:`dpcal.estimators`, each fit a run; or of
+        Of any optimizer, or a fitted estimator of :mod:`dpcal.estimators`, each fit a run, or a
+        fitted pipeline with private steps, whose report lists its steps, what each of them is, and
+        what all together cost at the sum of their deltas; or of
         :func:`dpcal.optim.select_point`: then training on the same records, if there was any, is a
         run of its own in the report.
     unit
@@ -184,7 +259,9 @@ def save(
     Raises
     ------
     ValueError
-        If the folder is taken.
+        If the folder is taken, or a pipeline has no private step or one that is fitted repeatedly.
+    TypeError
+        If the result has no runs.
     LedgerMismatch
         If a ledger is not within its plan; nothing is written.
     """

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline, make_union
@@ -70,6 +71,22 @@ def test_all_private_parts_together_cost_the_total(name):
     with dpcal.budget(epsilon=9.0, delta=1e-6) as shared:
         model.fit(X, y)
     assert 0.8 < shared.spent <= 1.0
+
+
+def test_a_private_part_that_was_fitted_elsewhere_has_no_share():
+    frozen = FrozenEstimator(scaler().fit(X))
+    model = split_budget(make_pipeline(frozen, one()), **TOTAL)
+    with dpcal.budget(epsilon=9.0, delta=1e-6) as shared:
+        model.fit(X, Y)
+    assert 0.99 < shared.spent <= 1.0
+
+
+def test_the_best_of_a_search_has_the_price_of_the_search_in_all_parts():
+    model = make_pipeline(columns(scaler()), one())
+    search = PrivateSearch(model, {"logisticregression__steps": [5, 10]}, epsilon=9.0).fit(X, Y)
+    best = search.best_estimator_
+    for part in best[0].transformers_[0][1], best[1]:
+        assert part.epsilon_spent_ == search.epsilon_spent_
 
 
 def test_parts_have_names_for_weights():
