@@ -24,7 +24,7 @@ HEAD = """\
 # missing = "refuse", "drop-row", or impute = a value. unknown = "refuse", "drop-row" or "ignore",
 # for a text that is no category.
 # n = 10000 at the top says that the number of records is public; group_size = 3 how many rows a
-# person has at most.
+# person has at most; target = "NAME" what is predicted. Drop what is not known of a new row.
 
 """
 
@@ -53,7 +53,10 @@ def run(options: Namespace) -> int:
     lines = [f"schema of {len(schema.columns)} columns written to {options.output}"]
     if schema.copied():
         lines.append(f"copied from the records, to be replaced: {', '.join(schema.copied())}")
-    if dropped:
-        lines.append(f"not described, and dropped: {', '.join(dropped)}")
+    for name in dropped:
+        lines.append(f"dropped: {name!r}, {comments[name]}")
+    likely = dpcal.tables.likely_target(schema) if options.target is None else None
+    if likely is not None:
+        lines.append(f"which column is predicted? Perhaps {likely!r}: --target {likely}")
     present(options, document, "\n".join(lines))
     return 0

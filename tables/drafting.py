@@ -14,19 +14,47 @@ r"""What would a schema of this table look like? A draft, which says what it cop
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["draft"]
+__all__ = ["draft", "likely_target"]
 
 # Texts of a column, beyond which they are no categories: each costs a feature, and noise.
 _MOST_CATEGORIES = 30
 # How missing cells are often written, beside the empty one.
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 _NO_CATEGORY = "(missing)"
+
+# How names say what a column is: the number of a row, an id or a person, what is predicted, or what
+# is known only when all is over.
+_ROW_NUMBER = re.compile(r"|index|level_0|row(_?(number|nr|id))?|unnamed: ?\d+", re.IGNORECASE)
+_PERSON = re.compile(
+    r"(.*(^|[_ .-]))?(id|key|uuid|guid|ssn|mrn|nhs|person|patient|user|customer|client|member|"
+    r"subject|employee|student|name|email|phone|account)([_ .-]?(id|no|nr|num|number|code))?s?",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"[a-z]+I[Dd]")
+_TARGET = re.compile(
+    r"target|label|class|outcome|y|result|sick|disease|diagnosis|churn(ed)?|default(ed)?|died|"
+    r"survived|response|fraud",
+    re.IGNORECASE,
+)
+_LATER = re.compile(
+    r".*(length.of.stay|(^|[_ ])los($|[_ ])|duration|discharge|outcome|died|death|final|result|"
+    r"end.?date|total.?cost).*",
+    re.IGNORECASE,
+)
+# ISO 8601, or day, month and year, with or without a time.
+_DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?$"
+# Fewer rows tell nothing of what repeats.
+_FEW = 20
 
 
 class _Seen:
@@ -38,12 +66,23 @@ class _Seen:
         self.low, self.high = math.inf, -math.inf
         self.texts: set[str] = set()
         self.many = False
+        self.whole = True
+        self.dates = self.cells = 0
+        self._prints: list[NDArray[np.uint64]] = []
+
+    @property
+    def distinct(self) -> int:
+        """Number of different texts, up to collisions of 64 bits."""
+        return len(np.unique(np.concatenate(self._prints))) if self._prints else 0
 
     def add(self, series: Any) -> None:
         """Take in a part of the column."""
         pl = polars()
         texts = series.cast(pl.String).str.strip_chars()
         texts = texts.filter(texts != "")
+        self.cells += len(texts)
+        self.dates += int(texts.str.contains(_DATE).sum() or 0)
+        self._prints.append(texts.unique().hash().to_numpy())
         self.missing += len(series) - len(texts)
         values = texts.cast(pl.Float64, strict=False)
         finite = values.is_finite().fill_null(False)
@@ -51,6 +90,7 @@ class _Seen:
         if len(numbers):
             self.low = min(self.low, float(numbers.min()))
             self.high = max(self.high, float(numbers.max()))
+            self.whole = self.whole and bool((numbers == numbers.floor()).all())
         self.not_numbers |= set(texts.filter(~finite).unique().head(_MOST_CATEGORIES).to_list())
         if not self.many:
             self.texts |= set(texts.unique().head(_MOST_CATEGORIES + 2).to_list())
@@ -87,10 +127,34 @@ def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[st
     columns, comments = [], {}
     for name, each in seen.items():
         column, comment = _column(name, each, marks, is_target=name == target)
+        if name != target and column.type != "drop" and _LATER.fullmatch(name):
+            comment = _joined(comment, "is it known of a new row? If not, it must be dropped")
         columns.append(column)
         if comment:
             comments[name] = comment
-    return Schema(columns=tuple(columns), target=target, missing_values=tuple(marks)), comments
+    schema = Schema(columns=tuple(columns), target=target, missing_values=tuple(marks))
+    likely = likely_target(schema) if target is None else None
+    if likely is not None:
+        comments[likely] = _joined(
+            comments.get(likely, ""), f"perhaps what is predicted: --target {likely}"
+        )
+    return schema, comments
+
+
+def likely_target(schema: Schema) -> str | None:
+    """Return the column that is most likely to be predicted, going by names and numbers of texts.
+
+    It has two categories, or a name that says so; the last such column counts.
+    """
+    described = [each for each in schema.columns if each.type in ("number", "category", "class")]
+    named = [each.name for each in described if _TARGET.fullmatch(each.name)]
+    two = [each.name for each in described if len(each.categories) == 2]
+    found = named or two
+    return found[-1] if found else None
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def _marks_of_missing(seen: dict[str, _Seen]) -> list[str]:
@@ -113,15 +177,20 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
         return Column(
             name=name, type="class", categories=tuple(texts), missing=rule, copied=("categories",)
         ), comment
+    if (who := "" if is_target else _whose(name, seen, is_number=is_number)) != "":
+        return Column(name=name, type="drop"), who
     if is_number:
         return _number(name, seen, missing), comment
+    if seen.dates > 0.9 * seen.cells > 0:
+        return Column(name=name, type="drop"), (
+            "dates: a model reads numbers, such as days since a day that is public, or a season"
+        )
     if len(texts) < 2:
         held = f"only {texts[0]!r}" if texts else "nothing"
         return Column(name=name, type="drop"), f"holds {held}"
     if seen.many or len(texts) > _MOST_CATEGORIES:
         return Column(name=name, type="drop"), (
-            f"more than {_MOST_CATEGORIES} texts: give the categories that are public, or use "
-            'type = "person" if it tells whose row it is'
+            f"more than {_MOST_CATEGORIES} texts: give the categories that are public"
         )
     filled: dict[str, Any] = {"missing": "impute", "impute": _NO_CATEGORY} if missing else {}
     categories = (*texts, _NO_CATEGORY) if missing else tuple(texts)
@@ -133,6 +202,34 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
         copied=("categories",),
         **filled,
     ), comment
+
+
+def _whose(name: str, seen: _Seen, *, is_number: bool) -> str:
+    """Return why a column is no feature but tells whose row it is; nothing if it may be one."""
+    if seen.cells < _FEW or (is_number and not seen.whole) or seen.dates > 0.9 * seen.cells:
+        return ""
+    distinct = seen.distinct
+    said = bool(_PERSON.fullmatch(name) or _JOINED.fullmatch(name))
+    if distinct == seen.cells:
+        in_turn = is_number and seen.high - seen.low == distinct - 1
+        if _ROW_NUMBER.fullmatch(name):
+            return "numbers of rows, as a data frame writes them"
+        if said or in_turn or not is_number or _same_length(seen):
+            return "id: no two rows share it, so a model can learn nothing from it"
+        return ""
+    if distinct <= _MOST_CATEGORIES or (is_number and not (said or _same_length(seen))):
+        return ""
+    return (
+        'person? Its values repeat: if it tells whose row it is, type = "person", and group_size '
+        "at the top is the most rows that a person has"
+    )
+
+
+def _same_length(seen: _Seen) -> bool:
+    """Return whether whole numbers look like codes: of one length, and far more than are used."""
+    low, high = abs(seen.low), abs(seen.high)
+    sparse = high - low + 1 > 4 * seen.distinct
+    return sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
 
 
 def _number(name: str, seen: _Seen, missing: bool) -> Column:

@@ -21,6 +21,11 @@ from dpcal.tables import REACH, Model, Records, load
 
 __all__ = ["Data", "read"]
 
+_DRAFTS = (
+    "Without a schema every feature must be a number: 'dpcal schema {} -o schema.toml' drafts one, "
+    "with types and categories, and --schema schema.toml takes it."
+)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Data:
@@ -86,14 +91,19 @@ def read(asked: Learning, progress: Progress) -> Data:
         If a cell is not what the schema says, or no record is left to train on.
     """
     progress.stage("reading", unit="row")
-    records = load(
-        asked.source,
-        asked.schema,
-        target=asked.target,
-        key=_split_key(asked.seed),
-        classification=asked.loss == "logistic",
-        progress=progress.update,
-    )
+    try:
+        records = load(
+            asked.source,
+            asked.schema,
+            target=asked.target,
+            key=_split_key(asked.seed),
+            classification=asked.loss == "logistic",
+            progress=progress.update,
+        )
+    except ValueError as error:
+        if asked.described:
+            raise
+        raise ValueError(f"{error} {_DRAFTS.format(asked.source.path)}") from error
     X_train, y_train, X_test, y_test = records.split(asked.test_fraction)
     if not len(y_train):
         raise ValueError(f"table must hold a record to train on, got {records.n} in all.")

@@ -70,3 +70,13 @@ def test_errors_are_json_where_answers_are(capsys):
     told = json.loads(said(capsys, "epsilon", *SAMPLED, "--delta", "7", "--json"))
     assert told["status"] == 2
     assert "delta" in told["error"]
+
+
+def test_a_table_that_needs_a_schema_is_told_what_drafts_one(tmp_path, capsys):
+    table = tmp_path / "people.csv"
+    table.write_text("age,town,sick\n40,Ulm,no\n60,Bonn,yes\n" * 20)
+    asked = ["--target", "sick", "--epsilon", "1", "--delta", "1e-3", "-o", str(tmp_path / "out")]
+    assert main(["train", str(table), *asked]) == 2
+    said = capsys.readouterr().err
+    assert f"'dpcal schema {table} -o schema.toml' drafts one" in said
+    assert "Bonn" not in said
