@@ -36,6 +36,7 @@ from dpcal.report.saving import ELSEWHERE, NOT_PRIVATE, NOTHING, PRIVATE, Runs
 
 __all__ = [
     "exact_parts",
+    "fills_missing",
     "learns",
     "leaves_of",
     "model_report",
@@ -195,6 +196,21 @@ def _kind(part: Any, private: type[Any]) -> str:
     if isinstance(part, FrozenEstimator):
         return ELSEWHERE
     return NOT_PRIVATE if learns(part) else NOTHING
+
+
+def fills_missing(model: Any) -> bool:
+    """Return whether a model is a pipeline whose steps before the last one take missing cells.
+
+    Then it is they that decide which records have a prediction.
+    """
+    first = model.steps[:-1] if isinstance(model, Pipeline) else []
+    return bool(first) and all(_takes_missing(part) for _, part in first)
+
+
+def _takes_missing(part: Any) -> bool:
+    if isinstance(part, _ONCE):
+        return all(_takes_missing(inner) for _, inner in parts_of(part))
+    return part is None or isinstance(part, str) or get_tags(part).input_tags.allow_nan
 
 
 def _fitted_parts(model: Any) -> list[tuple[str, Any]]:

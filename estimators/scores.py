@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
-from dpcal.estimators.callers import refuse_unpaid_model
+from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
 from dpcal.optim.budget import Budget, in_use
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 
@@ -196,6 +196,14 @@ def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
 def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
     """Return predictions, and which records are finite; the others are blank."""
     refuse_unpaid_model(estimator, PrivateEstimator, pays=bool(in_use()))
+    if fills_missing(estimator):
+        try:
+            with np.errstate(all="ignore"):
+                filled = estimator[:-1].transform(X)
+        except (TypeError, ValueError) as error:
+            table = X if hasattr(X, "columns") else labels_of(X)
+            return _predicted_alone(estimator, table, np.ones(len(table), dtype=bool), error)
+        return _predicted(estimator[-1], filled)
     table = np.asarray(X) if hasattr(X, "columns") else cells("X", X)
     known: NDArray[np.bool_] = np.ones(len(table), dtype=bool)
     if table.dtype.kind == "f":

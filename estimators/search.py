@@ -48,9 +48,9 @@ from dpcal.estimators.base import (
     RELATION,
     PrivateEstimator,
     blank_targets,
+    numbers_in,
     one_for_each,
     single_release,
-    table_of,
 )
 from dpcal.estimators.callers import refuse_unpaid_fit
 from dpcal.estimators.split import private_steps
@@ -179,7 +179,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         mean = float(len(candidates) if self.trials is None else self.trials)
         delta = _validate.probability(delta=self.delta)
         share = _validate.rate(score_share=self.score_share)
-        rows = table_of(X, least=4, estimator=self)
+        rows = numbers_in(X, least=4, estimator=self)
         targets = one_for_each(rows, y, estimator=self)
         for step in private_steps(self.estimator).values():
             if step.budget is not None:

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sklearn import impute, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import dpcal
 from dpcal.accountants import epsilon, events
@@ -16,8 +17,10 @@ from dpcal.estimators import (
     KMeans,
     LogisticRegression,
     OneHotEncoder,
+    PrivateSearch,
     SimpleImputer,
     StandardScaler,
+    noisy_accuracy,
     split_budget,
 )
 from dpcal.optim.attacks.recording import record
@@ -233,6 +236,52 @@ def test_a_pipeline_over_columns_is_paid_once_and_learns():
     assert 1.5 < shared.spent <= 2.0
     known = table[:, :2].astype(bool).any(axis=1)  # the others are blank
     assert (model.predict(table[known]) == y[known]).mean() > 0.8
+
+
+def missing_cells():
+    """Return records, a third of which miss a cell, with and without texts, and their classes."""
+    rng = np.random.default_rng(5)
+    numbers = rng.normal(0, 1, (N, 2))
+    y = (numbers[:, 0] > 0).astype(int)
+    numbers[::3, 1] = np.nan
+    mixed = np.column_stack([numbers.astype(object), WARDS[:, 0]])
+    last = LogisticRegression(classes=[0, 1], epsilon=4.0)
+    fill = SimpleImputer(bounds=(-4, 4), epsilon=4.0)
+    columns = ColumnTransformer([("n", fill, [0, 1]), ("c", OneHotEncoder(epsilon=4.0), [2])])
+    return [(numbers, make_pipeline(fill, last)), (mixed, make_pipeline(columns, last))], y
+
+
+def test_a_noisy_score_counts_records_whose_missing_cells_are_filled():
+    """Were they blank, a third of the records would count as half right: 0.83. Noise: 0.002."""
+    made, y = missing_cells()
+    for table, model in made:
+        with dpcal.budget(epsilon=99.0, delta=1e-4):
+            score = noisy_accuracy(model.fit(table, y), table, y, epsilon=5.0)
+        assert score > 0.95
+        assert score == pytest.approx((model.predict(table) == y).mean(), abs=0.01)
+
+
+def test_a_search_fits_and_scores_records_whose_missing_cells_are_filled():
+    made, y = missing_cells()
+    search = PrivateSearch(made[0][1], {"logisticregression__steps": [40]}, trials=5, shape=1.0)
+    assert search.fit(made[0][0], y).best_score_ > 0.95
+
+
+def test_a_record_that_steps_fail_for_is_blank_in_a_score():
+    """A function that fails for one text fails for all records at once."""
+    plus = FunctionTransformer(lambda table: np.asarray(table, dtype=float) + 1)
+    model = make_pipeline(plus, LogisticRegression(classes=[0, 1], epsilon=9.0))
+    y = (X[:, 1] > -3).astype(int)
+    odd = X.astype(object)
+    with dpcal.budget(epsilon=99.0, delta=1e-4):
+        model.fit(X, y)
+        right = model.predict(X) == y
+        whole = noisy_accuracy(model, odd, y, epsilon=50.0)
+        odd[:2000, 0] = "secret"
+        half = noisy_accuracy(model, odd, y, epsilon=50.0)
+    assert whole == pytest.approx(right.mean(), abs=0.01)
+    assert half == pytest.approx(right[2000:].mean() / 2 + 0.25, abs=0.01)
+    assert abs(half - whole) > 0.05
 
 
 def test_a_fit_of_medians_costs_more_than_a_mean_of_the_same_share():
