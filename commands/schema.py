@@ -11,11 +11,13 @@ from dpcal.commands.checking.output import check_new, present
 EXAMPLES = ("patients.csv -o schema.toml", "patients.csv --target sick")
 
 HEAD = """\
-# What is public about {name}: a draft.
+# What is public about {name}: a draft, which was made from the records and is not private.
+# No noise covers this file: keep it as you keep the records until it is filled in.
 #
 # What a column lists under 'copied' was read off the records, and a model tells it without noise.
-# Replace each such value by what is known without a look at the records, and take it off the list;
-# what stays on the list is named in every statement.
+# Replace each such value by what is known without a look at the records (a rule, a code book, the
+# range of a device), and take it off the list; what stays on the list is named in every statement.
+# Comments are guesses from names and cells: check them.
 #
 # type = "number": range = [low, high], clamped to; coding = "splines", "bins" or "random" for a
 # curve. "category": one of categories; coding = "one-hot" or "ordinal". "class": what is predicted,
@@ -52,11 +54,16 @@ def run(options: Namespace) -> int:
     dropped = [column.name for column in schema.columns if column.type == "drop"]
     lines = [f"schema of {len(schema.columns)} columns written to {options.output}"]
     if schema.copied():
-        lines.append(f"copied from the records, to be replaced: {', '.join(schema.copied())}")
+        lines.append(
+            "copied from the records without noise, to be replaced by what is known without them: "
+            + ", ".join(schema.copied())
+        )
     for name in dropped:
         lines.append(f"dropped: {name!r}, {comments[name]}")
     likely = dpcal.tables.likely_target(schema) if options.target is None else None
     if likely is not None:
         lines.append(f"which column is predicted? Perhaps {likely!r}: --target {likely}")
+    elif options.target is None:
+        lines.append("which column is predicted? None looks like it: --target COLUMN")
     present(options, document, "\n".join(lines))
     return 0

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["draft", "likely_target"]
+__all__ = ["ROW_NUMBERS", "draft", "likely_target"]
 
 # Texts of a column, beyond which they are no categories: each costs a feature, and noise.
 _MOST_CATEGORIES = 30
@@ -32,6 +32,8 @@ _MOST_CATEGORIES = 30
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 _NO_CATEGORY = "(missing)"
 
+# Names that data frames give to the numbers of their rows, and nobody gives to a column.
+ROW_NUMBERS = ("", "Unnamed: 0")
 # How names say what a column is: the number of a row, an id or a person, what is predicted, or what
 # is known only when all is over.
 _ROW_NUMBER = re.compile(r"|index|level_0|row(_?(number|nr|id))?|unnamed: ?\d+", re.IGNORECASE)
@@ -52,7 +54,10 @@ _LATER = re.compile(
     re.IGNORECASE,
 )
 # ISO 8601, or day, month and year, with or without a time.
-_DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?$"
+_DATE = (
+    r"^((\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?"
+    r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$"
+)
 # Fewer rows tell nothing of what repeats.
 _FEW = 20
 
@@ -179,15 +184,16 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
         ), comment
     if (who := "" if is_target else _whose(name, seen, is_number=is_number)) != "":
         return Column(name=name, type="drop"), who
-    if is_number:
-        return _number(name, seen, missing), comment
-    if seen.dates > 0.9 * seen.cells > 0:
+    if not is_target and seen.dates > 0.9 * seen.cells > 0:
         return Column(name=name, type="drop"), (
             "dates: a model reads numbers, such as days since a day that is public, or a season"
         )
+    if is_number:
+        return _number(name, seen, missing), comment
     if len(texts) < 2:
         held = f"only {texts[0]!r}" if texts else "nothing"
-        return Column(name=name, type="drop"), f"holds {held}"
+        classes = '; a target needs type = "class" and classes = two texts' if is_target else ""
+        return Column(name=name, type="drop"), f"holds {held}{classes}"
     if seen.many or len(texts) > _MOST_CATEGORIES:
         return Column(name=name, type="drop"), (
             f"more than {_MOST_CATEGORIES} texts: give the categories that are public"
@@ -206,6 +212,8 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
 
 def _whose(name: str, seen: _Seen, *, is_number: bool) -> str:
     """Return why a column is no feature but tells whose row it is; nothing if it may be one."""
+    if name in ROW_NUMBERS:
+        return "numbers of rows, as a data frame writes them"
     if seen.cells < _FEW or (is_number and not seen.whole) or seen.dates > 0.9 * seen.cells:
         return ""
     distinct = seen.distinct

@@ -218,7 +218,10 @@ class Records:
 
 
 def _too_many(count: int, name: str) -> str:
-    return f"target must hold two classes for --loss logistic, got {count} in column {name!r}."
+    return (
+        f"target must hold two classes for --loss logistic, got {count} in column {name!r}; "
+        "--loss squared predicts numbers."
+    )
 
 
 def load(

@@ -15,16 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.commands.checking.progress import Progress
-from dpcal.commands.training.request import Learning
+from dpcal.commands.training.request import Learning, drafts_one
 from dpcal.commands.training.task import Task
 from dpcal.tables import REACH, Model, Records, load
 
 __all__ = ["Data", "read"]
-
-_DRAFTS = (
-    "Without a schema every feature must be a number: 'dpcal schema {} -o schema.toml' drafts one, "
-    "with types and categories, and --schema schema.toml takes it."
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +98,7 @@ def read(asked: Learning, progress: Progress) -> Data:
     except ValueError as error:
         if asked.described:
             raise
-        raise ValueError(f"{error} {_DRAFTS.format(asked.source.path)}") from error
+        raise ValueError(f"{error} {drafts_one(asked.source)}") from error
     X_train, y_train, X_test, y_test = records.split(asked.test_fraction)
     if not len(y_train):
         raise ValueError(f"table must hold a record to train on, got {records.n} in all.")

@@ -6,6 +6,7 @@ Of the table, no more than the names of its columns is looked at here.
 from __future__ import annotations
 
 import math
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,9 +26,9 @@ from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import NOISES, flag, given_tuning
 from dpcal.errors import MissingExtra, extra, reason_of
 from dpcal.optim.registry import Optimizer, find
-from dpcal.tables import Coding, Column, Schema, Source
+from dpcal.tables import ROW_NUMBERS, Coding, Column, Schema, Source
 
-__all__ = ["Learning", "Request"]
+__all__ = ["Learning", "Request", "drafts_one"]
 
 EXTRAS = ("polars", "matplotlib")
 # Fields that are options, as they were given.
@@ -321,6 +322,12 @@ def _from_flags(options: Namespace, source: Source, target: str) -> Schema:
     if options.loss == "logistic" and options.target_bounds is not None:
         raise ValueError("--target-bounds is for --loss squared.")
     features = [name for name in source.columns if name != target]
+    numbers = [name for name in features if name in ROW_NUMBERS]
+    if numbers:
+        raise ValueError(
+            "table must hold no numbers of its rows as a feature, got a column named "
+            f"{numbers[0]!r}. {drafts_one(source)}"
+        )
     ranges: dict[str, tuple[float, float]] = {}
     if options.bounds is not None and features:
         ranges = _ranges(options.bounds, features)
@@ -328,6 +335,16 @@ def _from_flags(options: Namespace, source: Source, target: str) -> Schema:
         ranges |= _ranges(options.target_bounds, [target], option="target_bounds")
     columns = (Column(name=name, type="number", range=ranges.get(name)) for name in source.columns)
     return Schema(columns=tuple(columns))
+
+
+def drafts_one(source: Source) -> str:
+    """Return the sentence that says which command drafts the schema that a table lacks."""
+    file = "FILE" if source.in_memory else shlex.quote(str(source.path))
+    return (
+        "Without a schema every feature must be a number: "
+        f"'dpcal schema {file} -o schema.toml' drafts one, with types and categories, and "
+        "--schema schema.toml takes it."
+    )
 
 
 def _with_classes(options: Namespace, schema: Schema, target: str) -> Schema:

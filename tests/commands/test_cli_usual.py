@@ -80,3 +80,31 @@ def test_a_table_that_needs_a_schema_is_told_what_drafts_one(tmp_path, capsys):
     said = capsys.readouterr().err
     assert f"'dpcal schema {table} -o schema.toml' drafts one" in said
     assert "Bonn" not in said
+
+
+def test_row_numbers_are_no_feature_without_a_schema(capsys, tmp_path):
+    (tmp_path / "my table.csv").write_text(",age,y\n" + "0,41,no\n1,55,yes\n" * 20)
+    sentence = said(capsys, "train", "my table.csv", *TARGET, "--epsilon", "1")
+    assert "got a column named ''" in sentence
+    assert "dpcal schema 'my table.csv' -o schema.toml" in sentence
+
+
+def test_a_draft_says_that_it_is_not_private_and_asks_for_the_target(capsys, tmp_path):
+    (tmp_path / "p.csv").write_text("age,size\n" + "41,1.5\n55,2.5\n7,3\n" * 20)
+    assert main(["schema", "p.csv", "-o", "s.toml"]) == 0
+    told = capsys.readouterr().out
+    assert "to be replaced by what is known without them: range of 'age'" in told
+    assert "which column is predicted?" in told
+    assert "is not private" in (tmp_path / "s.toml").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_table_of_a_row_or_two_is_drafted_trained_and_predicted(rows, capsys, tmp_path):
+    (tmp_path / "few.csv").write_text("age,y\n" + "41,no\n" * rows)
+    assert main(["schema", "few.csv", "--target", "y"]) == 0
+    assert "classes = two texts" in capsys.readouterr().out
+    asked = ["train", "few.csv", "--target", "y", "--classes", "no,yes", "--bounds", "0:99"]
+    assert main([*asked, "--test-fraction", "0", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "dpcal-report/model.json", "few.csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == rows + 1

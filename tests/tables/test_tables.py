@@ -465,6 +465,22 @@ def test_a_draft_takes_no_id_no_person_and_no_date_for_a_feature(tmp_path):
     assert not any(character.isdigit() for character in "".join(dropped.values()))
 
 
+@pytest.mark.parametrize("cell", ["2024/05/{:02d}", "202405{:02d}", "2024.5.{} 08:15"])
+def test_a_draft_reads_no_dates_however_they_are_written(tmp_path, cell):
+    lines = [f"{cell.format(1 + row % 28)},{row % 7}" for row in range(60)]
+    source = Source(write(tmp_path, "\n".join(["day,size", *lines])))
+    schema, comments = draft(source)
+    assert [column.type for column in schema.columns] == ["drop", "number"]
+    assert comments["day"].startswith("dates:")
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_row_numbers_of_a_data_frame_are_no_feature_even_if_rows_are_few_or_repeat(tmp_path, name):
+    schema, comments = draft(Source(write(tmp_path, f"{name},size\n0,2.5\n0,3\n1,4\n")))
+    assert schema.columns[0].type == "drop"
+    assert comments[name].startswith("numbers of rows")
+
+
 def test_ranges_of_drafts_are_rounded_outward(tmp_path):
     rng = np.random.default_rng(0)
     for scale in 10.0 ** rng.uniform(-12, 12, 30):
