@@ -1,4 +1,8 @@
-"""``dpcal certify``: prove bounds on delta or epsilon in ball arithmetic, or check such a proof."""
+"""``dpcal certify``: prove bounds on delta or epsilon in ball arithmetic, or check such a proof.
+
+Of a run that is told by its options, or of a report: then the proof lies beside the report, and
+``report.json`` holds its sum.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from dpcal.commands._options import TARGETS, accountant, add_options, relation
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.output import at_least, at_most, dump, present
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected, UnsupportedEvent
+from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -26,12 +30,20 @@ EXAMPLES = (
 # Share of delta that an event which dominates a run may give up as failures: it costs the upper
 # bound as much, and ten times less of it makes a bound of few steps wider than that.
 _SHARE_OF_DELTA = 1e-3
+# Relative width of the bounds that prove a report's claim, which is its price, and by how much both
+# may differ.
+_NARROW, _ROUNDING = 1e-9, 1e-6
+# Where the proof of a claim stands beside a report; that of its runs in certificate.json.
+_FILES = {"held-out scores": "certificate-scores.json"}
 # Least delta of which such a share is taken: weights are rounded by more than less of it.
 _LEAST_DELTA = 1e-13
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the mechanism, epsilons or deltas, and where certificates are."""
+    add_options(
+        parser, "report FOLDER:path?  a report, whose claims are proved, in place of options"
+    )
     add_run(parser)
     add_options(
         parser,
@@ -52,6 +64,8 @@ def run(options: Namespace) -> int:
     """Print the proved bounds; the exit status is 1 if a certificate to check does not hold."""
     if options.check is not None:
         return _check(options)
+    if options.report is not None:
+        return _of_report(options)
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --epsilon and --delta must be given.")
     told = Mechanism.of(options)
@@ -69,12 +83,8 @@ def run(options: Namespace) -> int:
             **{name: value},
         )
         _agree(options, certificate, event)
-        about = {
-            "software": f"dpcal {dpcal.report.software()['dpcal']}",
-            "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            "sentence": f"{_claim(certificate)}, for {subject}.",
-            "run": {**told.told(), "failure_probability": failure},
-        }
+        run = {**told.told(), "failure_probability": failure}
+        about = _about(certificate, subject, run=run)
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
     for place, document in enumerate(documents if options.output is not None else (), start=1):
@@ -84,6 +94,65 @@ def run(options: Namespace) -> int:
     document = documents[0] if len(documents) == 1 else {"certificates": documents}
     present(options, document, "\n\n".join(texts))
     return 0
+
+
+def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any]:
+    """Return what stands in a certificate beside its proof."""
+    return {
+        "software": f"dpcal {dpcal.report.software()['dpcal']}",
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sentence": f"{_claim(certificate)}, for {subject}.",
+        **what,
+    }
+
+
+def _of_report(options: Namespace) -> int:
+    """Prove delta at each claimed epsilon of a report; the exit status is 1 if a claim is wrong."""
+    given = [name for name in ("epsilon", "delta", "output") if getattr(options, name) is not None]
+    if given:
+        raise ValueError(f"--{given[0]} is for a run that options tell: a report says its own.")
+    folder, document = options.report, dpcal.report.read(options.report)
+    folder = folder if folder.is_dir() else folder.absolute().parent
+    problems = dpcal.report.file_problems(folder, document)
+    if problems:
+        raise ValueError(f"report must hold its files as they were written, got {problems[0]}.")
+    claims = dpcal.report.claims_of(document)
+    rows = {name: _proved(options, document, name, runs) for name, runs in claims.items()}
+    for name, row in rows.items():
+        path = folder / _FILES.get(name, "certificate.json")
+        dpcal.report.replace_file(path, (dump(row["proof"]) + "\n").encode())
+    dpcal.report.bind(folder)
+    lines = [
+        f"{name}: claimed epsilon {row['epsilon']:.9f} at delta {row['delta']:g}, "
+        f"{row['verdict']}: delta there is in [{float(row['proof']['lower']):.10g}, "
+        f"{float(row['proof']['upper']):.10g}], by {_FILES.get(name, 'certificate.json')}"
+        for name, row in rows.items()
+    ]
+    present(options, rows, "\n".join(lines))
+    return 0 if all(row["verdict"] == "proved" for row in rows.values()) else 1
+
+
+def _proved(options: Namespace, document: Any, name: str, runs: Any) -> dict[str, Any]:
+    """Return a claim of a report, its certificate, and what follows for the claim."""
+    claim = document["evaluation" if name in _FILES else "everything"]
+    epsilon, delta = float(claim["epsilon"]["upper"]), float(claim["delta"])
+    stage(options, f"proving delta at epsilon = {epsilon:g} of {name}")
+    event, relation = dpcal.report.event_of(runs)
+    how: dict[str, Any] = {"epsilon": epsilon, "neighboring_relation": relation}
+    width = _NARROW if options.width is None else options.width
+    try:
+        certificate = dpcal.accountants.certify(event, width=width, **how)
+    except TargetUnreachable:
+        if options.width is not None:
+            raise
+        certificate = dpcal.accountants.certify(event, **how)
+    _agree(options, certificate, event)
+    told = [{part: run[part] for part in ("plan", "ledger")} for run in runs]
+    about = _about(certificate, f"{name} of the report on {document['data']['name']}", runs=told)
+    verdict = "proved" if float(certificate.upper) <= delta * (1 + _ROUNDING) else "open"
+    verdict = "DOES NOT HOLD" if float(certificate.lower) > delta * (1 + _ROUNDING) else verdict
+    proof = {**certificate.to_dict(), "about": about}
+    return {"epsilon": epsilon, "delta": delta, "verdict": verdict, "proof": proof}
 
 
 def _failure(told: Mechanism, *, epsilon: float = 0.0, delta: float | None = None) -> float:
@@ -143,6 +212,8 @@ def _refused(options: Namespace, reason: str) -> int:
 def _says(about: Any, certificate: Certificate) -> bool:
     """Return whether the sentence of a certificate states its proved bounds, for its run."""
     sentence = str(about.get("sentence")) if isinstance(about, dict) else ""
+    if "runs" in about:
+        return _says_of_runs(about["runs"], sentence, certificate)
     if "run" not in about:
         # Certificates of former versions say nothing of the run that can be checked.
         return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
@@ -154,6 +225,16 @@ def _says(about: Any, certificate: Certificate) -> bool:
     same = certificate.covers(event)
     relation = told.relation == certificate.neighboring_relation
     return same and relation and sentence == f"{_claim(certificate)}, for {subject}."
+
+
+def _says_of_runs(runs: Any, sentence: str, certificate: Certificate) -> bool:
+    """Return whether a sentence states proved bounds, and they are those of a report's runs."""
+    try:
+        event, relation = dpcal.report.event_of(runs)
+    except (TypeError, ValueError, UnsupportedEvent):
+        return False
+    same = certificate.covers(event) and relation == certificate.neighboring_relation
+    return same and sentence.startswith(f"{_claim(certificate)}, for ")
 
 
 def _point(certificate: Certificate) -> str:

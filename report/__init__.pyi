@@ -24,4 +24,9 @@ from dpcal.report.statement import (
     sentence_on_reading as sentence_on_reading,
     software as software,
 )
-from dpcal.report.verification import composed_epsilon as composed_epsilon, verify as verify
+from dpcal.report.verification import (
+    claims_of as claims_of,
+    composed_epsilon as composed_epsilon,
+    event_of as event_of,
+    verify as verify,
+)

@@ -38,6 +38,8 @@ FILES = frozenset(
     {
         "report.json",
         "model.json",
+        "certificate.json",
+        "certificate-scores.json",
         "release.csv",
         "statement.html",
         "privacy-profile.svg",

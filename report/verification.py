@@ -25,7 +25,7 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.report.files import FORMAT
 
-__all__ = ["composed_epsilon", "priced", "verify"]
+__all__ = ["claims_of", "composed_epsilon", "event_of", "priced", "verify"]
 
 # A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
@@ -43,6 +43,48 @@ def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str,
     if len(relations) != 1:
         raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
     return _composed(runs, delta)
+
+
+def claims_of(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the runs that each claim of a report is about, by the claim's name.
+
+    All runs together, of silos those of the silo that paid most; and held-out scores, if they were
+    paid for, which are about other records.
+    """
+    parts: dict[int | None, list[Mapping[str, Any]]] = {}
+    for run in document["runs"]:
+        parts.setdefault(_silo_of(run), []).append(run)
+    delta = document["everything"]["delta"]
+
+    def paid(runs: list[Mapping[str, Any]]) -> float:
+        price = _composed([priced(run)[0] for run in runs], delta)["epsilon"]["upper"]
+        return float(price)
+
+    whole = next(iter(parts.values())) if len(parts) == 1 else max(parts.values(), key=paid)
+    found = {"all runs together" if len(parts) == 1 else "the silo that paid most": whole}
+    if document.get("evaluation", {}).get("held_out") == "noisy":
+        found["held-out scores"] = [document["evaluation"]]
+    return found
+
+
+def event_of(runs: Iterable[Mapping[str, Any]]) -> tuple[events.DpEvent, str]:
+    """Return the event of runs of a report about the same records, and their relation.
+
+    Raises
+    ------
+    ValueError
+        If a run is none, or their neighboring relations differ.
+    """
+    try:
+        costs = [priced(run)[0] for run in runs]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"runs must be those of a report, lack or misuse {error}.") from error
+    relations = {cost.neighboring_relation for cost in costs}
+    if len(relations) != 1:
+        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    size = max(cost.group_size for cost in costs)
+    each = [cost.event_for(size) for cost in costs]
+    return each[0] if len(each) == 1 else events.ComposedDpEvent(each), relations.pop()
 
 
 def _price(cost: Plan | Ledger, delta: float) -> dict[str, Any]:
