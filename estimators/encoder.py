@@ -76,7 +76,10 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         plan = self._plan(n, query)
         with self._paid(plan):
             choices = PrivateChoices(table, plan, seed=self._seed, noise=self.noise)
-            self.categories_ = [choices.labels(query.name, column) for column in range(d)]
+            found = [choices.labels(query.name, column) for column in range(d)]
+        # Their types are those of the categories alone: an array of whole numbers becomes one of
+        # floats where a single cell is missing.
+        self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
         sizes = np.array([len(each) for each in self.categories_], dtype=np.float64)
         self._close(plan, [choices.ledger], sizes, first=True)
         empty = np.flatnonzero(sizes == 0).tolist()
@@ -160,7 +163,7 @@ def _declared(categories: Any, columns: int) -> list[NDArray[Any]]:
             f"categories must be {LEARN!r}, or a list of the categories of each of {columns} "
             f"columns, got {categories!r}."
         )
-    found = [counted(each)[0] for each in own]
+    found = [counted(each.astype(object))[0] for each in own]
     for given, different in zip(own, found, strict=True):
         if given.ndim != 1 or not len(given) or len(different) != len(given):
             raise ValueError(

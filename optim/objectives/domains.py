@@ -100,8 +100,12 @@ def blanked(table: Vector, known: Mask, blank: float = 0.0) -> Vector:
 def labels_of(y: ArrayLike) -> NDArray[Any]:
     """Return labels as an array of its own type, or else of objects.
 
-    The type that numpy finds for a list depends on each of its entries.
+    The type that numpy finds for a list depends on each of its entries, and so does the one that
+    polars finds for a series of whole numbers: floats, where one is missing.
     """
+    series: Any = y
+    if hasattr(getattr(series, "dtype", None), "is_integer") and series.dtype.is_integer():
+        return np.array(series.to_list(), dtype=object)
     return np.asarray(y) if hasattr(y, "__array__") else np.array(y, dtype=object)
 
 

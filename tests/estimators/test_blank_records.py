@@ -213,3 +213,14 @@ def test_tables_with_names_are_read_cell_by_cell(package):
             model = ALL["declared"]().fit(frame, Y)
             assert model.score(frame, Y) > 0.5
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_the_type_of_learned_classes_does_not_tell_that_a_label_is_missing():
+    """A series of whole numbers is an array of floats as soon as one of them is missing."""
+    polars = pytest.importorskip("polars")
+    told = []
+    for first in (int(Y[0]), None):
+        labels = polars.Series([first, *Y[1:].tolist()])
+        model = LogisticRegression(epsilon=20.0, steps=5).fit(X, labels)
+        told.append((model.classes_.dtype, model.classes_.tolist(), model.predict(X[:1]).dtype))
+    assert told[0] == told[1]
