@@ -9,7 +9,7 @@ from typing import Any
 import dpcal
 from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options
-from dpcal.commands.checking.output import at_most, present
+from dpcal.commands.checking.output import at_most, check_new, dump, present
 from dpcal.commands.checking.progress import stage
 
 EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")
@@ -35,6 +35,8 @@ report FOLDER:path+  a folder with a report.json, or that file; several are comp
 --sign KEY:path      sign every file of each report, into FOLDER.sig beside it: a private Ed25519
     key in PEM
 --key PUBLIC:path    check that signature: the public key in PEM
+--registry FILE:path  draft an entry for the registry of deployments, of one report whose claims
+    hold: what it knows, the rest marked
 --delta D:number     of several reports together, in (0, 1) (default: the largest of theirs)
 """,
     )
@@ -45,6 +47,10 @@ def run(options: Namespace) -> int:
     if options.sign is not None and options.key is not None:
         raise ValueError("--sign makes a signature and --key checks one: give one of them.")
     documents = [dpcal.report.read(path) for path in options.report]
+    if options.registry is not None:
+        check_new(options.registry, force=False)
+        if len(documents) > 1:
+            raise ValueError(f"--registry is for one report, got {len(documents)}.")
     if options.delta is not None and len(documents) == 1:
         raise ValueError("--delta is for several reports: one report says its own.")
     tables, texts, changed = [], [], {}
@@ -79,6 +85,12 @@ def run(options: Namespace) -> int:
             str(dpcal.report.sign(_folder(path), options.sign)) for path in options.report
         ]
         texts.append(f"signed: {', '.join(found['signed'])}")
+    if options.registry is not None:
+        if not holds:
+            raise ValueError("--registry is for a report whose claims hold, and one does not.")
+        entry = dpcal.report.registry_entry(documents[0])
+        dpcal.report.replace_file(options.registry, (dump(entry) + "\n").encode())
+        texts.append(f"draft of an entry for the registry of deployments: {options.registry}")
     present(options, found, "\n\n".join(texts))
     return 0 if holds else 1
 
