@@ -10,6 +10,7 @@ ValueError: delta must be a number in (0, 1), got 2.0.
 
 import math
 import numbers
+from enum import Enum
 from typing import Any
 
 
@@ -114,6 +115,16 @@ def count(**argument: Any) -> int:
     if number != math.floor(number) or number < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}.")
     return int(value)
+
+
+def relation(value: Any) -> Any:
+    """The name of a neighboring relation that is dp-accounting's value; any other value as it is.
+
+    >>> from dp_accounting import NeighboringRelation
+    >>> relation(NeighboringRelation.REPLACE_ONE), relation("replace-one")
+    ('replace-one', 'replace-one')
+    """
+    return value.name.lower().replace("_", "-") if isinstance(value, Enum) else value
 
 
 def choice(allowed: tuple[str, ...], **argument: Any) -> str:

@@ -289,6 +289,7 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
     if not cross_check and (whole := _whole_run(event, name)) is not None:
@@ -323,6 +324,7 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
     bounds, name = _smallest(
@@ -349,6 +351,7 @@ def delta(
     epsilon
         A finite number >= 0.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     if not cross_check and (whole := _whole_run(event, accountant)) is not None:
         pricing, run = whole
         answer: Delta = pricing.delta(
@@ -492,6 +495,7 @@ def compare(
     >>> [f"{row.accountant} {row.upper:.4f}" for row in result.rows]
     ['characteristic 1.9931', 'renyi 2.1657']
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.probability(delta=delta)
     question, composition = _EpsilonAt(target), decompose(event, neighboring_relation)
     chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}

@@ -131,6 +131,7 @@ def compare(
         One row an accountant. No row's noise multiplier has an upper bound, by its own accountant,
         above the target.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
     target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}

@@ -206,6 +206,7 @@ def noise_multiplier(
     It raises TargetUnreachable if no value between 1e-5 and 1e9 separates meeting the target from
     missing it.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _Target(epsilon, delta, neighboring_relation)
     return _noise_multiplier(event_of_sigma, target, None)
 
@@ -243,6 +244,7 @@ def noise_multipliers(
     >>> print(noise_multipliers(event, epsilon=[1.0, 2.0, 4.0], delta=1e-6).round(5))
     [1.56267 1.02902 0.77854]
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     several = isinstance(event_of_sigma, Sequence)
     functions: Sequence[EventOf] = event_of_sigma if isinstance(event_of_sigma, Sequence) else ()
     epsilons, deltas = np.asarray(epsilon, dtype=float), np.asarray(delta, dtype=float)
@@ -386,6 +388,7 @@ def sampling_probability(
     >>> print(f"{sampling_probability(event, epsilon=2.0, delta=1e-6):.6f}")
     0.009442
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _Target(epsilon, delta, neighboring_relation)
 
     def excess(x: float) -> tuple[float, float | None]:
@@ -447,6 +450,7 @@ def steps(
     >>> steps(event, epsilon=2.0, delta=1e-6)
     874
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _Target(epsilon, delta, neighboring_relation)
     return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
 
@@ -478,5 +482,6 @@ def batch_size(
     >>> batch_size(event, n=60_000, epsilon=2.0, delta=1e-6)
     566
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))

@@ -123,7 +123,9 @@ class Plan:
         _validate.count(n=self.n)
         _validate.non_negative(epsilon=self.epsilon)
         _validate.probability(delta=self.delta)
-        _validate.choice(RELATIONS, neighboring_relation=self.neighboring_relation)
+        relation = _validate.relation(self.neighboring_relation)
+        _validate.choice(RELATIONS, neighboring_relation=relation)
+        object.__setattr__(self, "neighboring_relation", relation)
         names = [query.name for query in self.queries]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"queries must be one or more with distinct names, got names {names}.")

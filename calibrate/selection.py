@@ -105,6 +105,7 @@ def tuning(
     Hyperparameter tuning with Renyi differential privacy. Koskela, Redberg and Wang 2024, Privacy
     profiles for private selection.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     mean = _validate.positive(candidates=candidates)
     if mean < 1:
         raise ValueError(f"candidates must be a number >= 1, got {candidates!r}.")

@@ -56,6 +56,7 @@ def price_together(
         If runs with correlated noise leave no delta for the others, or if the price of such a run
         is an estimate without a bound.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     _validate.probability(delta=delta)
     alike: list[events.DpEvent] = []
     apart: list[tuple[events.DpEvent, float]] = []
@@ -145,6 +146,7 @@ def noise_left(
     >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
     4.0000
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     runs = list(runs)
     try:
         return noise_multiplier(

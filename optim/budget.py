@@ -84,6 +84,7 @@ class Budget:
         neighboring_relation: str | None = None,
         score_share: float = 0.1,
     ) -> None:
+        neighboring_relation = _validate.relation(neighboring_relation)
         self.epsilon = _validate.positive(epsilon=epsilon)
         self.delta = _validate.probability(delta=delta)
         if neighboring_relation is not None:

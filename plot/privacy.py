@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import accountants
+from dpcal import _validate, accountants
 from dpcal.accountants import (
     epsilon,
     log_delta,
@@ -126,6 +126,7 @@ class Curve:
         A run with correlated noise, or with batches by random allocation, is priced as a whole:
         then epsilon is computed at ten deltas, whatever the accountants are.
         """
+        neighboring_relation = _validate.relation(neighboring_relation)
         if isinstance(event, CorrelatedGaussianDpEvent):
             whole = _whole_run(event, neighboring_relation)
             return cls(label=label, lines=(whole,), target=target)
@@ -241,6 +242,7 @@ class TradeOffCurve:
         A run with correlated noise, or with batches by random allocation, is priced as a whole:
         then delta is computed at twenty epsilons, which prove a lower bound.
         """
+        neighboring_relation = _validate.relation(neighboring_relation)
         relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
         if not isinstance(event, CorrelatedGaussianDpEvent):
             return cls(curve=trade_off(event, rates, **relation))
@@ -329,6 +331,7 @@ class RenyiCurve:
         UnsupportedEvent
             If the event is not supported, or is priced as a whole.
         """
+        neighboring_relation = _validate.relation(neighboring_relation)
         if isinstance(event, CorrelatedGaussianDpEvent):
             raise UnsupportedEvent(
                 "A run that is priced as a whole (batches by random allocation, or correlated "

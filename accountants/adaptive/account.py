@@ -52,6 +52,7 @@ class Account:
     """
 
     def __init__(self, *, neighboring_relation: str = "add-or-remove-one") -> None:
+        neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._counts: dict[events.DpEvent, int] = {}
 
@@ -140,10 +141,8 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
     _accountant: str
 
     def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:
-        if isinstance(neighboring_relation, str):
-            name = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        else:
-            name = neighboring_relation.name.lower().replace("_", "-")
+        neighboring_relation = _validate.relation(neighboring_relation)
+        name = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         super().__init__(NeighboringRelation[name.upper().replace("-", "_")])
         self._account = Account(neighboring_relation=name)
 

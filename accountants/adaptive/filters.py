@@ -167,6 +167,7 @@ def renyi_order(
     >>> print(f"{renyi_order(events.GaussianDpEvent(10.0), epsilon=1.0, delta=1e-6):.3f}")
     21.985
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
 
     def divergence(order: float) -> float:
         return renyi_divergence(event, order=order, neighboring_relation=neighboring_relation)
@@ -232,6 +233,7 @@ class PrivacyFilter:
         self._epsilon = _validate.positive(epsilon=epsilon)
         self._delta = _validate.probability(delta=delta)
         self._kind = _validate.choice(KINDS, kind=kind)
+        neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         log_delta = math.log(self._delta)
         self._order: float | None = None
@@ -373,6 +375,7 @@ class Odometer:
         orders: Iterable[float] = _ORDERS,
     ) -> None:
         self._delta = _validate.probability(delta=delta)
+        neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._orders = tuple(orders)
         if not self._orders:

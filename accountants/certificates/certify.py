@@ -209,6 +209,7 @@ def certify(
     >>> f"[{certificate.lower:.4f}, {certificate.upper:.4f}]", len(certificate.proofs)
     ('[1.9931, 1.9931]', 2)
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     if (epsilon is None) == (delta is None):
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."

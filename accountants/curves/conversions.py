@@ -74,6 +74,7 @@ def renyi_divergence(
     >>> print(f"{renyi_divergence(events.GaussianDpEvent(2.0), order=8.0):.6f}")
     1.000000
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     alpha = _validate.order(order=order)
     composition = decompose(event, neighboring_relation)
     if not composition.private:

@@ -158,6 +158,7 @@ def privacy_profile(
     UnsupportedEvent
         If no theorem here covers the event under this relation.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     asked = _numbers(epsilons, epsilons=None)
     for value in asked[~(np.isfinite(asked) & (asked >= 0))][:1]:
         _validate.non_negative(epsilons=float(value))
@@ -191,6 +192,7 @@ def epsilon_profile(
     EpsilonProfile
         Every end is proved by a bound on delta there; interpolation only gives a first guess.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     asked = _numbers(deltas, deltas=None)
     for value in asked[~((asked > 0) & (asked < 1))][:1]:
         _validate.probability(deltas=float(value))

@@ -174,7 +174,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     """Return the tests that attackers may use; none if the event is not private."""
-    composition = decompose(event, relation)
+    composition = decompose(event, _validate.relation(relation))
     _validate.choice(NULLS, null=null)
     if not composition.private:
         return []
@@ -185,7 +185,8 @@ def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     return {"absent": [absent], "present": [present], "either": [absent, present]}[null]
 
 
-def _risk(bounds: Bounds, relation: str) -> Risk:
+def _risk(bounds: Bounds, name: str) -> Risk:
+    relation = _validate.relation(name)
     return Risk.of(bounds, accountant="characteristic", neighboring_relation=relation)
 
 
@@ -260,8 +261,8 @@ def trade_off(
     weakest, strongest = _worst_powers(tests, rates)
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
     lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
-    upper = (1.0 - weakest) * (1 + UNIT)
-    return TradeOff(rates, lower, np.minimum(upper, 1.0), null, neighboring_relation)
+    upper = np.minimum((1.0 - weakest) * (1 + UNIT), 1.0)
+    return TradeOff(rates, lower, upper, null, _validate.relation(neighboring_relation))
 
 
 def trade_off_from_deltas(
@@ -307,8 +308,7 @@ def trade_off_from_deltas(
             f"{pairs[0].shape} and {pairs[1].shape}."
         )
     rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
-    for rate in rates:
-        _validate.probability(false_positive_rates=float(rate))
+    _ = [_validate.probability(false_positive_rates=float(rate)) for rate in rates]
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(*(ends.tolist() for ends in pairs), strict=True):
         if not (epsilon >= 0 and 0 <= delta <= 1):
@@ -324,7 +324,7 @@ def trade_off_from_deltas(
         flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
         lower = np.maximum(lower, np.maximum(steep, flat))
     upper = np.minimum((1.0 - rates) * (1 + UNIT), 1.0)
-    return TradeOff(rates, lower, upper, "either", neighboring_relation)
+    return TradeOff(rates, lower, upper, "either", _validate.relation(neighboring_relation))
 
 
 def true_positive_rate(
@@ -441,7 +441,7 @@ def attack_risk(
     >>> print(*(f"{risk:.4f}" for risk in found))
     0.1974 0.5987
     """
-    relation = {"neighboring_relation": neighboring_relation}
+    relation = {"neighboring_relation": _validate.relation(neighboring_relation)}
     if false_positive_rate is not None and prior is not None:
         given = f"{false_positive_rate!r} and {prior!r}"
         raise ValueError(f"false_positive_rate and prior exclude each other, got {given}.")
@@ -491,7 +491,7 @@ def gdp_mu(
         A float equal to its upper bound. ``.lower`` is proved too: no smaller mu has the property.
     """
     level = _validate.probability(slack=slack)
-    composition = decompose(event, neighboring_relation)
+    composition = decompose(event, _validate.relation(neighboring_relation))
     bounds = [Bounds(math.inf, math.inf, "non-private event")]
     if composition.private:
         bounds = [_gdp_mu(direction, level) for direction in composition.directions]

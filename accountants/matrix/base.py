@@ -249,6 +249,7 @@ class Strategy(ABC):
         UnsupportedEvent
             For adding or removing a record if that may change other records' steps.
         """
+        neighboring_relation = _validate.relation(neighboring_relation)
         sigma = _validate.positive(noise_multiplier=noise_multiplier)
         schema = Single() if participation is None else participation
         _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)

@@ -385,6 +385,7 @@ def compare_strategies(
     UnsupportedEvent
         If no theorem covers any of the strategies.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
     target = {
         "epsilon": _validate.positive(epsilon=epsilon),

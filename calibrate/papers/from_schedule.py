@@ -141,6 +141,7 @@ def spiderboost(
     neighboring_relation
         Relation of the guarantee.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     _inputs(n, d=d, L0=L0, L1=L1, F0=F0)
     return spiderboost_plan(
         Constants(lipschitz=float(L0), smoothness=float(L1), gap=float(F0)),
@@ -187,6 +188,7 @@ def dp_rgda(
     neighboring_relation
         Relation of the guarantee.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     if _validate.count(K=K) < 2:
         raise ValueError(f"K must be at least 2, because K = 1 never moves y, got K={K}.")
     values = _inputs(n, d=d, M=M, L=L, F0=F0, mu=mu, rho=rho)
@@ -244,6 +246,7 @@ def kl_condition(
     neighboring_relation
         Relation of the guarantee.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     _inputs(n, d=d, L0=L0, L1=L1, F0=F0, gamma=gamma)
     constants = Constants(lipschitz=float(L0), smoothness=float(L1), gap=float(F0))
     target: dict[str, Any] = {
@@ -298,6 +301,7 @@ def gauss_psgd(
         ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
         place.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     values = _inputs(n, d=d, G=G, M=M, U=U, rho=rho)
     noise = single_release(epsilon, delta, neighboring_relation)
     values.update(m=1.0, epsilon=1 / noise)
@@ -378,6 +382,7 @@ def kan(
     neighboring_relation
         Relation of the guarantee.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     values = {**_inputs(n, d=d, gamma=gamma), "epsilon": _validate.positive(epsilon=epsilon)}
     _validate.rate(gamma=gamma)
     settle(schedule, ["T55", "B55", "eta55", "m55"], values)

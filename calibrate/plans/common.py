@@ -149,6 +149,7 @@ class Given:
         neighboring_relation: str = "add-or-remove-one",
     ) -> Given:
         """Return a builder's arguments, with sizes checked."""
+        neighboring_relation = _validate.relation(neighboring_relation)
         single = not isinstance(dimension, Sequence)
         return cls(
             constants=constants,

@@ -119,6 +119,7 @@ def correlated_dpsgd(
     Dong and Ganesh 2026 (the dominating pair under random participation); Kalinin et al. 2026
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
     method = statistics if isinstance(statistics, str) else ("certified" if statistics else "none")

@@ -50,6 +50,7 @@ def dpsgd(
     group_size
         How many records a person has at most, >= 1: the claim is about all records of a person.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     n = _validate.count(n=n)
     batch_size = _validate.count(batch_size=batch_size)
     if batch_size > n:

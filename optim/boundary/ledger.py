@@ -56,6 +56,7 @@ class Ledger(Priced):
         *,
         entries: Iterable[Query] = (),
     ) -> None:
+        neighboring_relation = _validate.relation(neighboring_relation)
         self._n = _validate.count(n=n)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         # Queries in the order of their answers, each with the number of answers in a row.

@@ -167,6 +167,7 @@ class BudgetBook:
         composition: str | None = None,
         records: Records | None = None,
     ) -> None:
+        neighboring_relation = _validate.relation(neighboring_relation)
         self._file = BookFile(path)
         given = {"neighboring_relation": neighboring_relation, "composition": composition}
         if neighboring_relation is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 
+from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.budget.charge import Charge
@@ -138,6 +139,7 @@ def budget(
     >>> shared
     <Budget of epsilon=2 at delta=1e-06, 0 spent>
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     if book is not None:
         if neighboring_relation is None and not os.path.exists(book):
             neighboring_relation = "replace-special"
