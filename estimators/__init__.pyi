@@ -14,6 +14,10 @@ from dpcal.estimators.quantiles import (
     QuantileTransformer as QuantileTransformer,
 )
 from dpcal.estimators.scaler import StandardScaler as StandardScaler
-from dpcal.estimators.scores import noisy_accuracy as noisy_accuracy, noisy_r2 as noisy_r2
+from dpcal.estimators.scores import (
+    noisy_accuracy as noisy_accuracy,
+    noisy_r2 as noisy_r2,
+    noisy_roc_auc as noisy_roc_auc,
+)
 from dpcal.estimators.search import PrivateSearch as PrivateSearch
 from dpcal.estimators.split import split_budget as split_budget

@@ -2,8 +2,8 @@
 
 Outside of a budget, ``score`` is scikit-learn's: an exact function of the records that it is given,
 for the eyes of those who may see them. While a budget is in use, as in cross-validation inside
-``with dpcal.budget(...)``, it is a noisy answer, charged like a fit. :func:`noisy_accuracy` and
-:func:`noisy_r2` are such answers about any model, for ``scoring=``.
+``with dpcal.budget(...)``, it is a noisy answer, charged like a fit. :func:`noisy_accuracy`,
+:func:`noisy_roc_auc` and :func:`noisy_r2` are such answers about any model, for ``scoring=``.
 
 >>> import numpy as np
 >>> import dpcal
@@ -29,18 +29,23 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 
+from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
 from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
 from dpcal.optim.budget import Budget, in_use
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
+from dpcal.report.metrics import Held, metrics
 
-__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2"]
+__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2", "noisy_roc_auc"]
 
 
 class PrivateAccuracy(PrivateEstimator):
@@ -125,8 +130,76 @@ def noisy_accuracy(
     vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
     payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
-    mean = _noisy_mean(payer, estimator, "noisy_accuracy", vectors, 0.5)[0]
-    return float(np.clip(mean + 0.5, 0.0, 1.0))
+    (means,), _ = _noisy_means(payer, estimator, "noisy_accuracy", 0.5, lambda _: vectors)
+    return float(np.clip(means[0] + 0.5, 0.0, 1.0))
+
+
+def noisy_roc_auc(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    epsilon: float = 0.1,
+    delta: float = 1e-6,
+    noise: str = PrivateEstimator.noise,
+) -> float:
+    """Return the area under the ROC curve on records, noisy, charged to the budgets in use.
+
+    It is the mean rank of the second class among the first one, from two noisy sums: counts of the
+    first class on a grid of scores, and ranks on that grid. A number in [0, 1]; 0.5 where noise
+    hides how many records a class has. It is a value of ``scoring=``, as :func:`noisy_accuracy`.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier of two classes, with ``classes_`` and ``decision_function`` or
+        ``predict_proba``, whose score for a record depends on no other record of ``X``.
+    X, y
+        Records, shape (m, n_features), and their labels, shape (m,). The number m is told. Records
+        of numbers that are not finite, and of other labels, are blank.
+    epsilon, delta
+        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+    noise
+        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
+
+    Raises
+    ------
+    BudgetExceeded
+        If a budget does not cover the score; nothing was released.
+    ValueError
+        If there are not two classes. If a budget is in use, and scikit-learn cross-validates an
+        estimator of which a part learns from records and is not private.
+    """
+    classes = np.asarray(estimator.classes_)
+    if len(classes) != 2:
+        raise ValueError(f"noisy_roc_auc is for two classes, got {classes.tolist()}.")
+    scores, known = _predicted(estimator, X, _log_odds)
+    labels = np.where(known, codes("y", labels_of(y), classes), -1)
+    # The grid is a function of the model alone.
+    model = getattr(estimator, "best_estimator_", estimator)
+    w = np.ravel(getattr(model[-1] if isinstance(model, Pipeline) else model, "_weights", []))
+    center, scale = (float(w[-1]), float(np.linalg.norm(w[:-1]))) if len(w) > 1 else (0.0, 1.0)
+    held = Held(scores, labels, center=center, scale=scale)
+    m = len(labels)
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    (first, second), off = _noisy_means(
+        payer,
+        estimator,
+        "noisy_roc_auc",
+        1.0,
+        lambda _: held.counts(),
+        lambda found: held.ranks(m * found[0]),
+    )
+    told = metrics(m * first, m * second, ("0", "1"), noise=m * off)["auc"]
+    return 0.5 if told is None else float(told)
+
+
+def _log_odds(estimator: Any, X: Any) -> Any:
+    """Return scores of the second class, shape (m,)."""
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(X)
+    likely = np.asarray(estimator.predict_proba(X))
+    return np.log(likely[:, 1]) - np.log(likely[:, 0])
 
 
 def noisy_r2(
@@ -177,7 +250,7 @@ def noisy_r2(
         vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
     vectors = blanked(vectors, known & np.isfinite(targets))
     payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
-    told = _noisy_mean(payer, estimator, "noisy_r2", vectors, 1.5)
+    (told,), _ = _noisy_means(payer, estimator, "noisy_r2", 1.5, lambda _: vectors)
     residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
     return float(1 - max(residual, 0.0) / max(variance, 1e-6))
 
@@ -193,7 +266,13 @@ def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
     return {"epsilon": share * epsilon, "delta": delta, "noise": estimator.noise}
 
 
-def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
+def _predict(estimator: Any, X: Any) -> Any:
+    return estimator.predict(X)
+
+
+def _predicted(
+    estimator: Any, X: Any, predict: Callable[[Any, Any], Any] = _predict
+) -> tuple[Any, NDArray[np.bool_]]:
     """Return predictions, and which records are finite; the others are blank."""
     refuse_unpaid_model(estimator, PrivateEstimator, pays=bool(in_use()))
     if fills_missing(estimator):
@@ -202,8 +281,9 @@ def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
                 filled = estimator[:-1].transform(X)
         except (TypeError, ValueError) as error:
             table = X if hasattr(X, "columns") else labels_of(X)
-            return _predicted_alone(estimator, table, np.ones(len(table), dtype=bool), error)
-        return _predicted(estimator[-1], filled)
+            everyone = np.ones(len(table), dtype=bool)
+            return _predicted_alone(partial(predict, estimator), table, everyone, error)
+        return _predicted(estimator[-1], filled, predict)
     table = np.asarray(X) if hasattr(X, "columns") else cells("X", X)
     known: NDArray[np.bool_] = np.ones(len(table), dtype=bool)
     if table.dtype.kind == "f":
@@ -215,13 +295,13 @@ def _predicted(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
     # Whether there is an error or a warning must not depend on one record.
     with np.errstate(all="ignore"):
         try:
-            return np.asarray(estimator.predict(table)), known
+            return np.asarray(predict(estimator, table)), known
         except (TypeError, ValueError) as error:
-            return _predicted_alone(estimator, table, known, error)
+            return _predicted_alone(partial(predict, estimator), table, known, error)
 
 
 def _predicted_alone(
-    estimator: Any, table: Any, known: NDArray[np.bool_], error: Exception
+    predict: Callable[[Any], Any], table: Any, known: NDArray[np.bool_], error: Exception
 ) -> tuple[Any, NDArray[np.bool_]]:
     """Return predictions of records one by one; those that have none are blank.
 
@@ -231,7 +311,7 @@ def _predicted_alone(
     known = known.copy()
     for place in np.flatnonzero(known):
         try:
-            found[place] = estimator.predict(table[place : place + 1])[0]
+            found[place] = predict(table[place : place + 1])[0]
         except (TypeError, ValueError):
             known[place] = False
     if not known.any():
@@ -240,16 +320,32 @@ def _predicted_alone(
     return np.asarray([some if each is None else each for each in found]), known
 
 
-def _noisy_mean(
-    payer: PrivateEstimator, estimator: Any, label: str, vectors: Table, bound: float
-) -> Table:
-    """Return the mean of vectors within a bound, noisy, charged to the budgets in use."""
+def _noisy_means(
+    payer: PrivateEstimator,
+    estimator: Any,
+    label: str,
+    bound: float,
+    *stages: Callable[[list[Table]], Table],
+) -> tuple[list[Table], float]:
+    """Return means of vectors within a bound, each by those before, and their noise's deviation.
+
+    All of them are charged to the budgets in use before the first is asked.
+    """
     found = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
     payer.budget = next((each for each in found if isinstance(each, Budget)), None)
     payer._seed = getattr(estimator, "_seed", None)
     (multiplier,) = single_release(*payer._target(), [1.0])
-    query = sum_query("score", bound, multiplier)
+    count = len(stages)
+    multiplier = multiplier if count == 1 else repeated(multiplier, count)
+    vectors = stages[0]([])
+    query = sum_query("score", bound, multiplier, count)
     plan = replace(payer._plan(len(vectors), query), optimizer=label)
+    means: list[Table] = []
     with payer._paid(plan):
-        mean, _ = payer._noisy_mean(plan, "score", lambda rows: vectors[rows], vectors.shape[1])
-    return mean
+        for stage in stages:
+            vectors = stage(means)
+            told, _ = payer._noisy_mean(
+                plan, "score", partial(np.take, vectors, axis=0), vectors.shape[1]
+            )
+            means.append(told)
+    return means, multiplier * query.max_norm / len(vectors)

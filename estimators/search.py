@@ -23,6 +23,7 @@ number of trials, the other runs and their scores are neither kept nor told.
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,12 +32,14 @@ from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
@@ -52,12 +55,17 @@ from dpcal.estimators.base import (
     one_for_each,
     single_release,
 )
-from dpcal.estimators.callers import refuse_unpaid_fit
+from dpcal.estimators.callers import leaves_of, refuse_unpaid_fit
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import Budget, collected, in_use, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
+
+_UNPAID = (
+    "scoring must pay for what it tells, as dpcal.estimators.noisy_accuracy, noisy_roc_auc and "
+    "noisy_r2 do, got {!r}."
+)
 
 # Relative difference of two noise levels that count as equal.
 _EQUAL = 1e-9
@@ -124,10 +132,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         In (0, 1]: which share of its epsilon a trial's score costs, on top of the fit.
     scoring
         What a trial is scored by instead, a function of a model, records and targets that pays at
-        its own price, whatever ``epsilon`` is: :func:`dpcal.estimators.noisy_accuracy` or
-        :func:`dpcal.estimators.noisy_r2`.
+        its own price, whatever ``epsilon`` is: :func:`dpcal.estimators.noisy_accuracy`,
+        :func:`dpcal.estimators.noisy_roc_auc` or :func:`dpcal.estimators.noisy_r2`.
     validation_fraction
         In (0, 1): which part of the records scores are about. It is drawn without a look at them.
+    n_jobs
+        How many trials are run at once, as joblib takes it: in other processes, unless a joblib
+        backend is in use. The search is charged here before any of them starts.
     delta
         At which ``epsilon_spent_`` is told, in (0, 1).
     budget
@@ -170,22 +181,31 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     score_share: float = 0.2
     scoring: Callable[..., float] | None = None
     validation_fraction: float = 0.25
+    n_jobs: int | None = None
     delta: float = 1e-6
     budget: Budget | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Search on records of shape (n, n_features) and targets of shape (n,)."""
+        """Search on records of shape (n, n_features) and targets of shape (n,).
+
+        A data frame goes to the candidates as one, whatever its columns hold.
+        """
         candidates = list(ParameterGrid(self.param_grid))
         mean = float(len(candidates) if self.trials is None else self.trials)
         delta = _validate.probability(delta=self.delta)
         share = _validate.rate(score_share=self.score_share)
-        rows = numbers_in(X, least=4, estimator=self)
+        effective_n_jobs(self.n_jobs)  # refuses 0
+        if self.scoring is not None and not callable(self.scoring):
+            raise ValueError(_UNPAID.format(self.scoring))
+        rows: Any = X if hasattr(X, "columns") else numbers_in(X, least=4, estimator=self)
+        if _num_samples(rows) < 4:
+            raise ValueError(f"X must have 4 records or more, got {_num_samples(rows)}.")
         targets = one_for_each(rows, y, estimator=self)
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
         refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
-        parts = self._parts(len(rows))
+        parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
         scored = self._scored(self._candidate(candidates[0], 1.0), *records)
         factor = self._factor(candidates[0], mean, delta, share, scored)
@@ -273,7 +293,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the event of a candidate's trial, from a trial on as many blank records."""
         blank = blank_targets([*private_steps(model).values()][-1], y)
         with collected() as found, scoring(self.score_share), _quiet():
-            _trial(model, np.zeros(X.shape), blank, parts, scoring=self.scoring)
+            _trial(model, _made_up(X, len(y)), blank, parts, scoring=self.scoring)
         return events.ComposedDpEvent(found)
 
     def _scored(self, model: Any, X: Any, y: Any, parts: Any) -> list[events.DpEvent]:
@@ -282,37 +302,37 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return []
         blank, (fitted, held) = blank_targets([*private_steps(model).values()][-1], y), parts
         with collected() as found, _quiet():
-            model.fit(np.zeros((len(fitted), X.shape[1])), blank[fitted])
+            model.fit(_made_up(X, len(fitted)), blank[fitted])
             found.clear()
-            self.scoring(model, np.zeros((len(held), X.shape[1])), blank[held])
+            self.scoring(model, _made_up(X, len(held)), blank[held])
         if not found:
-            raise ValueError(
-                "scoring must pay for what it tells, as dpcal.estimators.noisy_accuracy does, got "
-                f"{self.scoring!r}."
-            )
+            raise ValueError(_UNPAID.format(self.scoring))
         return found
 
     def _best_of(
         self, runs: int, tried: Any, planned: Any, records: Any, share: float
     ) -> tuple[float, int, Any] | None:
         rng, best = self._rng(), None
-        for _ in range(runs):
-            chosen = int(rng.integers(len(tried)))
-            try:
-                with collected() as found, scoring(share), _quiet():
-                    score, outcome = _trial(tried[chosen], *records, scoring=self.scoring)
-            except Exception as error:
-                # Raised now, or warned of, it would tell of a trial that may not be the best.
-                score, outcome = -math.inf, error
-            score = -math.inf if math.isnan(score) else score
-            told = not isinstance(outcome, Exception)
-            if told and events.ComposedDpEvent(found) != planned[chosen]:
+        chosen = [int(rng.integers(len(tried))) for _ in range(runs)]
+        asked = (delayed(_hidden)(tried[i], records, self.scoring, share) for i in chosen)
+        try:
+            with _quiet():
+                trials = Parallel(n_jobs=self.n_jobs)(asked)
+        except Exception as error:
+            raise RuntimeError(
+                f"A worker was lost ({type(error).__name__}): nothing leaves the search, and its "
+                "price stays charged."
+            ) from None
+        for place, (score, outcome, event) in zip(chosen, trials, strict=True):
+            if event is not None and event != planned[place]:
                 raise UnsupportedEvent(
                     "A trial released other than its candidate does on blank records: its plan "
                     "depends on the records, and so would the price of the search. Nothing leaves."
                 )
             if best is None or score > best[0]:
-                best = score, chosen, outcome
+                best = score, place, outcome
+        if best is not None:
+            _paid_here(best[2], fitted=True)
         return best
 
     def __sklearn_tags__(self) -> Any:
@@ -361,9 +381,55 @@ def _trial(candidate: Any, X: Any, y: Any, parts: Any, *, scoring: Any) -> tuple
     """Fit a copy of a candidate on one part of the records, and score it on the other."""
     fitted, held = parts
     model = clone(candidate)
-    model.fit(X[fitted], y[fitted])
+    model.fit(_safe_indexing(X, fitted), y[fitted])
     of_model = model.score if scoring is None else partial(scoring, model)
-    return float(of_model(X[held], y[held])), model
+    return float(of_model(_safe_indexing(X, held), y[held])), model
+
+
+def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tuple[Any, ...]:
+    """Return score, model and event of a trial, or minus infinity, an error and None.
+
+    Raised now, or warned of, an error would tell of a trial that may not be the best.
+    """
+    _paid_here(candidate)
+    try:
+        with collected() as found, scoring(share), _quiet():
+            score, model = _trial(candidate, *records, scoring=scoring_by)
+        return (-math.inf if math.isnan(score) else score), model, events.ComposedDpEvent(found)
+    except Exception as error:
+        return -math.inf, _that_travels(error), None
+
+
+def _that_travels(error: Exception) -> Exception:
+    """Return an error that another process can read."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return ValueError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _paid_here(model: Any, *, fitted: bool = False) -> None:
+    """Let the private parts of a model that came from another process be used in this one.
+
+    The search was charged before a worker started: what a worker releases is paid.
+    """
+    parts = leaves_of(model, PrivateEstimator)
+    if fitted:
+        parts += leaves_of(model, PrivateEstimator, fitted=True)
+    for _, part in parts:
+        if isinstance(part, PrivateEstimator):
+            part.__dict__.pop("_left_budget_of", None)
+
+
+def _made_up(X: Any, n: int) -> Any:
+    """Return n records of the shape and types of a table, in which no record has a say."""
+    if not hasattr(X, "columns"):
+        return np.zeros((n, X.shape[1]))
+    if hasattr(X, "clear"):  # polars: missing numbers become 0, and missing texts "0"
+        return X.clear(n).fill_null(0).fill_null("0")
+    table = type(X)(np.zeros((n, len(X.columns))), columns=list(X.columns))
+    return table.astype(dict(X.dtypes)) if hasattr(X, "dtypes") else table
 
 
 def _quiet() -> AbstractContextManager[Any]:
@@ -373,28 +439,33 @@ def _quiet() -> AbstractContextManager[Any]:
 
 def _one_for_all(planned: list[events.DpEvent]) -> events.DpEvent:
     """An event that costs as much as each of these, which must cost the same."""
-    levels = [_precision(event) for event in planned]
-    known = [level for level in levels if level is not None]
-    if len(known) == len(planned):
-        if max(known) > min(known) * (1 + _EQUAL):
-            raise UnsupportedEvent(
-                "Candidates must cost the same noise: keep epsilon, delta and classes out of the "
-                f"grid. Here they cost as much as Gaussian noise of {max(known) ** -0.5:.4g} to "
-                f"{min(known) ** -0.5:.4g}."
-            )
-        return events.GaussianDpEvent(max(known) ** -0.5 * (1 - 1e-14))
-    if all(leaves(event) == leaves(planned[0]) for event in planned[1:]):
-        return planned[0]
-    raise UnsupportedEvent(
-        "Candidates must cost the same: all by Gaussian noise of one level, or all by one event."
-    )
+    parts = [_precision_and_rest(event) for event in planned]
+    levels, rest = [level for level, _ in parts], parts[0][1]
+    if max(levels) > min(levels) * (1 + _EQUAL):
+        noise = [level**-0.5 if level else math.inf for level in (max(levels), min(levels))]
+        raise UnsupportedEvent(
+            "Candidates must cost the same noise: keep epsilon, delta and classes out of the "
+            f"grid. Here they cost as much as Gaussian noise of {noise[0]:.4g} to {noise[1]:.4g}."
+        )
+    if any(other != rest for _, other in parts):
+        raise UnsupportedEvent(
+            "Candidates must cost the same: Gaussian noise of one level, and beside it the same "
+            "events."
+        )
+    found: list[events.DpEvent] = [
+        events.SelfComposedDpEvent(leaf, times) for leaf, times in rest.items()
+    ]
+    if max(levels):
+        found.append(events.GaussianDpEvent(max(levels) ** -0.5 * (1 - 1e-14)))
+    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
 
 
-def _precision(event: events.DpEvent) -> float | None:
-    """The sum of 1 / sigma^2, if all is Gaussian noise about all records."""
-    total = []
+def _precision_and_rest(event: events.DpEvent) -> tuple[float, dict[Any, int]]:
+    """The sum of 1 / sigma^2 of Gaussian noise about all records, and how often all other parts."""
+    total, rest = [], {}
     for leaf, times in leaves(event).items():
-        if not isinstance(leaf, events.GaussianDpEvent):
-            return None
-        total.append(times / leaf.noise_multiplier**2)
-    return math.fsum(total)
+        if isinstance(leaf, events.GaussianDpEvent):
+            total.append(times / leaf.noise_multiplier**2)
+        else:
+            rest[leaf] = times
+    return math.fsum(total), rest

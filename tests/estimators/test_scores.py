@@ -14,6 +14,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as NotPrivate
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -36,6 +37,7 @@ from dpcal.estimators import (
     StandardScaler,
     noisy_accuracy,
     noisy_r2,
+    noisy_roc_auc,
 )
 
 RNG = np.random.default_rng(5)
@@ -296,3 +298,45 @@ def test_a_prediction_that_fails_contributes_nothing():
     predicted, known = _predicted(Recording(), polars.DataFrame({"x": cells}))
     assert predicted.tolist() == [1, 0, 1, 1]
     assert known.tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("likely", [False, True])
+def test_a_noisy_area_is_near_the_exact_one_at_the_price_asked_for(likely):
+    model = LogisticRegression(bounds=(-1, 1), epsilon=5.0, classes=[0, 1]).fit(X, Y)
+    shown = model if not likely else OnlyLikely(model)
+    truth = roc_auc_score(Y, model.decision_function(X))
+    told = [noisy_roc_auc(shown, X, Y, epsilon=20.0) for _ in range(5)]
+    assert told == pytest.approx([truth] * 5, abs=0.05)
+    assert len(set(told)) > 1
+    with wide() as shared:
+        noisy_roc_auc(shown, X, Y, epsilon=0.3)
+        assert shared.spent == pytest.approx(0.3, rel=1e-6)
+        with pytest.raises(BudgetExceeded):
+            noisy_roc_auc(shown, X, Y, epsilon=1e9)
+
+
+class OnlyLikely:
+    """A model without ``decision_function``."""
+
+    def __init__(self, model):
+        self.model, self.classes_ = model, model.classes_
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
+
+
+def test_the_area_of_a_rare_class_ranks_models_and_other_classes_are_refused():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 1e6, (6_000, 2))
+    rare = (rows[:, 0] + 3e5 * rng.standard_normal(len(rows)) > 1.2e6).astype(int)
+    good, bad = (
+        LogisticRegression(bounds=(0, 1e6), epsilon=20.0, classes=[0, 1], **change).fit(rows, rare)
+        for change in ({}, {"steps": 1, "learning_rate": 1e-9})
+    )
+    exact = roc_auc_score(rare, good.decision_function(rows))
+    assert noisy_roc_auc(good, rows, rare, epsilon=20.0) == pytest.approx(exact, abs=0.02)
+    assert noisy_accuracy(bad, rows, rare) > 0.8  # which tells nothing
+    assert noisy_roc_auc(good, rows[:40], rare[:40]) == 0.5  # noise hides both classes
+    three = LogisticRegression(bounds=(0, 1e6), classes=[0, 1, 2]).fit(rows, rare)
+    with pytest.raises(ValueError, match=r"two classes, got \[0, 1, 2\]"):
+        noisy_roc_auc(three, rows, rare)
