@@ -192,7 +192,7 @@ class Plan:
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event of the whole plan, composed for a relation, and the relation."""
-        relation = neighboring_relation or self.neighboring_relation
+        relation = _validate.relation(neighboring_relation or self.neighboring_relation)
         return self._composed(relation, 1), relation
 
     def event_for(self, group_size: int) -> events.DpEvent:

@@ -234,6 +234,7 @@ def charge(
     group_size
         Largest number of records of a person whom the run is about.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     collecting = _COLLECTED.get()
     if collecting is not None:
         if group_size > 1:

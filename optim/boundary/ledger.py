@@ -187,7 +187,7 @@ class Ledger(Priced):
 
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
         """Return the event, composed for a relation, and the relation; the ledger is checked."""
-        relation = neighboring_relation or self._relation
+        relation = _validate.relation(neighboring_relation or self._relation)
         return self._composed(relation, 1), relation
 
     def _composed(self, relation: str, group_size: int) -> DpEvent:

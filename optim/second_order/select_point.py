@@ -121,7 +121,7 @@ class Selection(Priced):
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event of each silo's records, training included, and the relation."""
-        return self.event, neighboring_relation or self.plan.neighboring_relation
+        return self.event, self.plan.under(neighboring_relation)[1]
 
 
 def select_point(

@@ -10,7 +10,7 @@ from dp_accounting import NeighboringRelation
 import dpcal
 from dpcal import accountants, calibrate, optim, plot
 from dpcal.accountants import events
-from dpcal.errors import VacuousSchedule
+from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 RUN = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=16)
 TARGET = {"epsilon": 2.0, "delta": 1e-5}
@@ -68,6 +68,30 @@ def test_a_builder_takes_both_notations(name, options, relation):
         named, own = (built(name, options, each)[0] for each in (relation, OWN[relation]))
     assert own == named
     assert own.neighboring_relation == relation
+
+
+def test_a_relation_that_a_plan_does_not_hold_under_is_refused_in_both_notations():
+    parts = calibrate.Query(
+        name="parts",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=2.0,
+        count=4,
+        composition="disjoint",
+        answers_per_part=1,
+    )
+    plan = calibrate.Plan(
+        optimizer="dpsgd", n=100, queries=(parts,), neighboring_relation="replace-one", **TARGET
+    )
+    ledger = optim.Ledger(100, "replace-one")
+    ledger.record(parts)
+    for priced in (plan.price, lambda **how: ledger.epsilon(1e-5, **how)):
+        own = OWN["replace-special"]
+        assert priced(neighboring_relation=own) == priced(neighboring_relation="replace-special")
+        for relation in ("add-or-remove-one", OWN["add-or-remove-one"]):
+            with pytest.raises(UnsupportedEvent, match="composes over disjoint parts"):
+                priced(neighboring_relation=relation)
 
 
 def test_what_is_no_relation_is_refused():
