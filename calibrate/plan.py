@@ -12,12 +12,17 @@ the sampler, the bound on one record's contribution, the noise, and the number o
 True
 >>> print(f"{plan.price():.4f}")
 6.9074
+>>> print(plan)
+plan of dpsgd, target epsilon = 7 at delta = 1e-06, add-or-remove-one, n = 50000
+  gradient: kind gradient, sampler poisson, max_norm 1, noise_multiplier 1, count 10000,
+    sampling_probability 0.01
 """
 
 from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -31,7 +36,7 @@ from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose"]
+__all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose", "screen", "told"]
 
 Parameter = str | int | float | bool | None
 
@@ -234,6 +239,17 @@ class Plan:
             raise ValueError(f"delta must be left out with epsilon={epsilon!r}, got {delta!r}.")
         return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **how)
 
+    def __str__(self) -> str:
+        """Return what the plan asks for, at most 16 lines of at most 100 characters."""
+        about = f"n = {self.n}{' (public)' if self.public_n else ''}"
+        lines = [f"{query.name}: {told(query.given())}" for query in self.queries]
+        return screen(
+            f"plan of {self.optimizer}, target epsilon = {self.epsilon:g} at delta = "
+            f"{self.delta:g}, {self.neighboring_relation}, {about}",
+            [*lines, f"parameters: {told(self.parameters)}"],
+            most=16,
+        )
+
     def to_json(self) -> str:
         """Return the plan as a JSON document."""
         document = {
@@ -268,6 +284,25 @@ class Plan:
             return cls(queries=queries, **fields)
         except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"document must be a plan in JSON, got {error}.") from error
+
+
+def told(values: Mapping[str, Any]) -> str:
+    """Return names and values as words, numbers with six digits and long texts cut."""
+
+    def short(value: Any) -> str:
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+
+    return ", ".join(f"{name} {short(value)}" for name, value in values.items())
+
+
+def screen(head: str, lines: Iterable[str], *, most: int) -> str:
+    """Return a head and lines below it, wrapped to 100 columns and cut to ``most`` lines."""
+    rows = textwrap.wrap(head, 100, subsequent_indent="    ")
+    for line in lines:
+        rows += textwrap.wrap(line, 100, initial_indent="  ", subsequent_indent="    ")
+    left = len(rows) - most
+    return "\n".join(rows if left <= 0 else [*rows[: most - 1], f"  ... and {left + 1} lines more"])
 
 
 def compose(

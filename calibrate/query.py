@@ -531,6 +531,14 @@ class Query:
             values["correlation"] = self.correlation.to_dict()
         return values
 
+    def given(self) -> dict[str, Any]:
+        """Return the values that are not at their defaults, by name, but for the query's own."""
+        return {
+            each.name: value
+            for each in dataclasses.fields(self)[1:]
+            if (value := getattr(self, each.name)) != each.default
+        }
+
     @property
     def share(self) -> Fraction:
         """Share of the budget that ``count`` answers of an adaptive query spend, rounded up; or 0.

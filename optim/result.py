@@ -18,13 +18,13 @@ dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.calibrate.plan import Plan, Priced
+from dpcal.calibrate.plan import Plan, Priced, screen, told
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 
 if TYPE_CHECKING:
@@ -49,6 +49,14 @@ class Trace:
     step: NDArray[np.int64]
     norm: NDArray[np.float64]
     distance: NDArray[np.float64]
+
+
+def _size_of(value: Any) -> Any:
+    """Return the size of an array or a tuple of records; any other value as it is."""
+    if isinstance(value, np.ndarray):
+        return f"of shape {value.shape}"
+    many = isinstance(value, tuple) and value and not isinstance(value[0], str | int)
+    return f"of length {len(value)}" if many else value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,6 +94,18 @@ class Result(Priced):
     seed_given: bool = False
     noise: str = "gaussian"
     read_from_data: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return what a run gave, at most 24 lines of at most 100 characters."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {
+            name: _size_of(value)
+            for name, value in values.items()
+            if name not in ("trace", "ledger", "plan", "message", "ledgers", "plans")
+        }
+        ledgers = [f"ledger {self.ledger!r}"] if "ledgers" not in values else []
+        head = f"{self.plan.optimizer}: {self.message}"
+        return screen(head, [told(own), *ledgers], most=8) + f"\n{self.plan}"
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:

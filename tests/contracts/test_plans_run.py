@@ -1,10 +1,11 @@
 """Every plan that a planner returns can be run, and the run costs no more than the plan."""
 
+import dataclasses
 import warnings
 
 import numpy as np
 import pytest
-from _built_plans import BUILT, CASES, DIMENSION, built, logistic, target
+from _built_plans import BUILT, CASES, CONSTANTS, DIMENSION, built, logistic, target
 
 from dpcal import calibrate, optim
 from dpcal.calibrate import schedules
@@ -25,14 +26,23 @@ PLANNED = {
 PAPERS_PROBLEM = {"dp_rgda": lambda n, d: ToySaddle(n=n, seed=7)}
 
 
+def check_screen(printed):
+    """What is printed fits on a screen, as short as a terminal is by default."""
+    lines = str(printed).split("\n")
+    assert 2 <= len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+
+
 def check_run(plan, objective):
     """Run a plan to its end, and compare what its ledger holds with the plan."""
+    check_screen(plan)
     assert plan.price() <= plan.epsilon
     with warnings.catch_warnings():
         # A run that takes no step is one, too: what counts here is what it asks for.
         warnings.simplefilter("ignore", VacuousSchedule)
         result = optim.run(objective, plan, seed=1)
     assert result.complete, result.message
+    check_screen(result)
     assert result.plan == plan
     assert np.isfinite(result.w).all()
     result.verify()
@@ -82,3 +92,15 @@ def test_an_optimizer_runs_what_its_paper_planned(paper, relation):
     plan = schedules.load(paper).plan(**asked)
     assert plan.parameters["vacuous"] is False
     check_run(plan, PAPERS_PROBLEM.get(paper, logistic)(plan.n, DIMENSION))
+
+
+def test_a_run_over_many_silos_and_a_plan_of_many_queries_fit_a_screen():
+    silos = [logistic(200, DIMENSION) for _ in range(40)]
+    plan = calibrate.distributed_psgd(
+        CONSTANTS, dimension=DIMENSION, silos=40, **target(200, neighboring_relation="replace-one")
+    )
+    check_screen(optim.distributed_psgd(silos, plan, seed=1))
+    one = plan.queries[0]
+    many = tuple(dataclasses.replace(one, name=f"{one.name} {each}") for each in range(50))
+    check_screen(dataclasses.replace(plan, queries=many))
+    assert "... and 8" in str(dataclasses.replace(plan, queries=many))
