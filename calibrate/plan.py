@@ -243,10 +243,11 @@ class Plan:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
         lines = [f"{query.name}: {told(query.given())}" for query in self.queries]
+        lines += [f"parameters: {told(self.parameters)}"] if self.parameters else []
         return screen(
             f"plan of {self.optimizer}, target epsilon = {self.epsilon:g} at delta = "
             f"{self.delta:g}, {self.neighboring_relation}, {about}",
-            [*lines, f"parameters: {told(self.parameters)}"],
+            lines,
             most=16,
         )
 
@@ -298,9 +299,11 @@ def told(values: Mapping[str, Any]) -> str:
 
 def screen(head: str, lines: Iterable[str], *, most: int) -> str:
     """Return a head and lines below it, wrapped to 100 columns and cut to ``most`` lines."""
-    rows = textwrap.wrap(head, 100, subsequent_indent="    ")
+    rows = textwrap.wrap(head, 100, subsequent_indent="    ", break_on_hyphens=False)
     for line in lines:
-        rows += textwrap.wrap(line, 100, initial_indent="  ", subsequent_indent="    ")
+        rows += textwrap.wrap(
+            line, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
     left = len(rows) - most
     return "\n".join(rows if left <= 0 else [*rows[: most - 1], f"  ... and {left + 1} lines more"])
 

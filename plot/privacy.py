@@ -11,7 +11,7 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from dpcal.plot.style import (
     MUTED,
     RED,
     TARGET,
+    caption,
     figure_and_axes,
     in_colors,
     legend,
@@ -105,11 +106,14 @@ class Curve:
         One an accountant.
     target
         An (epsilon, delta) that the event was calibrated to, or None.
+    about
+        The mechanism and the neighboring relation, for the caption.
     """
 
     label: str
     lines: tuple[Line, ...]
     target: tuple[float, float] | None = None
+    about: str = ""
 
     @classmethod
     def of(
@@ -127,9 +131,10 @@ class Curve:
         then epsilon is computed at ten deltas, whatever the accountants are.
         """
         neighboring_relation = _validate.relation(neighboring_relation)
+        about = _about(event, neighboring_relation)
         if isinstance(event, CorrelatedGaussianDpEvent):
             whole = _whole_run(event, neighboring_relation)
-            return cls(label=label, lines=(whole,), target=target)
+            return cls(label=label, lines=(whole,), target=target, about=about)
 
         def end(delta: float, name: str = "characteristic") -> float:
             how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
@@ -142,7 +147,13 @@ class Curve:
             low = max(end(0.2 if dense else 1e-2), high / 12)
             grid = np.geomspace(low, high, 160 if dense else MARKS)
             lines.append(_line(event, name, grid, neighboring_relation))
-        return cls(label=label, lines=tuple(lines), target=target)
+        return cls(label=label, lines=tuple(lines), target=target, about=about)
+
+
+def _about(event: DpEvent, relation: str) -> str:
+    """Return a mechanism, cut where it is long, and its relation."""
+    text = repr(event)
+    return f"{text if len(text) <= 300 else text[:297] + '...'} | {relation}"
 
 
 def _whole_run(event: DpEvent, relation: str) -> Line:
@@ -206,7 +217,13 @@ def profile(curves: Sequence[Curve]) -> Any:
         _label_curve(axes, curve, color, alone=len(curves) == 1)
     _profile_axes(axes, curves)
     _accountant_legend(axes, drawn, targets=any(curve.target for curve in curves))
+    caption(figure, _together(curve.about for curve in curves))
     return figure
+
+
+def _together(captions: Iterable[str]) -> str:
+    """Return different captions as one."""
+    return "; ".join(filter(None, dict.fromkeys(captions)))
 
 
 def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> None:
@@ -304,6 +321,7 @@ def trade_off_curve(
     axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
     if attacks or any(label for label, _ in curves):
         legend(axes, loc="upper right")
+    caption(figure, _together(curve.neighboring_relation for _, curve in curves))
     return figure
 
 
@@ -314,6 +332,7 @@ class RenyiCurve:
     label: str
     orders: Vector
     divergences: Vector
+    about: str = ""
 
     @classmethod
     def of(
@@ -344,7 +363,8 @@ class RenyiCurve:
             renyi_divergence(event, order=float(order), neighboring_relation=neighboring_relation)
             for order in orders
         ]
-        return cls(label=label, orders=orders, divergences=np.array(values))
+        about = _about(event, neighboring_relation)
+        return cls(label=label, orders=orders, divergences=np.array(values), about=about)
 
     def best(self, delta: float) -> tuple[float, float, float]:
         """Return the order, divergence and epsilon of the smallest epsilon at a delta."""
@@ -384,6 +404,7 @@ def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> 
     axes.set_title("Renyi divergence, worse direction", loc="left", color=INK)
     if any(curve.label for curve in curves):
         legend(axes, loc="upper left")
+    caption(figure, _together(curve.about for curve in curves))
     return figure
 
 

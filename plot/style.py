@@ -27,6 +27,7 @@ __all__ = [
     "ORDERED",
     "RED",
     "TARGET",
+    "caption",
     "check_picture",
     "figure_and_axes",
     "figure_and_panels",
@@ -45,7 +46,7 @@ INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
 ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
 DPI = 200
 Curve = TypeVar("Curve")
-# A caption in the size that svg() gives it has so many letters an inch; more would not fit.
+# A caption in the size that it is given has so many letters an inch; more would not fit.
 _LETTERS_PER_INCH = 17
 TARGET: Mapping[str, Any] = {
     "linestyle": "",
@@ -131,8 +132,16 @@ def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
     axis.set_minor_locator(ticker().NullLocator())
 
 
+def caption(figure: Any, text: str) -> None:
+    """Write a text under a figure, in place of an earlier one; an empty text changes nothing."""
+    if text:
+        width = round(_LETTERS_PER_INCH * figure.get_figwidth())
+        lines = textwrap.wrap(text, width=width, break_on_hyphens=False)
+        figure.supxlabel("\n".join(lines), fontsize=7, color=MUTED)
+
+
 def png(figure: Any, *, title: str = "", description: str = "") -> bytes:
-    """Return a figure as a PNG picture, with what it is about in its metadata.
+    """Return a figure as a PNG picture that says what it is about, under it and in its metadata.
 
     Parameters
     ----------
@@ -142,6 +151,7 @@ def png(figure: Any, *, title: str = "", description: str = "") -> bytes:
         What the picture shows, and of what: mechanism, neighboring relation, version; left out
         where they are empty.
     """
+    caption(figure, description)
     buffer = io.BytesIO()
     about = {"Title": title, "Description": description, "Software": "dpcal"}
     metadata = {name: text for name, text in about.items() if text}
@@ -163,8 +173,7 @@ def svg(figure: Any, *, title: str, description: str) -> str:
     """
     import matplotlib as module
 
-    lines = textwrap.wrap(description, width=round(_LETTERS_PER_INCH * figure.get_figwidth()))
-    figure.supxlabel("\n".join(lines), fontsize=7, color=MUTED)
+    caption(figure, description)
     buffer = io.StringIO()
     metadata = {"Title": title, "Description": description, "Creator": "dpcal", "Date": None}
     # Names inside the picture follow from its title, so that two pictures fit on one page.

@@ -9,9 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from matplotlib.figure import Figure
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+import dpcal
+from dpcal.accountants import events
 from dpcal.cli import main
 from dpcal.commands.checking.mechanism import SAMPLERS, fraction, rate_of
 from dpcal.commands.checking.progress import Progress
@@ -316,3 +319,33 @@ def test_progress_counts_units(stream):
     else:
         expected = "dpcal train: training, 4 of 10 steps, which takes more than 0.05 s ...\n"
         assert stream.getvalue() == expected
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("picture", ["profile", "trade-off", "renyi"])
+def test_a_picture_says_what_it_is_of(picture, suffix, capsys, tmp_path, monkeypatch):
+    seen, save = [], Figure.savefig
+
+    def savefig(figure, *args, **how):
+        seen.append(figure.get_supxlabel())
+        return save(figure, *args, **how)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    words = ["plot", picture, *RATE, *NOISE, "--accountants", "renyi"]
+    ask(capsys, *words, "-o", tmp_path / f"p.{suffix}")
+    assert "| add-or-remove-one |" in " ".join(seen[0].split())
+    assert seen[0].startswith("Gaussian noise of 2.0 clipping norms on 9 Poisson samples")
+
+
+def test_a_picture_made_in_python_says_what_it_is_of():
+    event = events.GaussianDpEvent(2.0)
+    how = {"neighboring_relation": "replace-one"}
+    figures = [
+        dpcal.plot.profile([dpcal.plot.Curve.of(event, "", accountants=["renyi"], **how)]),
+        dpcal.plot.renyi_curve([dpcal.plot.RenyiCurve.of(event, "", **how)]),
+    ]
+    for figure in figures:
+        assert "GaussianDpEvent(noise_multiplier=2.0)" in figure.get_supxlabel()
+        assert "replace-one" in figure.get_supxlabel()
+    found = dpcal.plot.TradeOffCurve.of(event, [0.1, 0.5], **how)
+    assert dpcal.plot.trade_off_curve([("", found.curve)]).get_supxlabel() == "replace-one"
