@@ -35,6 +35,7 @@ from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
+from dpcal.estimators.persons import of_persons, together, within_persons
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
@@ -107,6 +108,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         floating point, for research.
     budget
         A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
+    rows_per_person
+        Number >= 1 of rows that a person has at most. Where it is larger than 1, the claim is about
+        a person, with all rows, and the noise is larger by as much; what is learned by a choice
+        (classes, bounds, categories, quantiles) must be declared. Tell ``fit`` by ``groups``, shape
+        (n,), whose each row is, and it leaves out further rows of a person, drawn at random;
+        without, it is for you to see to it that nobody has more.
 
     Attributes
     ----------
@@ -124,6 +131,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     delta: float = 1e-6
     noise: str = "discrete"
     budget: Budget | None = None
+    rows_per_person: int = 1
 
     _own_doc = __doc__
     _released: list[Any] = field(init=False)
@@ -231,8 +239,22 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         _validate.choice(tuple(MECHANISMS), noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
+    def _multipliers(self, shares: Sequence[float]) -> list[float]:
+        """Return noise multipliers of single Gaussian releases that together meet the target."""
+        most = _validate.count(rows_per_person=self.rows_per_person)
+        return [most * each for each in single_release(*self._target(), shares)]
+
+    def _within_persons(self, groups: Any, *tables: Any) -> tuple[Any, ...]:
+        """Return records, and targets, without the rows of a person that are too many."""
+        return within_persons(groups, self.rows_per_person, tables, seed=self._seed)
+
+    def _of_persons(self, query: Query) -> Query:
+        """Return a query about persons with as many rows as was declared."""
+        return of_persons(query, self.rows_per_person)
+
     def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
         epsilon, delta = self._target()
+        queries = tuple(self._of_persons(query) for query in queries)
         return Plan(
             optimizer=type(self).__name__,
             n=n,
@@ -248,8 +270,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Charge a plan to the budgets before anything is read for it."""
         self._refuse_elsewhere()
         refuse_unpaid_fit(PrivateEstimator, pays=self._pays())
-        name = plan.optimizer
-        with prepaid(plan.event, plan.neighboring_relation, self.budget, label=name):
+        name, size = plan.optimizer, plan.group_size
+        with prepaid(
+            plan.event, plan.neighboring_relation, self.budget, label=name, group_size=size
+        ):
             yield
 
     def __sklearn_tags__(self) -> Any:
@@ -302,9 +326,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._last = plan, list(ledgers), np.ravel(w), complete
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
-        together = events.ComposedDpEvent([each.event for each in self._released])
         self.epsilon_spent_ = epsilon_of(
-            together, delta=plan.delta, neighboring_relation=plan.neighboring_relation
+            together(self._released),
+            delta=plan.delta,
+            neighboring_relation=plan.neighboring_relation,
         )
         self.report_ = {
             "privacy": statement.privacy_statement(result),

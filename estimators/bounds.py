@@ -57,9 +57,9 @@ class Unsupervised(BoundedEstimator, ABC):
     """An estimator that learns from records without targets."""
 
     @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn from records of shape (n, n_features)."""
-        rows = self._read(X)
+    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
+        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
+        (rows,) = self._within_persons(groups, self._read(X))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, None)
             return self
@@ -119,6 +119,7 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     columns = blanked(np.hstack([parts[name] for name in names]), known)
     epsilon, delta = estimator._target()
     query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
+    estimator._of_persons(query)  # refuses persons with several rows
     rest = clone(estimator)
     rest.set_params(
         epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12), budget=None

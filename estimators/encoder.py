@@ -63,9 +63,9 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     categories_: list[NDArray[Any]] = field(init=False)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn the categories of records of shape (n, n_features), or check the declared ones."""
-        table = self._read_cells(X, reset=True)
+    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
+        """Learn the categories of records of shape (n, n_features), of persons of shape (n,)."""
+        (table,) = self._within_persons(groups, self._read_cells(X, reset=True))
         n, d = table.shape
         if self._is_free():
             self.categories_ = _declared(self.categories, d)

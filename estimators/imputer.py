@@ -27,7 +27,6 @@ from dpcal.estimators.base import (
     PrivateEstimator,
     Table,
     bounded,
-    single_release,
     sum_query,
 )
 from dpcal.estimators.bounds import ByCell
@@ -79,10 +78,10 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
     fill_value: Any = 0.0
     missing_values: float = math.nan
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn from records of shape (n, n_features)."""
+    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
+        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
         if not self._is_free():
-            return super().fit(X, y)
+            return super().fit(X, y, groups)
         n, d = self._read(X).shape
         self.statistics_ = _declared(self.fill_value, d)
         self._close_free(n)
@@ -128,7 +127,7 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
             self.statistics_, ledger = np.concatenate(found), choices.ledger
         else:
             middle, half = (low + high) / 2, (high - low) / 2
-            (multiplier,) = single_release(*self._target(), [1.0])
+            (multiplier,) = self._multipliers([1.0])
             bound = math.sqrt(2 * d)
             plan = self._plan(n, sum_query("means", bound, multiplier))
             known = np.isfinite(inside)

@@ -28,7 +28,6 @@ from dpcal.estimators.base import (
     Table,
     bounded,
     part_of,
-    single_release,
     sum_query,
 )
 from dpcal.estimators.bounds import Unsupervised
@@ -87,7 +86,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         middle, half = (low + high) / 2, (high - low) / 2
         known = finite_rows(X)
         rows = blanked(np.clip((X - middle) / half, -1.0, 1.0), known)
-        grid, rounds = single_release(*self._target(), [_GRID_SHARE, 1 - _GRID_SHARE])
+        grid, rounds = self._multipliers([_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
         sums = sum_query("clusters", math.sqrt(2), repeated(rounds, _ROUNDS), _ROUNDS)

@@ -31,7 +31,6 @@ from dpcal.estimators.base import (
     GaussianEstimator,
     Table,
     bounded,
-    single_release,
     sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
@@ -81,6 +80,7 @@ class LinearModel(BoundedEstimator):
         self, objective: Any, query: Query, learning_rate: float, initial: Table | None = None
     ) -> Result:
         """Return the result of as many noisy gradient steps as the query has answers."""
+        query = self._of_persons(query)
         plan = Plan(
             optimizer="noisy_gd",
             n=objective.n,
@@ -142,9 +142,9 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     _statistics: tuple[int, Any, int] = field(init=False)
 
     @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from records of shape (n, n_features) and targets of shape (n,)."""
-        rows, targets = self._read_both(X, y)
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
+        """Learn from records of shape (n, n_features), targets and persons of shape (n,)."""
+        rows, targets = self._within_persons(groups, *self._read_both(X, y))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, targets)
             return self
@@ -170,11 +170,11 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
 
     def _learn(self, X: Table, y: Table, *, first: bool, solver: str | None = None) -> Self:
         n, d = X.shape
-        alpha, target = self._strength(), self._target()
+        alpha = self._strength()
         bounded("bounds", self._limits(), d)
         rows, norm = self._rows(X)
         values = self._scaled_target(y)
-        (multiplier,) = single_release(*target, [1.0])
+        (multiplier,) = self._multipliers([1.0])
         chosen = _validate.choice(SOLVERS, solver=solver or self.solver)
         if chosen == "auto":
             chosen = "statistics" if _informative(multiplier, n, d) else "gradient"

@@ -120,10 +120,10 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         return events.GaussianDpEvent(multiplier)
 
     @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from records of shape (n, n_features) and labels of shape (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
+        """Learn from records of shape (n, n_features), labels and persons of shape (n,)."""
         classes = self._public_classes()
-        rows, labels = self._read_both(X, y)
+        rows, labels = self._within_persons(groups, *self._read_both(X, y))
         if classes is not None:
             rows = _of_classes(rows, labels, classes)
         if self._learns_bounds():
@@ -188,7 +188,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         if classes is None:
             asked, multiplier, _ = labels_query(epsilon, delta)
         else:
-            (multiplier,) = single_release(epsilon, delta, [1.0])
+            (multiplier,) = self._multipliers([1.0])
         several = classes is None or len(classes) > 2
         gradient = sum_query("gradient", 1.0, repeated(multiplier, steps), steps)
         queries = [gradient] if classes is not None else [asked, gradient]

@@ -20,7 +20,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 
@@ -72,7 +72,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         rows = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis] / norm
         upper = np.triu_indices(d)
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
-        (multiplier,) = single_release(*self._target(), [1.0])
+        (multiplier,) = self._multipliers([1.0])
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
 
         def vectors(chosen: Any) -> Table:

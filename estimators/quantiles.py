@@ -137,10 +137,10 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
 
     quantiles: tuple[float, float] | None = (0.05, 0.95)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn from records of shape (n, n_features)."""
+    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
+        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
         if not self._is_free():
-            return super().fit(X, y)
+            return super().fit(X, y, groups)
         n, d = self._read(X).shape
         if isinstance(self.bounds, str):
             raise ValueError(

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
 from dpcal.estimators.bounds import Unsupervised
 
 __all__ = ["StandardScaler"]
@@ -66,7 +66,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         n, d = X.shape
         low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
-        (multiplier,) = single_release(*self._target(), [1.0])
+        (multiplier,) = self._multipliers([1.0])
         bound = math.sqrt(1.25 * d)
         plan = self._plan(n, sum_query("moments", bound, multiplier))
         inside = np.clip((X - middle) / half, -1.0, 1.0)

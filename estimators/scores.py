@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import PrivateEstimator, Table, bounded, sum_query
 from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
 from dpcal.optim.budget import Budget, in_use
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
@@ -331,10 +331,13 @@ def _noisy_means(
 
     All of them are charged to the budgets in use before the first is asked.
     """
-    found = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
-    payer.budget = next((each for each in found if isinstance(each, Budget)), None)
+    found = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    payer.budget = next((each for each in found.values() if isinstance(each, Budget)), None)
     payer._seed = getattr(estimator, "_seed", None)
-    (multiplier,) = single_release(*payer._target(), [1.0])
+    # The score is about the persons whom the model is about.
+    rows = (value for name, value in found.items() if name.split("__")[-1] == "rows_per_person")
+    payer.rows_per_person = max(rows, default=1)
+    (multiplier,) = payer._multipliers([1.0])
     count = len(stages)
     multiplier = multiplier if count == 1 else repeated(multiplier, count)
     vectors = stages[0]([])

@@ -61,6 +61,9 @@ def split_budget(
     private = private_steps(made)
     if not private:
         raise ValueError("pipeline must have a private step, got none.")
+    units = sorted({step.rows_per_person for step in private.values()})
+    if len(units) > 1:
+        raise ValueError(f"rows_per_person must be the same for all private steps, got {units}.")
     given = dict.fromkeys(private, 1.0) if weights is None else weights
     if not isinstance(given, Mapping):
         if len(given) != len(private):

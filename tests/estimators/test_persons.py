@@ -1,0 +1,138 @@
+"""Where a person has several rows, claim, price, budget and scores are about the person."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from dpcal import budget, report
+from dpcal.accountants import epsilon
+from dpcal.errors import UnsupportedEvent
+from dpcal.estimators import (
+    PCA,
+    Clipper,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    OneHotEncoder,
+    PrivateSearch,
+    QuantileTransformer,
+    SimpleImputer,
+    StandardScaler,
+    noisy_accuracy,
+    split_budget,
+)
+from dpcal.estimators.persons import rows_kept
+
+RNG = np.random.default_rng(4)
+WHOSE = RNG.integers(0, 300, 2_000)
+X = RNG.uniform(-1, 1, (2_000, 3))
+Y = (X[:, 0] > 0).astype(int)
+UNIT = {"bounds": (-1, 1), "rows_per_person": 3}
+MODELS = [
+    KMeans(3, **UNIT),
+    LinearRegression(target_bounds=(0, 1), solver="gradient", **UNIT),
+    LinearRegression(target_bounds=(0, 1), solver="statistics", **UNIT),
+    LogisticRegression(classes=[0, 1], **UNIT),
+    PCA(**UNIT),
+    SimpleImputer(**UNIT),
+    StandardScaler(**UNIT),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_ledger_report_and_budget_are_about_the_person(model, tmp_path):
+    with budget(epsilon=1.0, delta=1e-6) as shared:
+        model.fit(X, Y, groups=WHOSE)
+        assert shared.group_size == model.ledger_.group_size == 3
+        assert shared.spent == pytest.approx(1.0, rel=1e-5)
+    assert model.ledger_.n == np.minimum(np.bincount(WHOSE), 3).sum()
+    assert 0.999 < model.epsilon_spent_ <= 1.0
+    assert "one person, who has at most 3" in model.report_["privacy"]["unit"]
+    # A record alone pays a third: the noise is three times as large.
+    single = type(model)(**{**model.get_params(), "rows_per_person": 1}).fit(X, Y)
+    ratios = [
+        ours.noise_multiplier / theirs.noise_multiplier
+        for ours, theirs in zip(model.ledger_.entries, single.ledger_.entries, strict=True)
+    ]
+    assert ratios == pytest.approx([3.0] * len(ratios), rel=1e-9)
+    report.save(tmp_path / "report", model)
+    document = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert all(row["holds"] for row in report.verify(document))
+    assert document["privacy"]["unit"] == model.report_["privacy"]["unit"]
+
+
+def test_a_person_with_most_rows_has_the_say_of_a_few():
+    rows, whose = np.full((1_000, 1), -1.0), np.arange(1_000)
+    rows[:600], whose[:600] = 1.0, 0  # one person
+    scaler = StandardScaler(bounds=(-1, 1), epsilon=1e6, rows_per_person=2)
+    assert scaler.fit(rows).mean_[0] == pytest.approx(0.2, abs=0.01)
+    assert scaler.fit(rows, groups=whose).mean_[0] == pytest.approx(-1 + 4 / 402, abs=0.001)
+
+
+def test_which_rows_stay_depends_on_nobody_else():
+    names = np.array(["ann", "bo", "cy"])[RNG.integers(0, 3, 60)]
+    kept = rows_kept(names, 60, 4, seed=1)
+    assert [int(kept[names == name].sum()) for name in ("ann", "bo", "cy")] == [4, 4, 4]
+    other = np.where(names == "bo", "dee", names)
+    other[np.flatnonzero(names == "bo")[:5]] = "eve"
+    still = rows_kept(other, 60, 4, seed=1)
+    assert np.array_equal(kept[names != "bo"], still[names != "bo"])
+    assert not np.array_equal(rows_kept(names, 60, 4), rows_kept(names, 60, 4))
+
+
+def test_scores_and_further_batches_are_about_the_person():
+    model = LogisticRegression(classes=[0, 1], epsilon=0.5, rows_per_person=3)
+    with budget(epsilon=3.0, delta=1e-6) as shared:
+        model.fit(X, Y)
+        one = shared.spent
+        noisy_accuracy(model, X, Y, epsilon=0.5)
+        two = shared.spent
+        assert one == pytest.approx(0.5, rel=1e-5)
+        assert two < 1.0  # about a single record it would be three times as much for a person
+        assert shared.group_size == 3
+        model.set_params(rows_per_person=1).partial_fit(X, Y)
+    # The further batch is priced for the person of the first one: three times.
+    alone = epsilon(model._released[0].event, delta=1e-6, neighboring_relation="replace-special")
+    assert model.epsilon_spent_ > 3 * alone
+
+
+def test_steps_of_a_pipeline_take_persons_and_share_a_budget_if_they_are_of_one_unit():
+    steps = make_pipeline(StandardScaler(**UNIT), LogisticRegression(classes=[0, 1], **UNIT))
+    model = split_budget(steps, epsilon=1.0, delta=1e-6)
+    with budget(epsilon=1.0, delta=1e-6) as shared:
+        model.fit(X, Y, standardscaler__groups=WHOSE, logisticregression__groups=WHOSE)
+        assert 0.99 < shared.spent <= 1.0
+    steps[1].set_params(rows_per_person=2)
+    with pytest.raises(ValueError, match=r"same for all private steps, got \[2, 3\]"):
+        split_budget(steps, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (LogisticRegression(rows_per_person=2), "labels"),
+        (StandardScaler(bounds="learn", rows_per_person=2), "bounds"),
+        (QuantileTransformer(bounds=(-1, 1), rows_per_person=2), "medians"),
+        (Clipper(bounds=(-1, 1), rows_per_person=2), "quantiles"),
+        (OneHotEncoder(rows_per_person=2), "categories"),
+    ],
+)
+def test_what_no_theorem_prices_for_a_person_is_refused_and_costs_nothing(model, named):
+    with budget(epsilon=3.0, delta=1e-6) as shared:
+        with pytest.raises(UnsupportedEvent, match=f"must be 1 where {named} are learned, got 2"):
+            model.fit(X, Y, groups=WHOSE)
+        assert shared.spent == 0
+
+
+def test_wrong_persons_are_refused():
+    model = LogisticRegression(classes=[0, 1], rows_per_person=2)
+    with pytest.raises(ValueError, match=r"one person for each of 2000 records.*\(5,\)"):
+        model.fit(X, Y, groups=WHOSE[:5])
+    with pytest.raises(ValueError, match="must say of every record whose it is"):
+        model.fit(X, Y, groups=[None, *WHOSE[1:].tolist()])
+    with pytest.raises(ValueError, match="rows_per_person must be a whole number >= 1, got 0"):
+        model.set_params(rows_per_person=0).fit(X, Y)
+    with pytest.raises(UnsupportedEvent, match="about persons of 2 records"):
+        PrivateSearch(model.set_params(rows_per_person=2), {"steps": [5]}).fit(X, Y)
