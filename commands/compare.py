@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import Any
 
 import dpcal
+from dpcal import _validate
 from dpcal.commands._options import (
+    ACCOUNTANTS,
     BACKENDS,
     TARGETS,
     add_options,
@@ -18,7 +21,7 @@ from dpcal.commands._options import (
 )
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run, noise_of
 from dpcal.commands.checking.output import at_most, present
-from dpcal.commands.checking.progress import stage
+from dpcal.commands.checking.progress import counted, stage
 from dpcal.errors import DisagreementWarning, DpcalError
 
 EXAMPLES = (
@@ -63,11 +66,19 @@ def run(options: Namespace) -> int:
     if options.samplers is not None:
         return _samplers(options)
     told = Mechanism.of(options)
-    tables = []
+    names, tables = names_of(options.accountants), []
+    if not names:
+        raise ValueError(f"--accountants must be of {', '.join(ACCOUNTANTS)}, got none.")
+    for name in names:
+        _validate.choice(ACCOUNTANTS, accountants=name)
     for epsilon, delta in _targets(options):
-        stage(options, f"delta = {delta:g}")
         ask = _epsilons if epsilon is None else _noises
-        tables.append(ask(options, told, epsilon, delta))
+        asked = [
+            ask(options, told, epsilon, delta, accountants=(name,))
+            for name in counted(options, f"delta = {delta:g}", names, unit="accountant")
+        ]
+        rows = tuple(row for table in asked for row in table.rows)
+        tables.append(replace(asked[0], rows=rows))
     documents = [table.to_dict() for table in tables]
     document = documents[0] if len(documents) == 1 else {"comparisons": documents}
     present(options, document, "\n\n".join(map(str, tables)))
@@ -79,7 +90,9 @@ def _targets(options: Namespace) -> list[tuple[Any, float]]:
     return [(epsilon, delta) for delta in options.delta for epsilon in options.epsilon or (None,)]
 
 
-def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float) -> Any:
+def _epsilons(
+    options: Namespace, told: Mechanism, _: float | None, delta: float, **accountants: Any
+) -> Any:
     """Return the epsilons of accountants at one delta."""
     with warnings.catch_warnings():
         # The table and the exit status say it.
@@ -88,12 +101,14 @@ def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float
             told.event(),
             delta=delta,
             neighboring_relation=told.relation,
-            accountants=names_of(options.accountants),
             options=backends(options),
+            **accountants,
         )
 
 
-def _noises(options: Namespace, told: Mechanism, epsilon: Any, delta: float) -> Any:
+def _noises(
+    options: Namespace, told: Mechanism, epsilon: Any, delta: float, **accountants: Any
+) -> Any:
     """Return the noise that one target needs, by accountants."""
     if any(backends(options).values()):
         raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
@@ -103,7 +118,7 @@ def _noises(options: Namespace, told: Mechanism, epsilon: Any, delta: float) -> 
         epsilon=epsilon,
         delta=delta,
         neighboring_relation=told.relation,
-        accountants=names_of(options.accountants),
+        **accountants,
     )
 
 

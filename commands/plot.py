@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import dpcal
@@ -12,7 +13,7 @@ from dpcal import _validate
 from dpcal.commands._options import add_options, names_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.output import at_most, present
-from dpcal.commands.checking.progress import stage
+from dpcal.commands.checking.progress import counted, stage
 
 EXAMPLES = (
     "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png",
@@ -72,6 +73,8 @@ def _profile(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
     """Draw delta against epsilon, with a mark for each delta that was named."""
     event = told.event()
     names = names_of(options.accountants)
+    if not names:
+        raise ValueError(f"--accountants must be of {', '.join(dpcal.plot.STYLES)}, got none.")
     for name in names:
         _validate.choice(tuple(dpcal.plot.STYLES), accountants=name)
     relation, targets = told.relation, []
@@ -79,14 +82,16 @@ def _profile(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
         stage(options, f"epsilon at delta = {delta:g}")
         at = dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=relation)
         targets.append((at.upper, delta))
-    stage(options, "profile")
-    curve = dpcal.plot.Curve.of(
-        event,
-        f"epsilon = {at_most(targets[0][0], digits=5)}" if targets else "",
-        target=targets[0] if targets else None,
-        accountants=names,
-        neighboring_relation=relation,
-    )
+    label = f"epsilon = {at_most(targets[0][0], digits=5)}" if targets else ""
+    curves: list[Any] = []
+    for name in counted(options, "profile", names, unit="accountant"):
+        how: dict[str, Any] = {"accountants": (name,), "neighboring_relation": relation}
+        curves.append(dpcal.plot.Curve.of(event, label, **how))
+        if curves[-1].lines[0].accountant != name:
+            # A run that is priced as a whole has one line, whatever the accountants are.
+            break
+    drawn = tuple(line for each in curves for line in each.lines)
+    curve = replace(curves[0], lines=drawn, target=targets[0] if targets else None)
     figure = dpcal.plot.profile([curve])
     axes = figure.axes[0]
     for epsilon, delta in targets[1:]:

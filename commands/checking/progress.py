@@ -15,11 +15,13 @@ import sys
 import threading
 import time
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Self, TextIO
+from typing import Self, TextIO, TypeVar
 
-__all__ = ["Progress", "stage"]
+__all__ = ["Progress", "counted", "stage"]
 
+Item = TypeVar("Item")
 AFTER = 2.0  # seconds of silence before the first drawing
 _EVERY = 1.0  # seconds between two drawings
 _COUNTED = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
@@ -105,6 +107,14 @@ class Progress:
                 self.drawn += 1
                 if self._ended.wait(_EVERY):
                     break
+
+
+def counted(options: Namespace, text: str, items: Sequence[Item], *, unit: str) -> Iterator[Item]:
+    """Yield the items, and count in the command's progress how many of them are done."""
+    progress = stage(options, text, total=len(items), unit=unit)
+    for item in items:
+        yield item
+        progress.update()
 
 
 def stage(options: Namespace, text: str, *, total: int | None = None, unit: str = "") -> Progress:

@@ -349,3 +349,37 @@ def test_a_picture_made_in_python_says_what_it_is_of():
         assert "replace-one" in figure.get_supxlabel()
     found = dpcal.plot.TradeOffCurve.of(event, [0.1, 0.5], **how)
     assert dpcal.plot.trade_off_curve([("", found.curve)]).get_supxlabel() == "replace-one"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", *NOISE, "--delta", "1e-5"],
+        ["compare", "--epsilon", "2", "--delta", "1e-5"],
+        ["plot", "profile", *NOISE, "-o", "p.png"],
+    ],
+)
+def test_progress_counts_the_accountants(words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    told, update = [], Progress.update
+
+    def counting(progress, count=1):
+        update(progress, count)
+        told.append(progress._words())
+
+    monkeypatch.setattr(Progress, "update", counting)
+    names = ("characteristic", "renyi")
+    found = ask(capsys, *words, *RATE, "--accountants", ",".join(names))
+    assert [each.rsplit(", ", 1)[1] for each in told] == [
+        "1 of 2 accountants",
+        "2 of 2 accountants",
+    ]
+    assert tuple(each["accountant"] for each in found.get("rows") or found["profile"]) == names
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "--delta", "1e-5"], ["plot", "profile", "-o", "p.png"]]
+)
+def test_no_accountant_is_refused_and_an_unknown_one_before_others_answer(words, capsys):
+    assert "must be of" in refuse(capsys, *words, *RATE, *NOISE, "--accountants", ",")
+    assert "foo" in refuse(capsys, *words, *RATE, *NOISE, "--accountants", "renyi,foo")
