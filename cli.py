@@ -19,12 +19,13 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import dpcal
 from dpcal.commands import COMMANDS, load
 from dpcal.commands.checking.progress import Progress
-from dpcal.errors import DpcalError, reason_of
+from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 
 __all__ = ["main"]
 
@@ -73,8 +74,8 @@ def _examples(name: str, module: Any) -> str:
     return "\n".join([f"example{'s' if len(lines) > 1 else ''}:", *lines])
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
-    """A parser of all commands' names, and of the options of ``command``."""
+def _parser(*named: str | None) -> argparse.ArgumentParser:
+    """A parser of all commands' names, and of the options of those that are named."""
     parser = _Parser(
         prog="dpcal",
         description="Calibrated differential privacy: from a target (epsilon, delta) to a private "
@@ -85,10 +86,16 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(
+        "--print-completion",
+        metavar="SHELL",
+        choices=("bash", "zsh", "tcsh"),
+        help="print what completes commands and options in bash, zsh or tcsh, and exit",
+    )
     parser.known = tuple(COMMANDS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        if name != command:
+        if name not in named:
             commands.add_parser(name, help=summary, add_help=False)
             continue
         module = load(name)
@@ -175,10 +182,27 @@ def _said(error: Exception) -> str:
     return str(error)
 
 
+def _completion(shell: str) -> str:
+    """Return a script that completes commands, options, choices and files in a shell."""
+    try:
+        import shtab
+    except ImportError as error:
+        raise MissingExtra(f"Completion is written by shtab: {extra('completion')}.") from error
+    parser = _parser(*COMMANDS)
+    commands = [each.choices for each in parser._actions if isinstance(each.choices, dict)]
+    for action in [each for options in commands[0].values() for each in options._actions]:
+        if action.type is Path:
+            action.complete = shtab.FILE
+    return str(shtab.complete(parser, shell))
+
+
 def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
     options = parser.parse_args(words)
     if options.version:
         print(f"dpcal {dpcal.__version__}")
+        return ANSWERED
+    if options.print_completion is not None:
+        print(_completion(options.print_completion))
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")

@@ -1,6 +1,8 @@
 """What users of other commands try is understood, and what is wrong is one sentence."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -108,3 +110,28 @@ def test_a_table_of_a_row_or_two_is_drafted_trained_and_predicted(rows, capsys, 
     capsys.readouterr()
     assert main(["predict", "dpcal-report/model.json", "few.csv"]) == 0
     assert capsys.readouterr().out.count("\n") == rows + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("dpcal ca", {"calibrate"}),
+        ("dpcal train --held", {"--held-out"}),
+        ("dpcal train --held-out n", {"noisy", "none"}),
+        ("dpcal predict t", {"t.csv"}),
+    ],
+)
+def test_a_shell_completes_commands_options_choices_and_files(line, offered, capsys, tmp_path):
+    pytest.importorskip("shtab")
+    assert main(["--print-completion", "bash"]) == 0
+    (tmp_path / "dpcal.bash").write_text(capsys.readouterr().out)
+    ask = f"""source dpcal.bash; COMP_LINE='{line}'; COMP_POINT={len(line)}
+    COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}
+    $(complete -p dpcal | sed 's/.*-F \\([^ ]*\\).*/\\1/'); printf '%s\\n' "${{COMPREPLY[@]}}" """
+    told = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert {each.strip() for each in told.stdout.splitlines()} == offered
+
+
+def test_completion_without_its_package_names_the_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert "extra 'completion'" in said(capsys, "--print-completion", "zsh")
