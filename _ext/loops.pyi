@@ -19,4 +19,5 @@ def descend(
     radius: float,
     average: NDArray[np.float64] | None = None,
     averaged: int = 0,
+    growth: float = 0.0,
 ) -> None: ...

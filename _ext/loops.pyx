@@ -83,6 +83,7 @@ def descend(
     double radius,
     double[::1] average=None,
     Py_ssize_t averaged=0,
+    double growth=0.0,
 ):
     """Take one DP-SGD step per learning rate, in place.
 
@@ -113,6 +114,8 @@ def descend(
     average, averaged
         Running mean of iterates, shape (dimension,), overwritten; and how many iterates it holds
         already.
+    growth
+        Weights of the mean: 0 for equal ones, 1 for those that grow with the iterate's number.
     """
     if w.shape[0] != kernel.dimension or (
         average is not None and average.shape[0] != kernel.dimension
@@ -139,5 +142,7 @@ def descend(
             step.move(learning_rates[t])
             if average is not None:
                 for j in range(kernel.dimension):
-                    average[j] += (step.w[j] - average[j]) / (averaged + t + 1)
+                    average[j] += (
+                        (step.w[j] - average[j]) * (1 + growth) / (averaged + t + 1 + growth)
+                    )
     w[:] = step.w[: kernel.dimension]

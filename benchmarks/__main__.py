@@ -29,6 +29,7 @@ STUDIES = {
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "estimators": "private estimators on six tables beside other packages",
     "curved": "linear models on splines, bins and random features beside DP-EBM",
+    "untuned": "settings of DP-SGD that nobody chose, beside the best in hindsight",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "budget_book": "a charge to a budget book of up to 10,000 rows",
@@ -44,6 +45,7 @@ COMMANDS = {
     "overhead": ["benchmarks.steps.overhead"],
     "correlated_claims": ["benchmarks.claims.correlated"],
     "curved": ["benchmarks.problems.curved"],
+    "untuned": ["benchmarks.problems.untuned"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }
 

@@ -90,7 +90,9 @@ class LinearModel(BoundedEstimator):
             neighboring_relation=RELATION,
             parameters={"steps": query.count, "learning_rate": learning_rate},
         )
-        result: Result = run(objective, plan, seed=self._seed, initial=initial, noise=self.noise)
+        result: Result = run(
+            objective, plan, seed=self._seed, initial=initial, noise=self.noise, output="linear"
+        )
         return result
 
 

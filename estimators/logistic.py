@@ -6,7 +6,7 @@
 >>> y = np.where(X[:, 0] > 1, "high", np.where(X[:, 0] < -1, "low", "middle"))
 >>> model = LogisticRegression(epsilon=2.0, delta=1e-6).fit(X, y)  # classes are learned privately
 >>> model.classes_.tolist(), [query.name for query in model.ledger_.entries]
-(['high', 'low', 'middle'], ['labels', 'gradient'])
+(['high', 'low', 'middle'], ['labels', 'scale', 'gradient'])
 >>> model.predict([[-3.0, 0.0], [3.0, 0.0]]).tolist()
 ['low', 'high']
 """
@@ -26,7 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate import Query
+from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     Table,
@@ -38,32 +39,27 @@ from dpcal.estimators.base import (
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.optim import Logistic, Softmax
+from dpcal.optim import Ledger, Logistic, Softmax
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 
 __all__ = ["LogisticRegression"]
 
-# Defaults, for records of declared norm R. They were chosen on breast cancer, wine and digits at
-# epsilon 1 and 4 (settings that are two times larger or smaller cost about a hundredth of accuracy)
-# and are public numbers like any other constant.
-
-# Passes over all records. Half as many stop early on many records; twice as many add noise to few.
-_STEPS = 60
-# Clip of one record's gradient, in units of its bound. At 1 nothing is cut, and noise is largest.
-_CLIP = 0.5
-# Step, in units of the inverse smoothness of one record's loss. The mean loss of many records is
-# smoother than that of the longest one, so that steps of 2 do not diverge.
-_STEP = 2.0
+# Passes over all records.
+_STEPS = 120
+# Share of the squared budget that releases the records' mean square norm, and the least such norm,
+# in units of the largest.
+_SCALE_SHARE, _LEAST_SCALE = 0.01, 0.01
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Logistic regression of two or more classes by noisy gradient descent.
 
-    Every step clips each record's gradient, sums, and adds Gaussian noise. Step size, clip and the
-    number of steps follow from the declared norm of records, so that nothing has to be tuned.
-    Columns are moved and scaled from ``bounds`` to [-1, 1]; without bounds, records are used as
-    they are, for instance as a scaler made them.
+    Every step clips each record's gradient, sums, and adds Gaussian noise. A hundredth of the
+    budget releases the typical norm of records, from which clip and step size follow
+    (:class:`dpcal.calibrate.defaults.Defaults`), so that nothing has to be tuned. Columns are moved
+    and scaled from ``bounds`` to [-1, 1]; without bounds, records are used as they are, for
+    instance as a scaler made them.
 
     Parameters
     ----------
@@ -76,11 +72,12 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         omitted. No record adds more than ``max_norm`` whatever its weight, so the price is that
         without weights. ``"balanced"`` is refused, because counts of classes are private.
     max_norm
-        Clip > 0 of one record's weighted gradient; when omitted, half of its largest norm.
+        Clip > 0 of one record's weighted gradient; when omitted, from the typical norm.
     steps
-        Number of passes >= 1; 60 when omitted.
+        Number of passes >= 1; 120 when omitted. The model is a mean of their iterates with weights
+        that grow.
     learning_rate
-        Step size > 0; when omitted, 2 over the largest smoothness of one record's weighted loss.
+        Step size > 0; when omitted, from the typical norm, the noise and the number of passes.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
 
@@ -189,19 +186,28 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
             asked, multiplier, _ = labels_query(epsilon, delta)
         else:
             (multiplier,) = self._multipliers([1.0])
-        several = classes is None or len(classes) > 2
-        gradient = sum_query("gradient", 1.0, repeated(multiplier, steps), steps)
-        queries = [gradient] if classes is not None else [asked, gradient]
-        self._settings(
-            norm, several, classes
-        )  # refuses what is out of range before anything is spent
-        with self._paid(self._plan(n, *queries)):
+        queries = [] if classes is not None else [asked]
+        scaled = self.max_norm is None or self.learning_rate is None
+        if scaled:
+            queries.append(
+                sum_query("scale", 1.0, repeated(multiplier / math.sqrt(_SCALE_SHARE), 1))
+            )
+        share = 1 - _SCALE_SHARE if scaled else 1.0
+        gradient = sum_query("gradient", 1.0, repeated(multiplier / math.sqrt(share), steps), steps)
+        queries.append(gradient)
+        self._check_settings(classes)  # before anything is spent
+        plan = self._plan(n, *queries)
+        with self._paid(plan):
             ledgers = []
             if classes is None:
-                classes, ledger = self._learned_labels(self._plan(n, *queries), y, finite_rows(X))
+                classes, ledger = self._learned_labels(plan, y, finite_rows(X))
                 ledgers.append(ledger)
+                rows = _of_labels(rows, y, classes)
             if len(classes) >= 2:
-                result = self._descend(rows, y, classes, norm, gradient, first=first)
+                if scaled:
+                    norm, ledger = self._typical_norm(plan, rows, norm, multiplier)
+                    ledgers.append(ledger)
+                result = self._descend(rows, y, classes, (norm, multiplier), gradient, first=first)
                 ledgers.append(result.ledger)
                 queries[-1] = result.plan.query("gradient")
         self._close(
@@ -221,34 +227,55 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         self.n_iter_ = steps
         return self
 
-    def _settings(
-        self, norm: float, several: bool, classes: NDArray[Any] | None
-    ) -> tuple[float, float]:
-        """Return the clip and the step size that a declared norm asks for."""
-        weight = self._largest_weight(classes)
-        lipschitz = weight * norm * (math.sqrt(2) if several else 1.0)
-        smoothness = weight * norm**2 / (2 if several else 4)
-        clip = _CLIP * lipschitz if self.max_norm is None else self.max_norm
-        step = _STEP / smoothness if self.learning_rate is None else self.learning_rate
+    def _check_settings(self, classes: NDArray[Any] | None) -> None:
+        """Refuse settings that are out of range."""
+        self._largest_weight(classes)
         _validate.non_negative(l2=self.l2)
-        return _validate.positive(max_norm=clip), _validate.positive(learning_rate=step)
+        if self.max_norm is not None:
+            _validate.positive(max_norm=self.max_norm)
+        if self.learning_rate is not None:
+            _validate.positive(learning_rate=self.learning_rate)
+
+    def _typical_norm(
+        self, plan: Plan, rows: Table, norm: float, multiplier: float
+    ) -> tuple[float, Ledger]:
+        """Return the root mean square norm of records, with noise, and the ledger of the answer."""
+        squares = np.minimum((rows / norm) ** 2 @ np.ones(rows.shape[1]), 1.0)[:, np.newaxis]
+        mean, ledger = self._noisy_mean(plan, "scale", lambda chosen: squares[chosen], 1)
+        least = max(_LEAST_SCALE, multiplier / math.sqrt(_SCALE_SHARE) / plan.n)
+        return norm * math.sqrt(min(1.0, max(float(mean[0]), least))), ledger
 
     def _descend(
         self,
         rows: Table,
         y: NDArray[Any],
         classes: NDArray[Any],
-        norm: float,
+        told: tuple[float, float],
         gradient: Query,
         *,
         first: bool,
     ) -> Any:
+        """Descend from what is told: the typical norm, and the noise of one release."""
+        several, (row_norm, release), (n, d) = len(classes) > 2, told, rows.shape
+        tuned = Defaults.of(
+            "softmax" if several else "logistic",
+            n=n,
+            dimension=d * (len(classes) if several else 1),
+            row_norm=row_norm,
+            release=release,
+            steps=gradient.count,
+            batch_size=n,
+        )
+        # Gradients of a class of weight w are w times as long, and curve as much more.
+        weight = self._largest_weight(classes)
+        clip = weight * tuned.max_norm if self.max_norm is None else self.max_norm
+        step = self.learning_rate
+        if step is None:
+            step = tuned.learning_rate(gradient.noise_multiplier, clip / weight) / weight
         code = codes("y", y, classes)
         known = finite_rows(rows) & (code >= 0)
         # A blank record's gradient is zero, whatever its label is.
         rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
-        several = len(classes) > 2
-        clip, step = self._settings(norm, several, classes)
         # Gradients are weighted and then clipped, so a record moves the sum by the clip at most.
         objective = (Softmax if several else Logistic)(
             rows,
@@ -305,7 +332,12 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
 def _of_classes(rows: Table, labels: NDArray[Any], classes: Any) -> Table:
     """Return records, all NaN where the label is of no declared class."""
-    return blanked(rows, codes("y", labels, _declared(classes)) >= 0, math.nan)
+    return _of_labels(rows, labels, _declared(classes))
+
+
+def _of_labels(rows: Table, labels: NDArray[Any], classes: NDArray[Any]) -> Table:
+    """Return records, all NaN where the label is none of these."""
+    return blanked(rows, codes("y", labels, classes) >= 0, math.nan)
 
 
 def _declared(classes: Any) -> NDArray[Any]:

@@ -109,6 +109,21 @@ class Coding:
         """Bound on the squared norm of any record; infinite where a number has no range."""
         return math.fsum(map(_square_bound, self.columns)) + bool(self._waving) * WAVES_NORM**2
 
+    @property
+    def typical_square(self) -> float | None:
+        """A public guess at the squared norm of most records; None where a number has no range.
+
+        A range spans eight standard deviations, so that a scaled number has unit size.
+        """
+        if math.isinf(self.square_bound):
+            return None
+        sizes = {"number": 1.0, "category": REACH**2 / 3}
+        found = [
+            _square_bound(each) if _one_hot(each) or each.coding in CURVES else sizes[each.type]
+            for each in self.columns
+        ]
+        return math.fsum(found) + bool(self._waving) * WAVES_NORM**2
+
     def linear(self) -> Coding:
         """Return the coding with each number as one feature, which tells more records apart."""
         plain = [

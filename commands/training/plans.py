@@ -10,10 +10,12 @@ from typing import Any
 import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
+from dpcal.calibrate.defaults import Defaults
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
 from dpcal.commands.training.task import Task
+from dpcal.tables import REACH
 
 __all__ = ["calibrated", "default_sizes"]
 
@@ -39,6 +41,8 @@ def calibrated(request: Request, task: Task) -> Plan:
     build: Callable[..., Plan] = row.build()
     if request.noise:
         plan = _correlated(build, request.noise, target, given)
+    elif row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
+        plan = _tuned(build, request, task, row_norm, target, given)
     elif not row.constants:
         plan = build(**target, **default_sizes(n, given), **given)
     else:
@@ -49,6 +53,56 @@ def calibrated(request: Request, task: Task) -> Plan:
         with warnings_printed():
             plan = build(request.constants(row), **task.sizes, **target, **given)
     return plan if request.n is None else replace(plan, public_n=True)
+
+
+def _row_norm(request: Request) -> float | None:
+    """Return the norm that most records have, as far as ranges tell; None where they do not."""
+    square = request.coding.typical_square
+    known = request.loss == "logistic" or request.schema.column(request.target).range is not None
+    return None if square is None or not known else math.sqrt(square + request.intercept)
+
+
+def _tuned(
+    build: Callable[..., Plan],
+    request: Request,
+    task: Task,
+    row_norm: float,
+    target: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> Plan:
+    """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
+
+    Gradients of a class of weight w are w times as long, and curve as much more.
+    """
+    weight = max(request.schema.column(request.target).weights or (1.0,))
+    given = dict(given)
+    sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
+    tuned = Defaults.of(
+        request.loss,
+        n=target["n"],
+        dimension=task.objective.dimension,
+        row_norm=row_norm,
+        release=_one_release(target) * given.get("group_size", 1),
+        passes=_validate.positive(epochs=given.pop("epochs", 20.0)),
+        unit=1.0 if request.loss == "logistic" else REACH,
+        **sizes,
+    )
+    max_norm = given.pop("max_norm", None)
+    max_norm = weight * tuned.max_norm if max_norm is None else max_norm
+    sizes = {"steps": tuned.steps, "batch_size": tuned.batch_size}
+    plan = build(**target, **sizes, max_norm=max_norm, **given)
+    if "learning_rate" in plan.parameters:
+        return plan
+    noise = plan.query("gradient").noise_multiplier
+    rate = tuned.learning_rate(noise, max_norm / weight) / weight
+    return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
+
+
+def _one_release(target: Mapping[str, Any]) -> float:
+    """Return the noise multiplier of one Gaussian release about all records."""
+    goal = {name: target[name] for name in ("epsilon", "delta", "neighboring_relation")}
+    found: float = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **goal)
+    return found
 
 
 def _correlated(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "train"]
 
 LOSSES = {"logistic": Logistic, "squared": Squared}
-# The mean of the last half of the iterates: as private as the last one, and less noisy.
-AVERAGING = "tail"
+# A mean of the iterates whose weights grow: as private as the last one, and less noisy.
+AVERAGING = "linear"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

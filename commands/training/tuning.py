@@ -34,12 +34,12 @@ __all__ = [
 
 OPTIONS = """
 [tuning | each is for some optimizers: 'dpcal optimizers NAME' lists an optimizer's own]
---batch-size B:whole              expected batch, in [1, n] (default: 3 sqrt(n), at least 64, for
+--batch-size B:whole              expected batch, in [1, n] (default: from passes and steps, for
     dpsgd)
 --epochs E:number                 > 0 (default: 20, for dpsgd)
 --steps T:whole                   >= 1 (default: by the optimizer)
---max-norm C:number               clipping norm > 0 of a record's gradient (default: 1 for dpsgd;
-    else what the bounds imply)
+--max-norm C:number               clipping norm > 0 of a record's gradient (default: the norm of
+    most rows, as ranges tell, for dpsgd; else what the bounds imply)
 --learning-rate R:number          > 0 (default: follows from public numbers)
 --difference-batch-size B:whole   records behind a gradient difference (default: by the optimizer)
 --drift K:number                  squared movement >= 0 after which a gradient is fresh; 0 for all

@@ -102,6 +102,7 @@ class Loops:
         learning_rates: ArrayLike,
         radius: float = math.inf,
         average: tuple[Vector, int] | None = None,
+        growth: float = 0.0,
     ) -> tuple[Vector, Vector | None]:
         """Take several gradient steps; return the last iterate and the continued mean.
 
@@ -124,6 +125,8 @@ class Loops:
         average
             A mean of iterates, shape (dimension,), and their number, to be continued; None for no
             averaging.
+        growth
+            0 for equal weights of the mean, 1 for weights that grow with an iterate's number.
         """
         w = self._parameters("w", w)
         rates = _learning_rates(learning_rates)
@@ -151,6 +154,7 @@ class Loops:
                 radius=radius,
                 average=mean,
                 averaged=averaged,
+                growth=growth,
             )
         return w, mean
 

@@ -26,13 +26,20 @@ __all__ = ["projected_descent"]
 
 
 def projected_descent(
-    run: Run, query: str, learning_rates: Vector, *, until: int | None = None, mean: bool = False
+    run: Run,
+    query: str,
+    learning_rates: Vector,
+    *,
+    until: int | None = None,
+    mean: bool = False,
+    growth: float = 0.0,
 ) -> Vector:
     """Take steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
     The learning rates eta_t are those of every step of the run, shape (steps,). The run goes on
     from its step to the step ``until``, its last when omitted. The last iterate is returned, or the
-    mean of the iterates that these steps lead to.
+    mean of the iterates that these steps lead to, in which iterate t has weight t if ``growth`` is
+    1.
     """
     until = len(learning_rates) if until is None else until
     loops = _loops(run, query)
@@ -46,6 +53,7 @@ def projected_descent(
                 learning_rates=learning_rates[run.step : run.step + moves],
                 radius=run.radius,
                 average=(average, count) if mean else None,
+                growth=growth,
             )
             if not math.isfinite(l2_norm(w)):
                 run.overflow(run.w, moves)
@@ -60,7 +68,7 @@ def projected_descent(
             run.move(run.w - learning_rates[run.step] * g)
             if mean and run.step > before:
                 count += 1
-                average += (run.w - average) / count
+                average += (run.w - average) * (1 + growth) / (count + growth)
     return average if mean and count else run.w
 
 

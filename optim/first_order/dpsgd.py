@@ -30,7 +30,7 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["default_learning_rate", "dpsgd"]
 
-OUTPUTS = ("last", "uniform", "tail")
+OUTPUTS = ("last", "uniform", "tail", "linear")
 
 
 def _settings(
@@ -69,17 +69,18 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
         :func:`default_learning_rate`.
     output
         ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
-        the last half.
+        the last half, ``"linear"`` a mean of all in which iterate t has weight t.
 
     References
     ----------
     Abadi et al. 2016, Algorithm 1; averaging: Polyak and Juditsky 1992, Rakhlin, Shamir and
-    Sridharan 2012.
+    Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
     """
     (query,) = plan.queries
-    averaged_from = {"last": query.count, "uniform": 0, "tail": query.count // 2}[output]
+    averaged_from = {"last": query.count, "tail": query.count // 2}.get(output, 0)
     projected_descent(run, query.name, rates, until=averaged_from)
-    return projected_descent(run, query.name, rates, mean=output != "last")
+    growth = 1.0 if output == "linear" else 0.0
+    return projected_descent(run, query.name, rates, mean=output != "last", growth=growth)
 
 
 def default_learning_rate(

@@ -32,7 +32,7 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["noisy_gd"]
 
-OUTPUTS = ("last", "random")
+OUTPUTS = ("last", "random", "linear")
 
 
 def _settings(
@@ -64,7 +64,8 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
         w_{T-1}, uniformly. The theorem on losses that are not convex bounds the mean squared
-        gradient norm of the latter.
+        gradient norm of the latter. ``"linear"`` returns a mean in which iterate t has weight t,
+        for convex losses.
 
     References
     ----------
@@ -73,6 +74,8 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     (query,) = plan.queries
     drawn = int(oracle.public.integers(query.count)) if output == "random" else query.count
     rates = np.full(query.count, eta)
+    if output == "linear":
+        return projected_descent(run, query.name, rates, mean=True, growth=1.0)
     picked = projected_descent(run, query.name, rates, until=drawn)
     projected_descent(run, query.name, rates)
     return picked if output == "random" else None

@@ -25,7 +25,7 @@ def test_a_rare_class_is_found_at_the_same_price(scale):
     assert weighted.predict(X)[y == 1].mean() > 0.7
     assert weighted.epsilon_spent_ == plain.epsilon_spent_
     assert weighted.classes_.tolist() == [0, 1]  # those of the weights are declared
-    assert [query.name for query in weighted.ledger_.entries] == ["gradient"]
+    assert [query.name for query in weighted.ledger_.entries] == ["scale", "gradient"]
 
 
 def test_a_record_moves_one_step_by_the_clip_at_most_whatever_its_weight():

@@ -35,7 +35,11 @@ def test_discrete_noise_costs_and_tells_the_same_as_gaussian(make, monkeypatch):
     stream = Streams._stream
     monkeypatch.setattr(Streams, "_stream", refuse)
     discrete = fitted(make, "discrete", X, y, epsilon=1e5)
-    assert discrete.report_["plan"] == gaussian.report_["plan"]
+    plans = [each.report_["plan"] for each in (discrete, gaussian)]
+    # A clip may follow from a scale that was released before.
+    clips = [[query.pop("max_norm") for query in plan["queries"]] for plan in plans]
+    assert clips[0] == pytest.approx(clips[1], rel=1e-3)
+    assert plans[0] == plans[1]
     assert discrete.epsilon_spent_ == gaussian.epsilon_spent_
     assert discrete.report_["privacy"]["noise"] == "discrete"
     told = " ".join(

@@ -79,8 +79,8 @@ def test_a_total_is_met_by_all_trials_together():
 def test_a_trial_is_its_fit_and_its_score():
     X, y = table()
     search = PrivateSearch(one(), GRID, score_share=0.5).fit(X, y)
-    (fit,), (score,) = (one(epsilon=target).fit(X, y).ledger_.entries for target in (1.0, 0.5))
-    together = [fit.count / fit.noise_multiplier**2, score.count / score.noise_multiplier**2]
+    fits = [one(epsilon=target).fit(X, y).ledger_.entries for target in (1.0, 0.5)]
+    together = [each.count / each.noise_multiplier**2 for entries in fits for each in entries]
     assert search.ledger_.trial.noise_multiplier == pytest.approx(sum(together) ** -0.5, rel=1e-6)
     assert search.ledger_.mean == 4
 

@@ -44,8 +44,8 @@ def records(n=300):
 
 def gaussian(fitted):
     """The one Gaussian answer that costs as much as what a model was fitted from."""
-    (entry,) = fitted.ledger_.entries
-    return events.GaussianDpEvent(entry.noise_multiplier / entry.count**0.5)
+    spent = sum(entry.count / entry.noise_multiplier**2 for entry in fitted.ledger_.entries)
+    return events.GaussianDpEvent(spent**-0.5)
 
 
 def test_fits_are_rows_of_the_book_and_cost_their_composition(tmp_path, capsys):

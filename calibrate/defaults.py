@@ -1,0 +1,142 @@
+"""Which clip, steps and rate does a linear model take if nobody chose? From public numbers alone.
+
+With noise of deviation ``s = z C / b`` on each coordinate of a mean gradient, T steps of size eta
+end within ``D^2 / (2 eta T) + eta (d s^2 + v / b) / 2`` of the optimum, where v is the variance of
+one record's clipped gradient and D the distance to the optimum. The part of the mean gradient
+itself is paid for by steps below the inverse smoothness. So the step is limited by noise and by
+smoothness, and not by the clip; and a clip far below the norm of typical rows cuts the gradients of
+rare classes: their probabilities then come out too low, however many steps are taken.
+
+Rows are taken to have a typical norm r; scores on them a deviation of 1.5 (of scaled targets, 1/2).
+
+>>> tuned = Defaults.of("logistic", n=20_000, dimension=11, row_norm=3.3, release=4.22)
+>>> tuned.steps, tuned.batch_size, tuned.max_norm
+(500, 800, 3.3)
+>>> print(f"{tuned.learning_rate(4.1):.3f}")
+0.842
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+from dpcal import _validate
+
+__all__ = ["Defaults"]
+
+# By loss: largest second derivative of a record's loss in its score; the deviation of scores; the
+# most steps in units of the inverse smoothness; and nu = d z / n at which the clip begins to fall.
+_CURVATURE = {"logistic": 0.25, "softmax": 0.5, "squared": 1.0}
+_SCORES = {"logistic": 1.5, "softmax": 1.5, "squared": 0.5}
+_LONGEST = {"logistic": 4.0, "softmax": 4.0, "squared": 2.0}
+_LOUD = {"logistic": 0.025, "softmax": 0.025, "squared": 0.002}
+
+# Least clip, in units of the typical norm of rows.
+_LEAST_CLIP = 0.3
+# Steps a pass, and bounds on their number: few cost more than amplification gains.
+_STEPS_A_PASS, _FEWEST, _MOST = 25, 300, 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defaults:
+    """Settings of DP-SGD on a linear model, for iterates that are averaged with growing weights.
+
+    Parameters
+    ----------
+    loss
+        ``"logistic"``, ``"softmax"`` or ``"squared"``.
+    n, dimension
+        Number of records, public, and of parameters.
+    row_norm
+        Typical norm of rows, public or released, with the constant column.
+    unit
+        Half of the width that targets of a squared loss are scaled to.
+    clip
+        In units of ``row_norm`` times ``unit``.
+    steps, batch_size
+        Number of steps, and records expected in each.
+    """
+
+    loss: str
+    n: int
+    dimension: int
+    row_norm: float
+    unit: float
+    clip: float
+    steps: int
+    batch_size: int
+
+    @classmethod
+    def of(
+        cls,
+        loss: str,
+        *,
+        n: int,
+        dimension: int,
+        row_norm: float,
+        release: float,
+        passes: float = 20.0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        unit: float = 1.0,
+    ) -> Self:
+        """Return the settings for so many records.
+
+        Parameters
+        ----------
+        loss, n, dimension, row_norm, unit
+            See the class.
+        release
+            Noise multiplier of one Gaussian release about all records at the target.
+        passes
+            Passes over the records, > 0.
+        steps, batch_size
+            Where they were given.
+        """
+        _validate.choice(tuple(_CURVATURE), loss=loss)
+        loud = max(1e-300, _validate.positive(release=release) * dimension / n)
+        clip = min(1.0, max(_LEAST_CLIP, math.sqrt(_LOUD[loss] / loud)))
+        if batch_size is None:
+            wanted = steps
+            if wanted is None:
+                wanted = min(_MOST, max(_FEWEST, math.ceil(_STEPS_A_PASS * passes)))
+            batch_size = min(n, max(1, math.ceil(passes * n / wanted)))
+        if steps is None:
+            steps = max(1, math.ceil(passes * n / batch_size))
+        return cls(
+            loss=loss,
+            n=n,
+            dimension=dimension,
+            row_norm=_validate.positive(row_norm=row_norm),
+            unit=unit,
+            clip=clip,
+            steps=steps,
+            batch_size=batch_size,
+        )
+
+    @property
+    def max_norm(self) -> float:
+        """Clip of one record's gradient."""
+        return self.clip * self.row_norm * self.unit
+
+    def learning_rate(self, noise_multiplier: float, max_norm: float | None = None) -> float:
+        """Return the step size, for the noise multiplier of a step and a clip.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Standard deviation of the noise on a sum, in units of the clip.
+        max_norm
+            The clip, if it is another one.
+        """
+        clip = (self.max_norm if max_norm is None else max_norm) / self.row_norm
+        full = self.batch_size >= self.n
+        spread = 0.0 if full else min(0.5 * self.unit, clip) ** 2 * (1 - self.batch_size / self.n)
+        noise = self.dimension * (noise_multiplier * clip / self.batch_size) ** 2
+        distance = _SCORES[self.loss] * self.unit * math.sqrt(self.dimension)
+        longest = _LONGEST[self.loss] / _CURVATURE[self.loss]
+        far = math.sqrt(self.steps * (noise + spread / self.batch_size))
+        step = longest if far == 0 else min(longest, distance / far)
+        return step / self.row_norm**2
