@@ -32,7 +32,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, level_outside, run
+from dpcal.optim.driver import Callback, Run, check_plan, level_outside, run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -288,6 +288,7 @@ def planned(plan: Plan, optimizer: str, *kinds: str) -> tuple[Query, ...]:
 
 def checked_plan(plan: Plan, optimizer: str, *others: str) -> None:
     """Refuse a plan that is for another optimizer."""
+    check_plan(plan)
     if plan.optimizer not in (optimizer, *others):
         raise ValueError(
             f"plan must be for optimizer {optimizer!r}, got one for {plan.optimizer!r}."

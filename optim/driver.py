@@ -45,7 +45,7 @@ from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Callback", "Progress", "Run", "RunOver", "level_outside", "run"]
+__all__ = ["Callback", "Progress", "Run", "RunOver", "check_plan", "level_outside", "run"]
 
 
 class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
@@ -330,7 +330,18 @@ def run(
         "noise": noise,
     }
     chosen = {name: value for name, value in given.items() if not _omitted(name, value)}
+    check_plan(plan)
     return spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
+
+
+def check_plan(plan: Any) -> None:
+    """Refuse what is not a plan, such as a list of plans for silos."""
+    if not isinstance(plan, Plan):
+        raise TypeError(
+            f"plan must be a Plan, as the builders of dpcal.calibrate return, got a "
+            f"{type(plan).__name__}. Silos share one plan, which is made for the smallest of their "
+            "epsilons and the smallest of them."
+        )
 
 
 def _omitted(name: str, value: Any) -> bool:

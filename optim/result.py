@@ -103,7 +103,11 @@ class Result(Priced):
             for name, value in values.items()
             if name not in ("trace", "ledger", "plan", "message", "ledgers", "plans")
         }
-        ledgers = [f"ledger {self.ledger!r}"] if "ledgers" not in values else []
+        ledgers = [f"ledger {self.ledger!r}"]
+        if silos := values.get("plans"):
+            sizes = sorted({plan.n for plan in silos})
+            about = " to ".join(map(str, dict.fromkeys([sizes[0], sizes[-1]])))
+            ledgers = [f"{len(silos)} silos of {about} records, a ledger each"]
         head = f"{self.plan.optimizer}: {self.message}"
         return screen(head, [told(own), *ledgers], most=8) + f"\n{self.plan}"
 

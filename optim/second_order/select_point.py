@@ -27,6 +27,7 @@ from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
+from dpcal.optim.driver import check_plan
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
@@ -161,6 +162,7 @@ def select_point(
         alike.
     """
     silos = [holdout] if isinstance(holdout, Objective) else list(holdout)
+    check_plan(plan)
     if plan.optimizer != "select_point":
         raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
     if len(silos) != plan.parameters["silos"]:

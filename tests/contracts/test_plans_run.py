@@ -99,8 +99,18 @@ def test_a_run_over_many_silos_and_a_plan_of_many_queries_fit_a_screen():
     silos = [optim.Logistic(rows / 10, rows[:, 0] > 0, classes=(False, True)) for rows in X]
     asked = target(300, neighboring_relation="replace-one")
     plan = calibrate.distributed_psgd(CONSTANTS, dimension=DIMENSION + 1, silos=40, **asked)
-    check_screen(optim.distributed_psgd(silos, plan, seed=1))
+    result = optim.distributed_psgd(silos, plan, seed=1)
+    check_screen(result)
+    assert "40 silos of 300 records, a ledger each" in str(result)
     one = plan.queries[0]
     many = tuple(dataclasses.replace(one, name=f"{one.name} {each}") for each in range(50))
     check_screen(dataclasses.replace(plan, queries=many))
     assert str(dataclasses.replace(plan, queries=many)).endswith("lines more")
+
+
+@pytest.mark.parametrize("run", [optim.run, optim.distributed_psgd, optim.dpsgd, optim.noisy_gd])
+def test_a_plan_for_each_silo_is_refused_in_a_sentence(run):
+    plan = calibrate.dpsgd(batch_size=100, epochs=1, **target(200))
+    for given in ([plan, plan], None, plan.to_json()):
+        with pytest.raises(TypeError, match=r"plan must be a Plan, .* Silos share one plan"):
+            run(logistic(200, DIMENSION), given)
