@@ -47,6 +47,9 @@ SOLVERS = ("auto", "statistics", "gradient")
 # of what one record's gradient is at the origin at most; as for logistic regression.
 _STEPS, _STEP, _CLIP = 60, 2.0, 0.5
 
+# How many times the moment of a constant column is above the noise on moments, at least.
+_ABOVE_NOISE = 4.0
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearModel(BoundedEstimator):
@@ -142,6 +145,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
 
     # Records seen, the sum of their moments, and in how many noisy sums.
     _statistics: tuple[int, Any, int] = field(init=False)
+    _constant: float = field(init=False)
 
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
@@ -177,6 +181,11 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         rows, norm = self._rows(X)
         values = self._scaled_target(y)
         (multiplier,) = self._multipliers([1.0])
+        if first:
+            self._constant = self._length_of_constant(multiplier, n, d)
+        if self.fit_intercept and self._constant < 1:
+            rows[:, -1] *= self._constant
+            norm = math.hypot(math.sqrt(norm**2 - 1), self._constant)
         chosen = _validate.choice(SOLVERS, solver=solver or self.solver)
         if chosen == "auto":
             chosen = "statistics" if _informative(multiplier, n, d) else "gradient"
@@ -185,8 +194,21 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         else:
             w = self._from_gradients(rows, values, norm, multiplier, alpha)
         self.solver_ = chosen
+        if self.fit_intercept:
+            w = np.append(w[:d], self._constant * w[d])
         self._keep(w, d)
         return self
+
+    def _length_of_constant(self, multiplier: float, n: int, d: int) -> float:
+        """Return the length of the constant column, which has the intercept as its weight.
+
+        One as long as a short record would double what a record adds to moments, and the noise. It
+        is shorter, but longer than most columns, and its own moment stands above the noise.
+        """
+        if self.row_norm is None:
+            return 1.0
+        least = _ABOVE_NOISE * multiplier * math.sqrt(2 * d) / n
+        return min(1.0, self.row_norm * math.sqrt(max(d**-0.5, least)))
 
     def _scaled_target(self, y: Table) -> Table:
         return _scaled(y, bounded("target_bounds", self._limits("target_bounds")))
