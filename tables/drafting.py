@@ -229,7 +229,8 @@ def _whose(name: str, seen: _Seen, *, is_number: bool) -> str:
         return ""
     return (
         'person? Its values repeat: if it tells whose row it is, type = "person", and group_size '
-        "at the top is the most rows that a person has"
+        "at the top, the most rows of a person that a rule allows; while it is dropped, a claim is "
+        "about one row, not one person"
     )
 
 

@@ -457,6 +457,7 @@ def test_a_draft_takes_no_id_no_person_and_no_date_for_a_feature(tmp_path):
         "admitted": "dates",
         "born": "dates",
     }
+    assert "a claim is about one row, not one person" in comments["patient_id"]
     assert "new row" in comments["length_of_stay"]
     assert "--target sick" in comments["sick"]
     assert likely_target(schema) == "sick"
