@@ -1,3 +1,4 @@
+from dpcal.report.answers import answers_page as answers_page
 from dpcal.report.composition import composed_reports as composed_reports
 from dpcal.report.files import (
     FORMAT as FORMAT,

@@ -41,6 +41,7 @@ FILES = frozenset(
         "certificate.json",
         "certificate-scores.json",
         "release.csv",
+        "sp800-226.html",
         "statement.html",
         "privacy-profile.svg",
         "privacy-profile.png",

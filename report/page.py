@@ -25,7 +25,7 @@ from decimal import ROUND_CEILING, Decimal
 from html import escape
 from typing import Any
 
-__all__ = ["statement_page"]
+__all__ = ["RELATIONS", "STYLE", "statement_page", "up"]
 
 # This says what each relation means, for people who have not met the word.
 RELATIONS = {
@@ -73,6 +73,7 @@ figure svg { display: block; width: 100%; height: auto; }
   h2, li:first-child, p:has(+ ul), p:has(+ pre) { break-after: avoid; }
   li:last-child { break-before: avoid; }
   thead { display: table-header-group; }
+  .details { break-before: page; }
   pre { white-space: pre-wrap; }
 }
 """
@@ -95,7 +96,9 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         f"{escape(document['software'].get('dpcal', ''))}</p>",
         *_claim(document),
         *_released(document.get("release", {})),
+        *_evaluation(document.get("evaluation", {})),
         *_numbers(document),
+        '<div class="details">',
         *_risk(document),
         *_read_from_data(document),
         *_steps(document.get("steps", ())),
@@ -104,12 +107,12 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         f"<p>{escape(document['privacy']['mechanism'])}</p>",
         "<h2>What is not covered</h2>",
         _listed(document["privacy"]["not_covered"]),
-        *_evaluation(document.get("evaluation", {})),
         *(
             f"<figure>{_inline(svg)}<figcaption>{escape(what)}</figcaption></figure>"
             for what, svg in pictures.items()
         ),
         *_verifying(document),
+        "</div>",
     ]
     body = "\n".join(parts)
     return (
@@ -132,10 +135,10 @@ def _claim(document: Mapping[str, Any]) -> list[str]:
     if "release" in document:
         what, whole = "released numbers together are", "numbers"
     words = (
-        f"The {what} ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
+        f"The {what} ({up(upper)}, {delta:g})-differentially private. Take two worlds "
         f"that differ in {document['privacy']['unit']}: {RELATIONS[relation]}. Whatever anybody "
         f"computes from the {whole}, and whatever they know already, no finding is more than "
-        f"{_up(factor, 3)} times as likely in one world as in the "
+        f"{up(factor, 3)} times as likely in one world as in the "
         f"other, apart from a probability of {delta:g}."
     )
     parts = [f'<p class="claim">{escape(words)}</p>']
@@ -160,7 +163,7 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
     paid = runs[0] if len(runs) == 1 else document["everything"]
     price, relation = paid["epsilon"], privacy["neighboring_relation"]
     rows = [
-        ("Epsilon, at most", _up(float(price["upper"]), 6)),
+        ("Epsilon, at most", up(float(price["upper"]), 6)),
         ("Delta", f"{paid['delta']:g}"),
         ("Unit of privacy", privacy["unit"]),
         ("Neighboring relation", f"{relation}: {RELATIONS[relation]}"),
@@ -168,6 +171,16 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
     ]
     if price.get("label"):
         rows.append(("How sure the price is", str(price["label"])))
+    budget = document.get("budget")
+    if budget:
+        rows.append(
+            (
+                "Budget book",
+                f"run {budget['run']} of {budget['name']}: its runs spent at most epsilon "
+                f"{up(float(budget['spent']))} of {budget['epsilon']:g} at delta "
+                f"{budget['delta']:g}, for {budget['unit']}",
+            )
+        )
     for key, words in (
         ("public_training_records", "Public number of training records"),
         ("training_records", "Training records"),
@@ -202,7 +215,7 @@ def _each_run(runs: Sequence[Mapping[str, Any]]) -> str:
         cells.append(
             [
                 str(len(group)),
-                _up(upper, 6),
+                up(upper, 6),
                 f"{delta:g}",
                 f"{query['noise_multiplier']:.5g}",
                 f"{query['count']} x {query['kind']}",
@@ -237,7 +250,7 @@ def _risk(document: Mapping[str, Any]) -> list[str]:
     rate, power = risk["false_positive_rate"], float(risk["true_positive_rate"])
     words = (
         f"An attacker who wants to tell who is in the table, and is wrong about {rate:.0%} of "
-        f"those who are not, finds at most {_up(100 * power, 2)} percent of those who are, "
+        f"those who are not, finds at most {up(100 * power, 2)} percent of those who are, "
         f"whatever the attack is. Guessing finds {rate:.0%}."
     )
     return ["<h2>What an attacker can achieve</h2>", f"<p>{escape(words)}</p>"]
@@ -263,7 +276,7 @@ def _evaluation(found: Mapping[str, Any]) -> list[str]:
     if how == "noisy":
         words = (
             "From noisy counts about records that played no part in training. These records are "
-            f"protected by an epsilon of at most {_up(float(found['epsilon']['upper']))} at delta "
+            f"protected by an epsilon of at most {up(float(found['epsilon']['upper']))} at delta "
             f"{found['delta']:g}; each record pays for training or for this, never for both."
         )
     else:
@@ -388,7 +401,7 @@ def _inline(svg: str) -> str:
     return re.sub(r"^.*?(?=<svg)", "", svg, count=1, flags=re.DOTALL)
 
 
-def _up(value: float, digits: int = 4) -> str:
+def up(value: float, digits: int = 4) -> str:
     """Return a number to so many significant digits, rounded up."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"

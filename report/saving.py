@@ -35,6 +35,7 @@ from typing import Any, Protocol
 from dpcal.calibrate.groups import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
+from dpcal.report.answers import answers_page
 from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, bind, check_replaceable, write_report
 from dpcal.report.page import statement_page
@@ -269,7 +270,11 @@ def save(
     check_replaceable(path, force=force)
     document = document_of(result, unit=unit, outside=outside, before=before, sections=sections)
     text = json.dumps(document, indent=2, allow_nan=False)
-    page = statement_page(document, pictures={})
-    write_report(path, {"report.json": text + "\n", "statement.html": page}, force=force)
+    files = {
+        "report.json": text + "\n",
+        "statement.html": statement_page(document, pictures={}),
+        "sp800-226.html": answers_page(document),
+    }
+    write_report(path, files, force=force)
     bind(path)
     return path

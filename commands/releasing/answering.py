@@ -39,14 +39,21 @@ from dpcal.commands.releasing.planning import (
 )
 from dpcal.commands.releasing.reading import Rows, size_of, used_columns
 from dpcal.commands.releasing.statistics import Statistic
-from dpcal.commands.training.booking import check_book, opened_book
+from dpcal.commands.training.booking import booked, check_book, opened_book
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.totals import PrivateTotals
 from dpcal.optim.budget import prepaid
 from dpcal.optim.result import Trace
-from dpcal.report import bind, check_replaceable, document_of, statement_page, write_report
+from dpcal.report import (
+    answers_page,
+    bind,
+    check_replaceable,
+    document_of,
+    statement_page,
+    write_report,
+)
 from dpcal.tables import Schema, Source
 from dpcal.tables.reading import polars
 
@@ -108,6 +115,7 @@ class Release:
             "report.json": dump(self.document) + "\n",
             "release.csv": text.getvalue(),
             "statement.html": statement_page(self.document, pictures={}),
+            "sp800-226.html": answers_page(self.document),
         }
         write_report(path, files, force=force)
         bind(path)
@@ -224,7 +232,7 @@ def answered(request: Request, progress: Progress) -> Release:
     with dpcal.budget(book=book) if book is not None else nullcontext():
         told, ledgers, groups = _answers(asked, rows, open_axes(request.statistics))
     result = _result(asked, ledgers)
-    document = _document(request, result, told, rows, groups)
+    document = _document(request, result, told, rows, groups) | booked(book)
     return Release(rows=tuple(told), result=result, document=document)
 
 

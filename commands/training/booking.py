@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from dpcal.calibrate import Plan
 from dpcal.commands._options import fields_of
 from dpcal.optim import BudgetBook
 from dpcal.optim.boundary.budget.file import Records
 
-__all__ = ["check_book", "opened_book"]
+__all__ = ["booked", "check_book", "opened_book"]
 
 
 def check_book(path: Path | None, table: Records) -> None:
@@ -54,3 +55,24 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
         )
     book.check(plan)
     return book
+
+
+def booked(path: Path | None) -> dict[str, Any]:
+    """Return the section of a report on the budget book that its last run is in; none without one.
+
+    It has the book's name, the number of the run, the total, what all runs spent, and the unit.
+    """
+    if path is None:
+        return {}
+    book = BudgetBook(path)
+    whole = book.to_dict()
+    return {
+        "budget": {
+            "name": path.name,
+            "run": len(book.runs),
+            "epsilon": book.epsilon,
+            "delta": book.delta,
+            "spent": whole["spent"]["upper"],
+            "unit": whole["unit"],
+        }
+    }

@@ -13,7 +13,13 @@ from dpcal.accountants import events, true_positive_rate
 from dpcal.commands.training.task import Task
 from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
-from dpcal.report import composed_epsilon, fingerprint, replace_file, statement_page
+from dpcal.report import (
+    answers_page,
+    composed_epsilon,
+    fingerprint,
+    replace_file,
+    statement_page,
+)
 
 __all__ = ["about_data", "about_model", "add_pages", "risk"]
 
@@ -108,6 +114,7 @@ def add_pages(
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
     page = statement_page(document, pictures=drawn)
     replace_file(folder / "statement.html", page.encode())
+    replace_file(folder / "sp800-226.html", answers_page(document).encode())
 
 
 def _about(document: Mapping[str, Any]) -> str:

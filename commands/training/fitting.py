@@ -14,7 +14,7 @@ from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.commands.checking.output import dump, present
 from dpcal.commands.checking.progress import Progress, stage
-from dpcal.commands.training.booking import opened_book
+from dpcal.commands.training.booking import booked, opened_book
 from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import (
     about_data,
@@ -130,6 +130,7 @@ def fitted(request: Request, progress: Progress) -> Fitted:
     evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
     print_warnings(warn_after(evaluation, data))
     model, document = _reported(data, run, evaluation, name=request.source.path.name)
+    document |= booked(request.budget)
     return Fitted(model=model, document=document, result=run.result, _run=run, _data=data)
 
 

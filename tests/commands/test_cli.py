@@ -305,6 +305,7 @@ def test_train(capsys, table, tmp_path):
         "model.json",
         "privacy-profile.svg",
         "statement.html",
+        "sp800-226.html",
     }
     (run,) = answer["runs"]
     assert run["epsilon"]["upper"] <= 1.0

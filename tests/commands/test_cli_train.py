@@ -262,7 +262,7 @@ def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch, capsy
     assert main(asked_for(trained, tmp_path / "report", "--epochs", "1")) == 0
     assert "privacy-profile.svg could not be drawn" in capsys.readouterr().err
     names = {path.name for path in (tmp_path / "report").iterdir()}
-    assert names == {"report.json", "model.json", "statement.html"}
+    assert names == {"report.json", "model.json", "statement.html", "sp800-226.html"}
     assert main(["verify", str(tmp_path / "report")]) == 0
 
 

@@ -86,6 +86,7 @@ def test_the_report_says_what_it_must(printed, report):
     assert {path.name for path in folder.iterdir()} == {
         "report.json",
         "statement.html",
+        "sp800-226.html",
         "accuracy.svg",
         "privacy-profile.svg",
     }

@@ -1,0 +1,78 @@
+"""The pages of a report: the claim first, the book that was charged, answers for an auditor."""
+
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal import report
+from dpcal.cli import main
+from dpcal.report import answers_page, statement_page
+
+RNG = np.random.default_rng(0)
+TABLE = {"age": RNG.uniform(20, 80, 2000), "sick": RNG.choice(["no", "yes"], 2000)}
+SCHEMA = {
+    "columns": {
+        "age": {"type": "number", "range": [0, 100]},
+        "sick": {"type": "class", "categories": ["no", "yes"]},
+    }
+}
+TARGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Reports of a release and of a model that one book was charged with, one after the other."""
+    pl = pytest.importorskip("polars")
+    folder = tmp_path_factory.mktemp("clinic")
+    table, book = folder / "people.csv", folder / "clinic.budget"
+    pl.DataFrame(TABLE).write_csv(table)
+    total = {"epsilon": 3.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
+    dpcal.BudgetBook(book, records=table, **total)
+    first = dpcal.release(table, SCHEMA, ["mean age"], budget=book, **TARGET)
+    second = dpcal.train(table, SCHEMA, target="sick", budget=str(book), epochs=2, **TARGET)
+    second.save(folder / "model")
+    return first.save(folder / "release"), folder / "model"
+
+
+def test_the_statement_names_the_run_of_the_book_and_what_all_spent(folders):
+    for number, folder in enumerate(folders, start=1):
+        budget = report.read(folder)["budget"]
+        assert (budget["run"], budget["name"], budget["epsilon"]) == (number, "clinic.budget", 3.0)
+        page = (folder / "statement.html").read_text()
+        assert f"run {number} of clinic.budget" in page
+        # The claim, its numbers and scores come first, what is behind them on pages of their own.
+        first, details = page.split('<div class="details">')
+        assert "differentially private" in first
+        assert "run " in first
+        assert "What is not covered" in details
+        assert "None" not in page
+    assert budget["spent"] > 1.3
+
+
+def test_the_answers_say_what_is_known_and_mark_the_rest(folders):
+    for folder in folders:
+        page = (folder / "sp800-226.html").read_text()
+        document = report.read(folder)
+        for words in (
+            document["privacy"]["unit"],
+            "budget book clinic.budget",
+            "How were the records collected",
+            "not known to dpcal",
+            "blanked",
+        ):
+            assert words in page, words
+        assert "None" not in page
+        assert "http" not in page
+    assert main(["verify", *map(str, folders)]) == 0
+
+
+def test_numbers_on_the_pages_are_rounded_up(folders):
+    document = report.read(folders[0])
+    document["everything"]["epsilon"]["upper"] = document["runs"][0]["epsilon"]["upper"] = 1.0000001
+    assert "1.00001" in answers_page(document)
+    assert "1.00001" in statement_page(document, pictures={})
+    document["data"] = {"name": "<b>", "read_from_data": []}
+    document.pop("budget")
+    page = answers_page(document)
+    assert "&lt;b&gt;" in page
+    assert "1/n" not in page
