@@ -86,6 +86,17 @@ def test_runs_of_one_report_are_proved_together(tmp_path, capsys):
     assert row["epsilon"] > 1.2
 
 
+def test_where_the_price_is_beyond_proof_the_target_is_proved(tmp_path, capsys):
+    """Laplace noise has no delta at its epsilon, and a little less of it has a delta at once."""
+    found = dpcal.release(TABLE, SCHEMA, ["mean age"], epsilon=0.5, delta=1e-6)
+    folder = found.save(tmp_path / "report")
+    assert main(["certify", str(folder), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out).values()
+    assert row["verdict"] == "proved"
+    assert row["epsilon"] >= report.read(folder)["everything"]["epsilon"]["upper"]
+    assert main(["certify", "--check", str(folder / "certificate.json")]) == 0
+
+
 def test_what_no_certificate_covers_is_refused_by_name(tmp_path, capsys):
     found = dpcal.release(TABLE, SCHEMA, ["quantile age 0.5"], epsilon=1.0, delta=1e-5)
     folder = found.save(tmp_path / "report")
