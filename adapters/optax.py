@@ -5,7 +5,7 @@
 >>> optimizer = optax.chain(guard.transformation(), optax.sgd(0.1))  # doctest: +SKIP
 >>> state = optimizer.init(params)  # doctest: +SKIP
 >>> while guard.remaining:  # doctest: +SKIP
-...     rows = guard.draw()
+...     rows = guard.padded(guard.draw())
 ...     gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(params, X[rows], y[rows])
 ...     updates, state = optimizer.update(gradients, state, params)
 ...     params = optax.apply_updates(params, updates)
@@ -64,7 +64,7 @@ class Guard(Guarded):
         if not dimension:
             raise ValueError("params must hold at least one number, got none.")
         self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
-        self._drawn = 0
+        self._drawn = self._padded = 0
 
     def draw(self) -> Rows:
         """Write the next answer into the ledger, and return the rows of its batch, maybe none.
@@ -77,14 +77,33 @@ class Guard(Guarded):
             If the last batch was not answered for.
         """
         rows = self._oracle.draw()
-        self._drawn = len(rows)
+        self._drawn, self._padded = len(rows), len(self.padded(rows))
         return rows
+
+    def padded(self, rows: Rows) -> Rows:
+        """Return rows of a batch with the first record behind them, up to one of a few lengths.
+
+        What is compiled for gradients is compiled once for each length of its input, and Poisson
+        batches have many. Lengths are multiples of about a quarter of the expected size, which the
+        plan tells. The gradients of what is added are taken and left out of the sum.
+
+        Parameters
+        ----------
+        rows
+            Those of :meth:`draw`.
+        """
+        query = self.plan.queries[0]
+        expected = query.expected_batch_size(self.plan.n)
+        step = max(8, 1 << max(0, int(expected / 4).bit_length() - 1))
+        missing = -len(rows) % step if len(rows) else step
+        return np.concatenate([rows, np.zeros(missing, dtype=rows.dtype)])
 
     def transformation(self) -> optax.GradientTransformation:
         """Return a gradient transformation from gradients of single records to their noisy mean.
 
         Its updates are a tree like ``params``. The gradients that it takes have one axis more, the
-        first one, over the records that :meth:`draw` named last; its state is empty.
+        first one, over the records that :meth:`draw` named last, or over those with what
+        :meth:`padded` puts behind them, which is left out; its state is empty.
 
         Raises
         ------
@@ -128,12 +147,15 @@ class Guard(Guarded):
         """Gradients of single records as rows, shape (m, dimension)."""
         columns = []
         for leaf, (shape, _) in zip(leaves, self._like, strict=True):
-            found = np.asarray(leaf, dtype=np.float64)
+            found = np.asarray(leaf)
+            if len(found.shape) and found.shape[0] in (self._drawn, self._padded):
+                found = found[: self._drawn]
             if found.shape != (self._drawn, *shape):
                 raise ValueError(
                     "gradients must be those of the single records of the batch, here of shape "
                     f"{(self._drawn, *shape)}, got {found.shape}."
                 )
+            found = found.astype(np.float64)
             columns.append(found.reshape(self._drawn, -1) if found.size else np.zeros((0, 0)))
         if not self._drawn:
             return np.zeros((0, self._oracle.dimension))

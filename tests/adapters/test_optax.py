@@ -87,6 +87,30 @@ def test_an_empty_batch_is_noise_alone():
     assert np.abs(update["w"]).min() > 0
 
 
+def test_padded_batches_have_few_lengths_and_the_same_updates():
+    X, y = table(n=2000)
+    drawn = calibrate.dpsgd(n=2000, batch_size=200, steps=60, epsilon=4.0, delta=1e-6)
+    made, lengths = [], set()
+    gradients = jax.jit(jax.vmap(jax.grad(loss), (None, 0, 0)))
+    for padding in (True, False):
+        guard = Guard(drawn, PARAMS, seed=5)
+        transformation, updates = guard.transformation(), []
+        while guard.remaining and len(updates) < (60 if padding else 5):
+            rows = guard.draw()
+            inputs = guard.padded(rows) if padding else rows
+            assert inputs[: len(rows)].tolist() == rows.tolist()
+            if padding:
+                lengths.add(len(inputs))
+            each = gradients(PARAMS, X[inputs], y[inputs])
+            updates.append(transformation.update(each, None)[0])
+        made.append(updates)
+        if padding:
+            assert gradients._cache_size() == len(lengths) <= 6
+    for one, other in zip(*made, strict=False):
+        np.testing.assert_array_equal(one["w"], other["w"])
+    assert len(guard.padded(np.zeros(0, dtype=int))) > 0
+
+
 def test_what_is_out_of_turn_or_of_another_shape_is_refused():
     X, y = table()
     guard = Guard(plan(), PARAMS)
