@@ -30,6 +30,7 @@ from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
+from dpcal.optim.boundary.exact import of_rows, one_by_one
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
 from dpcal.optim.objectives.base import Objective
@@ -120,7 +121,7 @@ class StepwiseOracle(PrivateOracle):
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
         table = np.asarray(gradients, dtype=np.float64)
-        self.add_sums(len(table), lambda rows, bound: clipped_rows(table[rows], bound))
+        self._add(len(table), lambda rows, bound: clipped_rows(table[rows], bound), table)
 
     def add_sums(self, count: int, clipped_sum: ClippedSum) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.
@@ -138,6 +139,11 @@ class StepwiseOracle(PrivateOracle):
         OutOfTurn
             If no batch was drawn, or more records are handed in than the batch has.
         """
+        self._add(count, clipped_sum)
+
+    def _add(
+        self, count: int, clipped_sum: ClippedSum, table: NDArray[np.float64] | None = None
+    ) -> None:
         if not self.drawn:
             raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
         if count > len(self._batch):
@@ -148,7 +154,7 @@ class StepwiseOracle(PrivateOracle):
             )
         rows, self._batch = self._batch[:count], self._batch[count:]
         (query,) = self.plan.queries
-        self._elsewhere.hand_in(rows, clipped_sum)
+        self._elsewhere.hand_in(rows, clipped_sum, table)
         origin = np.zeros(self.dimension)
         self._total = self._total + self._mechanism.gradient_sum(
             self._elsewhere, origin, rows, query.max_norm
@@ -275,10 +281,25 @@ class _Elsewhere(Objective):
         self.n = n
         self.dimension = self.penalized = dimension
 
-    def hand_in(self, rows: Rows, sums: ClippedSum) -> None:
-        """Take the function of some rows' clipped sums, which numbers them from 0 on."""
-        self._order, self._sums = np.argsort(rows), sums
+    def hand_in(
+        self, rows: Rows, sums: ClippedSum, table: NDArray[np.float64] | None = None
+    ) -> None:
+        """Take the function of some rows' clipped sums, which numbers them from 0 on.
+
+        ``table`` has their gradients, shape (m, dimension), if they are at hand.
+        """
+        self._order, self._sums, self._table = np.argsort(rows), sums, table
         self._sorted = rows[self._order]
+
+    def whole_sum(self, w: Vector, rows: Rows, max_norm: float) -> NDArray[np.int64]:
+        """Return the clipped sum in whole steps, as :func:`dpcal._ext.sums.whole_sum` does."""
+        places = self._order[np.searchsorted(self._sorted, rows)]
+        if self._table is None:
+            return one_by_one(
+                self.dimension, places, max_norm, lambda one: self._sums(one, max_norm)
+            )
+        whole = np.array_equal(places, np.arange(len(self._table)))
+        return of_rows(self._table if whole else self._table[places], max_norm)
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.utils.data import Dataset, default_collate
@@ -33,8 +34,8 @@ __all__ = ["Guard"]
 Loss = Callable[[Tensor, Tensor], Tensor]
 Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
 
-# Relative slack of norms: gradients are summed in doubles, of which norms and factors are rounded.
-_SLACK = 1 + 1e-12
+# Numbers of gradients that are in memory together: 16 MB.
+_NUMBERS = 1 << 21
 
 # Modules whose output for one record depends on others in its batch. Clipping one record's gradient
 # would then not bound what it does to the sum.
@@ -176,9 +177,8 @@ class Guard(Guarded):
             raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
         count = len(targets)
         if count:
-            with torch.enable_grad():
-                table = self._table(self._gradients(self.model, inputs, targets), count)
-            self._oracle.add_sums(count, lambda rows, bound: _clipped(table, rows, bound))
+            for table in self._tables(inputs, targets, count):
+                self._oracle.add(table)
         if self._left:
             return False
         self._fill(self._oracle.answer())
@@ -198,17 +198,43 @@ class Guard(Guarded):
         found: Mapping[str, Tensor] = gradients(trained, inputs, targets)
         return found
 
-    def _table(self, gradients: Mapping[str, Tensor], count: int) -> Tensor:
-        parts = []
+    def _tables(self, inputs: Any, targets: Any, count: int) -> Iterator[NDArray[np.float64]]:
+        """Yield gradients of single records, shape (m, dimension), of a few records at a time.
+
+        What fits into a cache is converted and summed there. Gradients by torch are taken of as
+        few, too; a function of the user's own is asked once.
+        """
+        size = min(count, max(1, _NUMBERS // self._oracle.dimension))
+        whole = None
+        if self._gradients != self._by_torch or not isinstance(inputs, Tensor):
+            whole = self._of(inputs, targets, count)
+        room = np.empty((size, self._oracle.dimension))
+        for first in range(0, count, size):
+            some = slice(first, min(first + size, count))
+            length = some.stop - first
+            found = whole
+            if found is None:
+                found = self._of(inputs[some], targets[some], length)
+            into, column = torch.from_numpy(room[:length]), 0
+            for name, each in self._trained.items():
+                part = found[name] if whole is None else found[name][some]
+                into[:, column : column + each.numel()] = part.reshape(length, -1)
+                column += each.numel()
+            yield room[:length]
+
+    def _of(self, inputs: Any, targets: Any, count: int) -> dict[str, Tensor]:
+        """Return gradients of single records, by parameter; refuse those of another shape."""
+        with torch.enable_grad():
+            gradients = self._gradients(self.model, inputs, targets)
+        found = {}
         for name, each in self._trained.items():
-            part = gradients[name].detach()
-            if part.shape != (count, *each.shape):
+            found[name] = gradients[name].detach()
+            if found[name].shape != (count, *each.shape):
                 raise ValueError(
                     f"gradients of {name!r} must have shape {(count, *each.shape)}, one a record, "
-                    f"got {tuple(part.shape)}."
+                    f"got {tuple(found[name].shape)}."
                 )
-            parts.append(part.reshape(count, -1).double())
-        return torch.cat(parts, dim=1)
+        return found
 
     def _fill(self, gradient: Vector) -> None:
         start = 0
@@ -233,15 +259,3 @@ def _emptied(batch: Any) -> Any:
     if isinstance(batch, list | tuple):
         return [_emptied(each) for each in batch]
     return batch
-
-
-def _clipped(table: Tensor, rows: Rows, bound: float) -> Vector:
-    """Return the sum of some rows, each clipped; rows that are not finite count as zero."""
-    some = table if len(rows) == len(table) else table[torch.from_numpy(np.ascontiguousarray(rows))]
-    finite = torch.isfinite(some).all(dim=1, keepdim=True)
-    some = torch.where(finite, some, torch.zeros_like(some))
-    largest = some.abs().amax(dim=1, keepdim=True).clamp(min=1e-300)
-    norms = largest[:, 0] * (some / largest).norm(dim=1) * _SLACK
-    factors = torch.clamp(bound / norms, max=1.0)
-    total: Vector = (factors @ some).cpu().numpy()
-    return total

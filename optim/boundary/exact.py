@@ -41,7 +41,7 @@ from dpcal.optim.objectives.base import Objective
 if TYPE_CHECKING:
     from dpcal.optim.boundary.one_pass import Pass
 
-__all__ = ["DiscreteMechanism", "check_distance"]
+__all__ = ["DiscreteMechanism", "check_distance", "of_rows", "one_by_one"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -139,7 +139,7 @@ class DiscreteMechanism:
         if ask is not None and own_sums(objective):
             made: Integers = ask(w, rows, bound)
             return made
-        return _one_by_one(
+        return one_by_one(
             objective.dimension, rows, bound, lambda alone: objective.clipped_sum(w, alone, bound)
         )
 
@@ -153,7 +153,7 @@ class DiscreteMechanism:
             return whole_sum(kernel, w, v, rows, max_norm=bound)
         if _has_tables(objective):
             return _of_tables(objective, rows, bound, w, v)
-        return _one_by_one(
+        return one_by_one(
             objective.dimension,
             rows,
             bound,
@@ -168,7 +168,7 @@ class DiscreteMechanism:
             return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
         if hasattr(objective, "record_losses") and own_sums(objective, _LOSSES):
             return _of_losses(objective, w, rows, bound)
-        return _one_by_one(
+        return one_by_one(
             1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
         )
 
@@ -242,6 +242,14 @@ def _of_tables(objective: Any, rows: Rows, bound: float, *at: Vector) -> Integer
     return total
 
 
+def of_rows(table: Vector, max_norm: float) -> Integers:
+    """Return the sum of rows of a table, each clipped, in whole steps."""
+    longest, whole = _longest(max_norm)
+    total = np.zeros(table.shape[1], dtype=np.int64)
+    grid.add_rows(np.ascontiguousarray(table), longest, whole, total)
+    return total
+
+
 def _of_losses(objective: Any, w: Vector, rows: Rows, bound: float) -> Integers:
     longest, whole = _longest(bound)
     total = np.zeros(1, dtype=np.int64)
@@ -251,7 +259,8 @@ def _of_losses(objective: Any, w: Vector, rows: Rows, bound: float) -> Integers:
     return total
 
 
-def _one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:
+def one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:
+    """Return the sum of clipped contributions, each asked for by itself, in whole steps."""
     longest, whole = _longest(max_norm)
     total = np.zeros(size, dtype=np.int64)
     for row in rows:

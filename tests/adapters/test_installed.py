@@ -17,7 +17,7 @@ model = make_pipeline(StandardScaler(bounds=(-3, 3), epsilon=.2),
                       LogisticRegression(epsilon=.8, delta=1e-6, classes=[0, 1])).fit(X, y)
 last = model[-1]
 assert model.score(X, y) > 0.8 and last.epsilon_spent_ <= 0.8
-assert last.ledger_.answers == 60 and last.report_["epsilon"]["upper"] <= 0.8
+assert last.ledger_.answers == 121 and last.report_["epsilon"]["upper"] <= 0.8
 with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
     cross_val_score(LogisticRegression(epsilon=.3, classes=[0, 1]), X, y, cv=3)
     GridSearchCV(LogisticRegression(epsilon=.3, classes=[0, 1]), {"steps": [9, 20]}, cv=2).fit(X, y)
