@@ -63,10 +63,11 @@ def run(options: Namespace) -> int:
         texts.append((f"{folder}\n" if len(documents) > 1 else "") + _text(rows))
         texts[-1] += _about(document, problems)
     holds = all(row["holds"] for rows in tables for row in rows) and not any(changed.values())
-    found: dict[str, Any] = {"claims": tables[0]}
-    if len(documents) > 1:
+    found: dict[str, Any] = {"reports": dict(zip(map(str, options.report), tables, strict=True))}
+    if len(documents) == 1:
+        found["claims"] = tables[0]
+    else:
         stage(options, "all reports together")
-        found = {"reports": dict(zip(map(str, options.report), tables, strict=True))}
         found["together"] = _together(options, documents)
         texts.append(_sentences(found["together"]))
     found.update(files=changed, bound=BOUND, not_bound=NOT_BOUND)

@@ -96,6 +96,56 @@ def test_an_auditor_proves_the_claims_of_a_model_without_retyping(clinic, instal
     assert "run 1 of clinic.budget" in page
 
 
+RARE = """
+import numpy as np, dpcal
+rng = np.random.default_rng(0)
+X = rng.standard_normal((9000, 6))
+y = rng.random(9000) < 1 / (1 + np.exp(3.2 - X @ [1.0, -1.0, 0.5, 0, 0, 0]))
+names = [f"x{j}" for j in range(6)]
+columns = {name: {"type": "number", "range": [-4, 4]} for name in names}
+columns["y"] = {"type": "class", "categories": ["no", "yes"]}
+table = {**dict(zip(names, X.T)), "y": np.where(y, "yes", "no")}
+def said(found):
+    return 1 / (1 + np.exp(-(X @ found.model.weights + found.model.intercept)))
+alone = dpcal.train(table, {"columns": columns}, target="y", epsilon=1.0, delta=1e-6)
+assert 0.75 < said(alone).mean() / y.mean() < 1.3, said(alone).mean() / y.mean()
+auc = alone.document["evaluation"]
+assert auc["auc"] is None or abs(auc["auc"] - 0.8) < 4 * auc["auc_standard_error"], auc
+columns["who"] = {"type": "person"}
+table["who"] = [f"p{i // 3}" for i in range(9000)]
+persons = dpcal.train(
+    table, {"columns": columns, "group_size": 3}, target="y", epsilon=1.0, delta=1e-6)
+assert "at most 3" in persons.document["privacy"]["unit"]
+assert persons.result.epsilon(1e-6) <= 1.0
+"""
+NESTED = """
+import numpy as np, dpcal
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from dpcal.estimators import LogisticRegression, SimpleImputer, StandardScaler, split_budget
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (3000, 4))
+X[::9, 0] = -5.0
+y = (X[:, 1] > 0).astype(int)
+filled = SimpleImputer(missing_values=-5.0, bounds=(-1, 1))
+inner = make_pipeline(filled, StandardScaler(bounds=(-1, 1)))
+columns = ColumnTransformer([("first", inner, [0, 1]), ("rest", "passthrough", [2, 3])])
+model = make_pipeline(columns, LogisticRegression(classes=[0, 1], row_norm=2.0))
+model = split_budget(model, epsilon=2.0, delta=1e-6)
+with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
+    model.fit(X, y)
+assert 0.5 < shared.spent <= 2.0, shared.spent
+folder = dpcal.report.save("nested", model)
+assert all(row["holds"] for row in dpcal.report.verify(dpcal.report.read(folder)))
+assert np.mean(model.predict(X) == y) > 0.8
+"""
+
+
+@pytest.mark.parametrize("script", [RARE, NESTED], ids=["rare classes and persons", "nested"])
+def test_a_data_scientist_s_lines_hold(installed, tmp_path, script):
+    installed.python("-W", "ignore", "-c", script, cwd=tmp_path)
+
+
 def test_without_extras_it_is_said_before_a_record_is_read(wheel, tmp_path):
     plain = Environment.create(tmp_path / "plain", wheel, leave_out=EXTRAS)
     (tmp_path / "patients.csv").write_text("no table at all")
