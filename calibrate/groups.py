@@ -45,7 +45,9 @@ def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
     Noise scales are divided by k: neighbors that differ in k records are k steps apart. Of Poisson
     samples the law of :func:`rows_of_one_person` is taken; ranges of bounded-range mechanisms
     add up along the steps; and (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... +
-    e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof).
+    e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof). A delta without an
+    epsilon stands beside noise that it is the failure of, as a threshold's does: of several records
+    one after another the noise makes more of it, so that it is refused.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
         return attr.evolve(event, sensitivity=k * event.sensitivity)
     if isinstance(event, events.ExponentialMechanismDpEvent):
         return attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf))
-    if isinstance(event, events.EpsilonDeltaDpEvent):
+    if isinstance(event, events.EpsilonDeltaDpEvent) and (event.epsilon or not event.delta):
         return _pure_or_approximate(event, k)
     if isinstance(event, events.PoissonSampledDpEvent):
         inner, q = event.event, event.sampling_probability

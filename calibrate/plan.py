@@ -332,10 +332,9 @@ def compose(
     costs: dict[tuple[Any, ...], tuple[events.DpEvent, int]] = {}
     worst: dict[tuple[Any, ...], Fraction] = {}
     rate = Fraction(0)
+    asked = [(query, count) for query, count in asked if count]
+    group_size = max([group_size, *(query.group_size for query, _ in asked)])
     for query, count in asked:
-        if not count:
-            continue
-        group_size = max(group_size, query.group_size)
         query = query.of_single_records()
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
@@ -358,10 +357,17 @@ def compose(
             information = answers / Fraction(query.noise_multiplier) ** 2
             if information > worst.get(key, 0):
                 worst[key], costs[key] = information, (gaussian, answers)
+        elif query.kind == "labels":
+            _check_choice(query, neighboring_relation)
+            # What bounds the labels of one record does not tell of a person's, one after another.
+            costs["person", len(costs)] = (query.of_group(group_size).event(n), count)
         else:
             _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = (query.event(n), count)
-    priced = ((for_group(event, group_size), count) for event, count in costs.values())
+    priced = (
+        (event if key[0] == "person" else for_group(event, group_size), count)
+        for key, (event, count) in costs.items()
+    )
     parts = [
         event if count == 1 else events.SelfComposedDpEvent(event, count) for event, count in priced
     ]

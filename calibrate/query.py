@@ -49,11 +49,19 @@ def _above(threshold: float, noise_multiplier: float) -> float:
 
 
 def _labels(query: Query) -> events.DpEvent:
-    gaussian = events.GaussianDpEvent(query.noise_multiplier)
+    """Return the event of labels for all records of a person, at most k of them.
+
+    Her own labels are k at most, each of k records at most: one of them is released with a
+    probability of at most k times that of a noisy count of k above the threshold. If none is, her
+    records move the other counts by a vector of norm k at most.
+    """
+    k = query.group_size
+    gaussian = rows_of_one_person(noise_multiplier=query.noise_multiplier, group_size=k)
     # Without a threshold, nothing would be hidden.
     surprise = 1.0
     if query.threshold is not None:
-        surprise = _above(query.threshold, query.noise_multiplier)
+        above = _above(query.threshold - (k - 1), query.noise_multiplier)
+        surprise = min(1.0, k * above * (1 + 1e-15))
     return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
 
 
@@ -502,6 +510,10 @@ class Query:
     def of_single_records(self) -> Query:
         """Return the query about one record, fast."""
         return self if self.group_size == 1 else self._copied(group_size=1)
+
+    def of_group(self, group_size: int) -> Query:
+        """Return the query about so many records of a person, fast, for its price alone."""
+        return self._copied(group_size=group_size)
 
     def with_count(self, count: int) -> Query:
         """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""

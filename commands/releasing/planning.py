@@ -229,7 +229,7 @@ class _Parts:
     groups
         The column whose groups are to be found, if any.
     group_size, surprise
-        Rows of a person, and the probability with which a group of one record may show.
+        Rows of a person, and the probability with which a group of her own may show.
     """
 
     shares: Mapping[Total, float]
@@ -289,7 +289,7 @@ class _Parts:
                 )
             )
         if self.groups is not None:
-            found.append(_groups(scale, self.surprise))
+            found.append(_groups(scale, self.surprise, self.group_size))
         return tuple(found)
 
     def least(self, scale: float, epsilon: float) -> tuple[Query, ...]:
@@ -313,9 +313,9 @@ def _size(queries: Sequence[Query]) -> float:
     )
 
 
-def _groups(scale: float, surprise: float) -> Query:
-    """Return the query that finds groups, whose threshold a group of one record rarely passes."""
-    threshold = 1 + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
+def _groups(scale: float, surprise: float, group_size: int) -> Query:
+    """Return the query that finds groups, whose threshold a group of one person rarely passes."""
+    threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
     return Query(
         name=GROUPS,
         kind="labels",

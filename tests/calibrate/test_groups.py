@@ -207,3 +207,44 @@ def test_the_unit_of_a_filter_does_not_grow(tmp_path):
     optim.dpsgd(OBJECTIVE, calibrate.dpsgd(**OPTIONS), store=book)
     with pytest.raises(UnsupportedEvent, match=r"one training record .* this run is about one p"):
         book.check(calibrate.dpsgd(**OPTIONS, group_size=4))
+
+
+@pytest.mark.parametrize("k", [2, 4, 9])
+@pytest.mark.parametrize("sigma", [0.5, 3.0, 20.0])
+def test_labels_of_a_person_are_priced_with_all_her_rows(k, sigma):
+    """Her own label shows with the probability that k records pass: no epsilon makes it less."""
+    threshold = 1 + 5 * sigma
+    labels = Query(
+        name="labels",
+        kind="labels",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=sigma,
+        threshold=threshold,
+        count=1,
+    )
+    total = Query(
+        name="count",
+        kind="total",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=50.0 * k,
+        count=1,
+        group_size=k,
+    )
+    plan = Plan(optimizer="release", n=100, queries=(labels, total), epsilon=9.0, delta=1e-6)
+    shows = 0.5 * math.erfc((threshold - k) / (sigma * math.sqrt(2)))
+    # At an epsilon that the noise does not reach, what is left is that a label of hers shows.
+    far = 60.0 * (k / sigma) + 60.0 * (k / sigma) ** 2 + 5.0
+    assert float(plan.price(epsilon=far).upper) >= min(1.0, shows) * (1 - 1e-9)
+    for alone in (plan.event_for(3 * k), Plan.from_json(plan.to_json()).event):
+        assert alone.events
+
+
+def test_a_failure_beside_noise_has_no_price_for_several_records():
+    event = events.ComposedDpEvent(
+        [events.GaussianDpEvent(0.5), events.EpsilonDeltaDpEvent(0.0, 1e-8)]
+    )
+    assert for_group(event, 1) == event
+    with pytest.raises(UnsupportedEvent, match="person with 4 records"):
+        for_group(event, 4)
