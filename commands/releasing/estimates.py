@@ -168,7 +168,7 @@ def cuts_around(points: Vector, ends: tuple[float, float]) -> Vector:
     """
     apart = (ends[1] - ends[0]) * 0.5 ** np.arange(2, 12)
     sides = np.concatenate([-apart, apart])
-    cuts = (points[:, :, np.newaxis] + sides).reshape(len(points), -1)
+    cuts = (points[:, :, np.newaxis] + sides).reshape(len(points), points.shape[1] * len(sides))
     return np.sort(np.clip(cuts, *ends), axis=1)
 
 

@@ -197,6 +197,16 @@ def test_groups_that_are_found_hide_those_of_a_few():
         released("count by town", table=table, schema=schema)
 
 
+def test_where_no_group_is_found_the_rest_is_released():
+    schema = dpcal.tables.Schema.from_toml(TOML + '[columns.town]\ntype = "drop"\n')
+    table = {**TABLE, "town": [f"t{i}" for i in range(N)]}
+    asked = ["count by town", "mean age by town", "quantile age 0.5 by town", "mean age"]
+    found = released(*asked, table=table, schema=schema, find_groups=True)
+    assert [row["statistic"] for row in found.rows] == ["mean of age"]
+    assert found.result.epsilon(1e-6) <= 1.0
+    assert "mean of age" in str(found)
+
+
 def test_a_noisy_count_of_nothing_says_nothing():
     (row,) = released("mean age where stay > 29.99 and age > 79.9 and clinic == 'west'").rows
     assert (row["value"], row["standard_error"]) == (None, None)
