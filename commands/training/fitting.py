@@ -14,6 +14,7 @@ from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.commands.checking.output import dump, present
 from dpcal.commands.checking.progress import Progress, stage
+from dpcal.commands.training import scale
 from dpcal.commands.training.booking import booked, opened_book
 from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import (
@@ -173,20 +174,25 @@ def _key_file(folder: Path, *, force: bool) -> Path:
 def _trained(
     task: Task, plan: Plan, book: BudgetBook | None, request: Request, progress: Progress
 ) -> Run:
-    steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
+    how: dict[str, Any] = {"seed": request.seed, "noise": request.mechanism, "store": book}
+    *before, query = plan.queries
+    factor, ledger = 1.0, None
+    if [each.name for each in before] == [scale.NAME]:
+        factor, ledger = scale.released(task, plan, request.coding, **how)
+    steps = plan.parameters.get("steps") or sum(each.count for each in plan.queries)
     progress.stage("training", total=int(steps), unit="step")
     with warnings.catch_warnings():
         # The message of a run that diverged names it.
         warnings.simplefilter("ignore", RuntimeWarning)
-        return train(
-            task,
-            plan,
-            seed=request.seed,
-            noise=request.mechanism,
+        run = train(
+            task if ledger is None else scale.rescaled(task, factor),
+            plan if ledger is None else replace(plan, queries=(query,)),
             advance=progress.update,
-            store=book,
             scored=request.held_out == "unprotected",
+            **how,
         )
+    features = task.X_train.shape[1]
+    return run if ledger is None else scale.restored(plan, ledger, run, features, factor)
 
 
 def _reported(
@@ -297,20 +303,21 @@ def _curve(plan: Plan) -> plot.Curve:
 
 def _evenly(plan: Plan) -> bool:
     """Whether every step costs the same answer, so that a cost along the run is known."""
-    query, *others = plan.queries
+    *before, query = plan.queries
     # Under correlated noise the first step costs as much as all of them.
     plain = query.budget is None and query.correlation is None
-    return plain and not others and query.composition == "sequential"
+    alone = all(each.name == scale.NAME for each in before)
+    return plain and alone and query.composition == "sequential"
 
 
 def _along_run(task: Task, run: Run) -> Any:
     """Draw the held-out score along the run, against the epsilon spent until then."""
     plan = run.result.plan
-    (query,) = plan.queries
+    *before, query = plan.queries
 
     def spent(steps: int) -> float:
-        entry = query.with_count(steps)
-        return Ledger(plan.n, plan.neighboring_relation, entries=[entry]).epsilon(plan.delta)
+        entries = [*before, query.with_count(steps)]
+        return Ledger(plan.n, plan.neighboring_relation, entries=entries).epsilon(plan.delta)
 
     return plot.along_run(
         [spent(steps) for steps, _ in run.scores],

@@ -14,6 +14,7 @@ from dpcal.calibrate.defaults import Defaults
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
+from dpcal.commands.training.scale import asked_before, scale_query
 from dpcal.commands.training.task import Task
 from dpcal.tables import REACH
 
@@ -72,17 +73,20 @@ def _tuned(
 ) -> Plan:
     """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
 
+    Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
     Gradients of a class of weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
+    chosen = "max_norm" in given or "learning_rate" in given
     given = dict(given)
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
+    release = _one_release(target) * given.get("group_size", 1)
     tuned = Defaults.of(
         request.loss,
         n=target["n"],
         dimension=task.objective.dimension,
         row_norm=row_norm,
-        release=_one_release(target) * given.get("group_size", 1),
+        release=release,
         passes=_validate.positive(epochs=given.pop("epochs", 20.0)),
         unit=1.0 if request.loss == "logistic" else REACH,
         **sizes,
@@ -91,6 +95,10 @@ def _tuned(
     max_norm = weight * tuned.max_norm if max_norm is None else max_norm
     sizes = {"steps": tuned.steps, "batch_size": tuned.batch_size}
     plan = build(**target, **sizes, max_norm=max_norm, **given)
+    if not chosen:
+        coding = request.coding
+        asked = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
+        plan = plan if asked is None else asked_before(plan, asked)
     if "learning_rate" in plan.parameters:
         return plan
     noise = plan.query("gradient").noise_multiplier

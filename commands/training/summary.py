@@ -7,6 +7,7 @@ from typing import Any
 
 from dpcal.calibrate import Query
 from dpcal.commands.checking.output import answer
+from dpcal.commands.training.scale import NAME
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Result
 
@@ -70,8 +71,8 @@ def _answers(result: Result) -> list[str]:
     """Return the released answers and their noise, a line for each kind of answer."""
     lines = []
     totals = result.ledger.totals
-    for kind in dict.fromkeys(query.kind for query in totals):
-        lines.append(_line([query for query in totals if query.kind == kind]))
+    for noun in dict.fromkeys(map(_noun, totals)):
+        lines.append(_line([query for query in totals if _noun(query) == noun]))
     if totals and totals[0].budget is not None:
         lines.append(
             "noise was chosen as the run went; all answers are charged as a single one with noise "
@@ -92,8 +93,14 @@ def _line(queries: list[Query]) -> str:
         records = f"on parts of {_range(sizes)} records that share none"
     if queries[0].correlation is not None:
         noise += f" correlated by {queries[0].correlation.strategy.kind}"
-    noun = "mean iterate of one pass" if queries[0].kind == "one pass" else queries[0].kind
-    return f"{noun}: {count} answer{'s' * (count != 1)}, noise multiplier {noise}, {records}"
+    answers = f"{count} answer{'s' * (count != 1)}"
+    return f"{_noun(queries[0])}: {answers}, noise multiplier {noise}, {records}"
+
+
+def _noun(query: Query) -> str:
+    """Return what an answer is, for those who read the screen."""
+    nouns = {NAME: "norm of rows", "one pass": "mean iterate of one pass"}
+    return nouns.get(query.name) or nouns.get(query.kind) or query.kind
 
 
 def _range(sizes: set[int]) -> str:

@@ -35,7 +35,8 @@ def folders(tmp_path_factory):
 
 
 def test_the_statement_names_the_run_of_the_book_and_what_all_spent(folders):
-    for number, folder in enumerate(folders, start=1):
+    # Of a training, the first run in the book is about the norm of rows.
+    for number, folder in zip((1, 3), folders, strict=True):
         budget = report.read(folder)["budget"]
         assert (budget["run"], budget["name"], budget["epsilon"]) == (number, "clinic.budget", 3.0)
         page = (folder / "statement.html").read_text()

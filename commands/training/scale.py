@@ -1,0 +1,113 @@
+"""How long are most rows? A noisy mean of their squared norms, by which rows are rescaled.
+
+Ranges bound the norms and do not tell them: of columns that fill their ranges, rows are four times
+as long as of columns with long tails. Steps that are right for the one are too long or too short
+for the other, or for the constant column beside them. So rows are multiplied by one number, the
+same for all, that gives them the norm which clip and rate were chosen for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.commands._options import fields_of
+from dpcal.commands.training.task import Run, Task
+from dpcal.optim import FromGradients, Ledger
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.tables.coding import Coding
+
+__all__ = ["NAME", "asked_before", "released", "rescaled", "restored", "scale_query"]
+
+NAME = "scale"
+
+# What part of the budget it takes, and the largest standard deviation of its noise, in units of
+# the guess that it replaces, at which longer rows are still told apart from shorter ones.
+_SHARE, _NOISE = 0.01, 0.25
+# Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
+_LEAST_CUT, _LOUDEST = 4.0, 0.5
+
+
+def scale_query(coding: Coding, *, release: float, n: int, group_size: int) -> Query | None:
+    """Return the query about the mean squared norm of rows; None where noise would hide it.
+
+    Parameters
+    ----------
+    coding
+        It bounds the squared norm of rows, and guesses that of most.
+    release
+        Noise multiplier of one release at the whole target, about all rows of a person.
+    n, group_size
+        Number of records, and of records of one person.
+    """
+    guess, bound = coding.typical_square, coding.square_bound
+    if not guess:
+        return None
+    multiplier = release / math.sqrt(_SHARE)
+    cut = min(bound / guess, max(_LEAST_CUT, _NOISE * n / multiplier))
+    if cut * multiplier / n > _LOUDEST:
+        return None
+    return Query(
+        name=NAME,
+        kind="gradient",
+        sampler="full",
+        max_norm=cut * guess,
+        noise_multiplier=multiplier,
+        count=1,
+        group_size=group_size,
+    )
+
+
+def asked_before(plan: Plan, scale: Query) -> Plan:
+    """Return a plan that asks for the scale first, and has more noise on what comes after."""
+    query = plan.query("gradient")
+
+    def both(value: float) -> Plan:
+        return replace(plan, queries=(scale, replace(query, noise_multiplier=value)))
+
+    target = fields_of(plan, "epsilon", "delta", "neighboring_relation")
+    return both(noise_multiplier(lambda value: both(value).event, **target))
+
+
+def released(
+    task: Task,
+    plan: Plan,
+    coding: Coding,
+    *,
+    seed: int | None,
+    noise: str | None,
+    store: Store,
+) -> tuple[float, Ledger]:
+    """Return what rows are to be multiplied by, as a plan's query tells, and its ledger."""
+    query = plan.query(NAME)
+    squares = (blanked(task.X_train, finite_rows(task.X_train)) ** 2).sum(axis=1, keepdims=True)
+    records = FromGradients(lambda _, which: squares[which], n=len(squares), dimension=1)
+    # A seed serves once: training takes the seed itself, and the scores its other child.
+    child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(2,))
+    part = replace(plan, optimizer=NAME, queries=(query,), parameters={})
+    oracle = oracle_of(records, part, child, store, noise)
+    (told,) = oracle.gradient(np.zeros(1), NAME)
+    if hasattr(oracle, "close"):
+        oracle.close()
+    least = query.noise_multiplier * query.max_norm / plan.n
+    square = min(query.max_norm, max(float(told), least))
+    return math.sqrt((coding.typical_square or 1.0) / square), oracle.ledger
+
+
+def rescaled(task: Task, factor: float) -> Task:
+    """Return the same problem for rows times a factor: a penalty is multiplied by its square."""
+    tables = {name: factor * getattr(task, name) for name in ("X_train", "X_test")}
+    return replace(task, **tables, l2=task.l2 * factor**2)
+
+
+def restored(plan: Plan, before: Ledger, run: Run, features: int, factor: float) -> Run:
+    """Return a run with the parameters of the original rows, and with what was asked before it."""
+    w, ledger = run.result.w.copy(), run.result.ledger
+    w[:features] *= factor
+    entries = [*before.entries, *ledger.entries]
+    ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
+    return replace(run, result=replace(run.result, w=w, plan=plan, ledger=ledger))
