@@ -30,7 +30,10 @@ from dpcal.calibrate.plans.proximal_point import proximal_point as proximal_poin
 from dpcal.calibrate.plans.recursive_regularization import (
     recursive_regularization as recursive_regularization,
 )
-from dpcal.calibrate.plans.second_order.distributed_psgd import distributed_psgd as distributed_psgd
+from dpcal.calibrate.plans.second_order.distributed_psgd import (
+    distributed_psgd as distributed_psgd,
+    silo_plans as silo_plans,
+)
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point as select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost

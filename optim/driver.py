@@ -339,8 +339,8 @@ def check_plan(plan: Any) -> None:
     if not isinstance(plan, Plan):
         raise TypeError(
             f"plan must be a Plan, as the builders of dpcal.calibrate return, got a "
-            f"{type(plan).__name__}. Silos share one plan, which is made for the smallest of their "
-            "epsilons and the smallest of them."
+            f"{type(plan).__name__}. Plans of silos, by calibrate.silo_plans, are for "
+            "optim.distributed_psgd."
         )
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -95,7 +96,7 @@ class DistributedResult(SecondOrderResult):
 @takes_former_names
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
-    plan: Plan,
+    plan: Plan | Sequence[Plan],
     *,
     seed: Seed = None,
     on_lost: str = "stop",
@@ -111,7 +112,7 @@ def distributed_psgd(
     """Find a second-order stationary point of the mean of the silos' population risks.
 
     Other keywords are those of :func:`dpcal.optim.run`. The result has one ledger for each silo;
-    its ``epsilon`` is that of any one of them.
+    its ``epsilon`` is that of any one of them, or of the one that pays most.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def distributed_psgd(
         the same number of parameters, and with the plan's number of records at least.
     plan
         As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
-        ``"gauss_psgd"``.
+        ``"gauss_psgd"``. Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     seed
         Each silo has a child of it.
     on_lost
@@ -145,18 +146,20 @@ def distributed_psgd(
     ----------
     Tao et al. 2025, Algorithm 3. With one silo it is Algorithm 2, and the same numbers.
     """
-    checked_plan(plan, "distributed_psgd", "gauss_psgd")
+    plans: list[Any] = list(plan) if isinstance(plan, list | tuple) and plan else [plan]
+    for each in plans:
+        checked_plan(each, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
-    Settings.of(plan, reset=reset)  # refuses what is wrong before a silo opens its file
+    Settings.of(plans[0], reset=reset)  # refuses what is wrong before a silo opens its file
     silos: list[Answerer | Objective] = (
         [Silo(objective, store=store)] if isinstance(objective, Objective) else list(objective)
     )
     with SiloOracle(
         silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:
-        settings = Settings.of(plan, step_size(plan, server, None), reset)
-        spider = spider_of(server, plan)
+        settings = Settings.of(server.plan, step_size(server.plan, server, None), reset)
+        spider = spider_of(server, server.plan)
         run = Run(
             server,
             steps=settings.steps,

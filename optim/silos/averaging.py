@@ -41,7 +41,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
 from dpcal.optim.silos.overlap import check_distinct
 
-__all__ = ["SiloOracle", "plan_of_silo"]
+__all__ = ["SiloOracle", "plan_of_silo", "plans_of_silos"]
 
 ON_LOST = ("stop", "continue")
 
@@ -67,6 +67,26 @@ def plan_of_silo(plan: Plan, n: int) -> Plan:
     return dataclasses.replace(plan, n=n, queries=tuple(queries))
 
 
+def plans_of_silos(plan: Plan | Sequence[Plan], count: int) -> tuple[Plan, ...]:
+    """Return a plan for each of so many silos, which differ in noise and target at most."""
+    plans = (plan,) * count if isinstance(plan, Plan) else tuple(plan)
+    expected = plans[0].parameters.get("silos", 1) if plans else 0
+    if not count == len(plans) == expected:
+        raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
+    for other in plans[1:]:
+        pairs = zip(plans[0].queries, other.queries, strict=False)
+        queries = tuple(
+            dataclasses.replace(own, noise_multiplier=first.noise_multiplier)
+            for first, own in pairs
+        )
+        if dataclasses.replace(other, queries=queries, epsilon=plans[0].epsilon) != plans[0]:
+            raise ValueError(
+                "plans of silos must differ in noise and epsilon alone: make them with "
+                "calibrate.silo_plans(constants, epsilon=[...], ...)."
+            )
+    return plans
+
+
 class SiloOracle:
     """Oracle of gradients and differences: the mean of the answers of silos.
 
@@ -79,6 +99,7 @@ class SiloOracle:
         Silos, or objectives, each of which is a silo in this process.
     plan
         Plan of the smallest silo. A larger one has larger batches in proportion, and its own plan.
+        Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     executor
         Calls the silos, all at once; when omitted threads, or one silo after the other if all are
         in this process and have small batches.
@@ -97,7 +118,7 @@ class SiloOracle:
     def __init__(
         self,
         silos: Sequence[Answerer | Objective],
-        plan: Plan,
+        plan: Plan | Sequence[Plan],
         *,
         seed: Seed = None,
         on_lost: str = "stop",
@@ -107,9 +128,11 @@ class SiloOracle:
     ) -> None:
         self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
         count = len(self._silos)
-        if count != plan.parameters.get("silos", 1):
-            expected = plan.parameters.get("silos", 1)
-            raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
+        plans = plans_of_silos(plan, count)
+        # Whose records pay most: the price of a run is theirs.
+        prices = [0.0 if isinstance(plan, Plan) else float(own.price()) for own in plans]
+        self._most = prices.index(max(prices))
+        plan = plans[self._most]
         self._on_lost = _validate.choice(ON_LOST, on_lost=on_lost)
         check_distinct(self._silos, overlap)
         about = [silo.describe() for silo in self._silos]
@@ -121,7 +144,7 @@ class SiloOracle:
         asked = noise_of(noise, plan, about[0].dimension)
         self.noise = _validate.choice(tuple(MECHANISMS), noise=asked)
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
-        self.plans = tuple(plan_of_silo(plan, each.n) for each in about)
+        self.plans = tuple(map(plan_of_silo, plans, [each.n for each in about]))
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)
         self.alive = tuple(range(count))
         self.seed_given = seed is not None
@@ -139,8 +162,8 @@ class SiloOracle:
 
     @property
     def ledger(self) -> Ledger:
-        """The first silo's ledger."""
-        return self.ledgers[0]
+        """The ledger of the silo that pays most, the first of several."""
+        return self.ledgers[self._most]
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None

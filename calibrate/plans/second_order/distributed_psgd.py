@@ -20,14 +20,19 @@ less, so that with n records in each silo the error falls as 1 / sqrt(m):
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from dpcal import _validate
+from dpcal.accountants.events import GaussianDpEvent
+from dpcal.accountants.interface import epsilon as epsilon_of
+from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Given, builder
+from dpcal.calibrate.plans.common import Given, builder, repeated, single_release
 from dpcal.calibrate.plans.second_order.gauss_psgd import Options, planned
 
-__all__ = ["distributed_psgd"]
+__all__ = ["distributed_psgd", "silo_plans"]
 
 
 @builder("replace-one", options=Options)
@@ -72,3 +77,62 @@ def distributed_psgd(
     plan = planned(given, max_norm, preset, Options(**options), silos=m)
     parameters = {**plan.parameters, "silos": m}
     return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)
+
+
+def silo_plans(
+    constants: Constants,
+    *,
+    epsilon: Sequence[float],
+    delta: float,
+    neighboring_relation: str = "replace-one",
+    **options: Any,
+) -> tuple[Plan, ...]:
+    """Return a plan for each of several silos that ask for different epsilons.
+
+    Each silo has the noise of its own target. Sizes, threshold and escapes are the same in all
+    plans: those of :func:`distributed_psgd` for noise whose variance is the mean of the silos', so
+    that the mean of their answers has the noise that was planned for.
+
+    Parameters
+    ----------
+    constants
+        As :func:`distributed_psgd` needs them.
+    epsilon
+        Target of each silo, at least one number > 0.
+    delta, neighboring_relation
+        Of all silos.
+    **options
+        Further arguments of :func:`distributed_psgd`, but for ``silos``.
+
+    Examples
+    --------
+    >>> from dpcal.calibrate import Constants
+    >>> constants = Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
+    >>> plans = silo_plans(constants, epsilon=[1.0, 4.0], n=20_000, dimension=10, delta=1e-6,
+    ...                    batch_size=1000, drift=0.02, difference_batch_size=20, threshold=0.2)
+    >>> for plan in plans:
+    ...     print(f"{plan.queries[0].noise_multiplier:.4f} {plan.price():.4f}")
+    8.4494 1.0000
+    2.3870 4.0000
+    """
+    targets = [_validate.positive(epsilon=each) for each in epsilon]
+    if not targets:
+        raise ValueError(f"epsilon must have a number > 0 for each silo, got {epsilon!r}.")
+    releases = [single_release(each, delta, neighboring_relation) for each in targets]
+    together = math.hypot(*releases) / math.sqrt(len(releases))
+    same: dict[str, Any] = {"delta": delta, "neighboring_relation": neighboring_relation}
+    plan = distributed_psgd(
+        constants,
+        epsilon=float(epsilon_of(GaussianDpEvent(together), **same)),
+        silos=len(targets),
+        **same,
+        **options,
+    )
+    passes = int(plan.parameters["passes"] or 1)
+
+    def own(target: float, release: float) -> Plan:
+        noise = repeated(release, passes)
+        queries = (dataclasses.replace(each, noise_multiplier=noise) for each in plan.queries)
+        return dataclasses.replace(plan, epsilon=target, queries=tuple(queries))
+
+    return tuple(map(own, targets, releases))

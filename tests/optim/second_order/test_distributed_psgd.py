@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpcal
 from benchmarks.problems.kl import PowerNorm
 from dpcal import calibrate, optim, report
 from dpcal.calibrate.plans.common import Given
@@ -36,7 +37,8 @@ def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
         given["silos"] = silos
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VacuousSchedule)
-        return build(records(0, 10).constants, n=n, dimension=D, epsilon=4.0, delta=1e-6, **given)
+        given = {"epsilon": 4.0, "delta": 1e-6, **given}
+        return build(records(0, 10).constants, n=n, dimension=D, **given)
 
 
 def same(one, other):
@@ -170,6 +172,67 @@ def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
     spread = errors(100_000 // m, m)
     assert spread.noise == pytest.approx(one.noise * math.sqrt(m))
     assert spread.spread == pytest.approx(one.spread)
+
+
+def own_plans(*epsilon, **changes):
+    given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05, **changes}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        return calibrate.silo_plans(
+            records(0, 10).constants, epsilon=epsilon, n=N, dimension=D, delta=1e-6, **given
+        )
+
+
+def test_silos_with_targets_of_their_own_pay_them_and_no_more(tmp_path):
+    plans = own_plans(1.0, 8.0, 2.0)
+    assert [plan.price() for plan in plans] == pytest.approx([1.0, 8.0, 2.0], rel=1e-6)
+    assert all(plan.price() <= plan.epsilon for plan in plans)
+    silos = [Silo(records(number)) for number in range(3)]
+    result = optim.distributed_psgd(silos, plans, seed=3, initial=SADDLE)
+    spent = [result.of_silo(j).epsilon(1e-6) for j in range(3)]
+    assert spent == pytest.approx([1.0, 8.0, 2.0], rel=1e-6)
+    # The price of the run is that of the silo that pays most, wherever it stands.
+    assert result.epsilon(1e-6) == spent[1]
+    saved = report.read(report.save(tmp_path / "r", result))
+    assert saved["everything"]["epsilon"]["upper"] == spent[1]
+    assert main(["verify", str(tmp_path / "r")]) == 0
+
+
+def test_the_schedule_of_silos_is_that_of_the_noise_of_their_mean():
+    """The mean of answers with noise 3 and 1 errs as the mean of two with the root of 5."""
+    plans = own_plans(1.0, 8.0, 2.0, passes=2)
+    noises = np.array([plan.queries[0].noise_multiplier for plan in plans])
+    release = float(np.sqrt((noises**2).mean() / 2))
+    epsilon = dpcal.epsilon(
+        dpcal.events.GaussianDpEvent(release), delta=1e-6, neighboring_relation="replace-one"
+    )
+    shared = planned(3, epsilon=float(epsilon), passes=2)
+    assert shared.parameters.keys() == plans[0].parameters.keys()
+    for plan in plans:
+        for name, value in shared.parameters.items():
+            near = pytest.approx(value, rel=1e-6) if isinstance(value, float) else value
+            assert plan.parameters[name] == near, name
+    with SiloOracle([records(j) for j in range(3)], plans, seed=0) as server:
+        answers = np.array(
+            [server.gradient(SADDLE, f"refresh {k}") for k in (1, 2) for _ in range(10)]
+        )
+    query = shared.query("refresh 1")
+    deviation = query.noise_multiplier * query.max_norm / query.batch_size / 3**0.5
+    assert answers.std(axis=0) == pytest.approx(deviation, rel=0.5)
+
+
+def test_plans_of_silos_differ_in_noise_alone():
+    plans, silos = own_plans(1.0, 2.0), [records(0), records(1)]
+    with pytest.raises(ValueError, match="as many as the plan says, 2, got 3"):
+        SiloOracle([*silos, records(2)], plans)
+    with pytest.raises(ValueError, match="must differ in noise and epsilon alone"):
+        SiloOracle(silos, [plans[0], own_plans(1.0, 2.0, drift=0.06)[1]])
+    with pytest.raises(ValueError, match="epsilon must be"):
+        own_plans(1.0, -2.0)
+    with pytest.raises(ValueError, match="a number > 0 for each silo"):
+        own_plans()
+    with pytest.raises(TypeError, match="plan must be a Plan"):
+        optim.distributed_psgd(silos, [plans[0], None])
 
 
 def test_silos_of_unequal_size_share_the_noise_multiplier():
