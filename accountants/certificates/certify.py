@@ -41,6 +41,7 @@ from dpcal.accountants.certificates.proofs import (
     Grid,
     Parts,
     Proof,
+    Rays,
     SamplingProof,
     ShiftedLattice,
     SupportProof,
@@ -52,12 +53,14 @@ from dpcal.accountants.certificates.search.moments import (
     choose_convexity,
     choose_cut_chernoff,
 )
+from dpcal.accountants.certificates.search.rays import nats_of
 from dpcal.accountants.certificates.search.threshold import choose_threshold
 from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.events import DpEvent
+from dpcal.accountants.events import DpEvent, RandomAllocationDpEvent
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -113,6 +116,10 @@ class _Limits:
         Most attempts at a proof of the given width: the third is for widths near 1e-15.
     tighter
         Factor by which the width is reduced for each attempt.
+    guesses
+        Most proofs that narrow an interval for epsilon, of which the accountant knows little.
+    width_of_guess
+        Relative width of the bounds on delta of such a proof.
     moves
         Most moves of an epsilon outward until delta is proved there. Each move takes as long as the
         first.
@@ -124,6 +131,8 @@ class _Limits:
 
     attempts: int = 3
     tighter: float = 1e-2
+    guesses: int = 12
+    width_of_guess: float = 1e-3
     moves: int = 3
     digits: int = 6
     digits_of_width: int = 60
@@ -153,6 +162,8 @@ class _Bits:
 
 
 _LIMITS, _BITS = _Limits(), _Bits()
+# Families whose transforms are enclosed themselves, and not those of laws on grids.
+_WITH_TRANSFORMS = (Gaussian, SampledGaussian, Allocation)
 # Relative accuracies of delta for which smoothed contours are chosen in turn, if only the upper
 # bound is wanted, always without the rarest large losses: the first is enough for most runs of
 # thousands of steps.
@@ -250,6 +261,7 @@ class _Search:
 
     def __init__(self, certificate: Certificate, sides: str) -> None:
         self.composition, self.rounded = certificate.composition, certificate.rounded
+        self.mechanisms = certificate.mechanisms
         self.sides = sides
 
     def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
@@ -267,15 +279,20 @@ class _Search:
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
         sides, target = _SIDES[self.sides], Decimal(delta)
-        margin = width * answer.upper * sides.share
+        low, high = answer.lower, answer.upper
+        if any(isinstance(item.event, RandomAllocationDpEvent) for item in self.mechanisms):
+            low, high = self._pinned(low, high, target, width)
+        margin = width * high * sides.share
 
         def proved(side: float) -> DeltaBounds:
             # Half of the distance to the target, as a share of delta, is left to the proof.
             value = interface.log_delta(event, epsilon=side, neighboring_relation=relation).upper
             accuracy = abs(value - math.log(delta)) / 2
+            if (low, high) != (answer.lower, answer.upper):
+                accuracy = min(accuracy, width / 2)
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
 
-        upper = _settled(answer.upper, margin, lambda item: item.upper <= target, proved, sides)
+        upper = _settled(high, margin, lambda item: item.upper <= target, proved, sides)
         if upper is None:
             renyi = interface.epsilon(
                 event, delta=delta, neighboring_relation=relation, accountant="renyi"
@@ -289,8 +306,30 @@ class _Search:
             )
         if self.sides == "upper":
             return (upper,)
-        lower = _settled(answer.lower, -margin, lambda item: item.lower >= target, proved)
+        lower = _settled(low, -margin, lambda item: item.lower >= target, proved)
         return (lower, upper) if lower is not None else (upper,)
+
+    def _pinned(
+        self, low: float, high: float, target: Decimal, width: float
+    ) -> tuple[float, float]:
+        """Return epsilons about the one of a delta, by proofs where the accountant's are apart."""
+        found: list[tuple[float, float]] = []
+        for _ in range(_LIMITS.guesses):
+            if high - low <= width * high:
+                break
+            middle = (low + high) / 2
+            if len(found) > 1 and found[-1][1] != found[-2][1]:
+                (a, u), (b, v) = found[-2:]
+                secant = b - v * (b - a) / (v - u)
+                middle = secant if low < secant < high else middle
+            bounds = self.delta(middle, _LIMITS.width_of_guess)
+            if not bounds.lower or relative_width(bounds.lower, bounds.upper) > 1 / 2:
+                break
+            if bounds.lower <= target <= bounds.upper:
+                return middle, middle
+            low, high = (middle, high) if bounds.lower > target else (low, middle)
+            found.append((middle, float((bounds.upper / target).ln())))
+        return low, high
 
     def delta(self, epsilon: float, width: float, enough: Decimal | None = None) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction.
@@ -416,7 +455,7 @@ def _candidates(
 
     if negligible:
         yield from chosen(choose_chernoff, width=width)
-    has_transforms = all(isinstance(loss, Gaussian | SampledGaussian) for loss, _ in parts)
+    has_transforms = all(isinstance(loss, _WITH_TRANSFORMS) for loss, _ in parts)
     for attempt in range(_LIMITS.attempts):
         aim = width * _LIMITS.tighter**attempt
         found = chosen(choose_contour, width=aim) if has_transforms else []
@@ -461,6 +500,8 @@ def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
             if loss.direction == "add":
                 growth -= chosen.above * math.log(math.cos(item.angle / 2))
             lost = max(lost, growth / math.log(2))
+        elif isinstance(loss, Allocation) and isinstance(item, Rays):
+            lost = max(lost, nats_of(item, loss.noise_multiplier) / math.log(2))
         elif isinstance(item, Grid):
             lost = max(lost, _BITS.lost_on_grids)
     return math.ceil(lost)

@@ -49,8 +49,8 @@ _FUNCTIONS_OF_VALUE = 6
 _FUNCTIONS_OF_TRANSFORM = 12
 # Units of a product of two balls in Python, outside of a product of matrices.
 _PRODUCT = 3
-# Units of a term of a power of a polynomial.
-_TERM = 150
+# Units of a term of a power of a polynomial, and of a product of two of them.
+_TERM, _TERM_OF_RAYS = 150, 40
 
 
 def work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> float:
@@ -75,16 +75,26 @@ def _of_law(loss: EnclosedLoss, grid: proofs.Grid) -> float:
     return _FUNCTION * functions * loss.values(grid)
 
 
+def _of_rays(loss: EnclosedLoss, item: proofs.Rays) -> float:
+    """Return the work of the table, of a product of polynomials for each order, and of powers."""
+    entries, orders = loss.entries(item), item.order + 1
+    multiplied = orders * (_TERM_OF_RAYS * entries + _FUNCTION * 2 * item.reach)
+    powers = _PRODUCT * orders * (orders + 1) * item.points
+    return 2 * _FUNCTION * entries + multiplied + powers
+
+
 def _values(loss: EnclosedLoss, item: proofs.Substitute) -> int:
     """Return the number of terms of a transform."""
     if isinstance(item, proofs.Grid):
         return loss.values(item)
-    return item.points + 1 if isinstance(item, proofs.ShiftedLattice) else 1
+    return item.points + 1 if isinstance(item, proofs.ShiftedLattice | proofs.Rays) else 1
 
 
 def _of_transform(loss: EnclosedLoss, item: proofs.Substitute) -> float:
     """Return the work of building a transform and of summing it at a few real points."""
     building = _of_law(loss, item) if isinstance(item, proofs.Grid) else 0.0
+    if isinstance(item, proofs.Rays):
+        building = _of_rays(loss, item)
     return building + _FUNCTION * _FUNCTIONS_OF_TRANSFORM * _values(loss, item)
 
 

@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, probability
 from dpcal.accountants.certificates.discretization import (
     Law,
@@ -38,13 +39,14 @@ from dpcal.accountants.certificates.gaussian_pairs import (
     normal_distance,
     with_exact_sum,
 )
-from dpcal.accountants.certificates.proofs import Grid, ShiftedLattice, Substitute
+from dpcal.accountants.certificates.proofs import Grid, Rays, ShiftedLattice, Substitute
 from dpcal.accountants.certificates.transforms import (
     FiniteTransform,
     GaussianTransform,
     SampledGaussianTransform,
     Transform,
 )
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -71,6 +73,10 @@ class EnclosedLoss(ABC):
     @abstractmethod
     def values(self, grid: Grid) -> int:
         """Return the largest number of values of a law on this grid."""
+
+    def entries(self, rays: Rays) -> float:
+        """Return the number of entries of a table along a ray."""
+        return math.inf
 
     @abstractmethod
     def _law(self, grid: Grid, dominating: bool) -> Law:
@@ -273,6 +279,49 @@ class _FixedBatch(EnclosedLoss):
         return self.pair.tails(balls.arb.max(balls.arb(threshold), self.middle))
 
 
+class _Allocation(EnclosedLoss):
+    """An epoch of random allocation, whose transform is summed along a ray; without a law."""
+
+    substitutes = (Rays,)
+
+    def __init__(self, loss: Allocation) -> None:
+        self.loss = loss
+        self.variance = 1 / balls.arb(loss.noise_multiplier) ** 2
+
+    def values(self, grid: Grid) -> int:
+        return 1
+
+    def entries(self, rays: Rays) -> float:
+        span = rays.order / (rays.step * self.loss.noise_multiplier**2)
+        return rays.points + 2 * rays.reach + span
+
+    def _law(self, grid: Grid, dominating: bool) -> Law:
+        """Return an infinite loss above, and no loss below."""
+        zero, one = balls.arb(0), balls.arb(1)
+        return Law([], [], one) if dominating else Law([zero], [one], zero)
+
+    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
+        if isinstance(substitute, Rays):
+            return AllocationTransform(self.loss, substitute)
+        return super().transform(substitute, dominating=dominating)
+
+    def moment_bound(self, c: Ball) -> Ball:
+        """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
+        bound = ((c * c + c) * self.variance / 2).exp()
+        if self.loss.direction == "remove":
+            return bound
+        return balls.arb.min(bound, ((c + c * c / self.loss.batches) * self.variance / 2).exp())
+
+    @property
+    def distance(self) -> Ball:
+        """Return that of a Gaussian: whoever is told the batch sees no more."""
+        return normal_distance(self.loss.noise_multiplier)
+
+    def tails(self, threshold: float) -> tuple[Ball, Ball]:
+        """Return the probabilities of no output at all."""
+        return balls.arb(0), balls.arb(0)
+
+
 # -- Laplace and discrete noise
 
 
@@ -408,8 +457,9 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-# The parameters of these four families are never quotients that were rounded.
+# The parameters of these five families are never quotients that were rounded.
 enclosed.register(Gaussian, lambda loss, rounded=False: _Gaussian(loss))
+enclosed.register(Allocation, lambda loss, rounded=False: _Allocation(loss))
 enclosed.register(Laplace, lambda loss, rounded=False: _Laplace(loss))
 enclosed.register(LatticeLoss, lambda loss, rounded=False: _DiscreteLaplace(loss))
 enclosed.register(DiscreteGaussian, lambda loss, rounded=False: _DiscreteGaussian(loss))

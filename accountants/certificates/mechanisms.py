@@ -38,6 +38,7 @@ from dpcal.accountants.events import (
     NoOpDpEvent,
     PermuteAndFlipDpEvent,
     PoissonSampledDpEvent,
+    RandomAllocationDpEvent,
     SampledWithoutReplacementDpEvent,
 )
 from dpcal.accountants.mechanisms.leaves import leaves
@@ -46,9 +47,9 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]
 
 _COVERED = (
-    "Gaussian mechanisms, on everyone, Poisson samples or batches without replacement, mixtures of "
-    "Gaussians, Laplace, discrete Laplace and discrete Gaussian noise, and claims of (epsilon, "
-    "delta) or permute-and-flip"
+    "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
+    "random allocation, mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
+    "noise, and claims of (epsilon, delta) or permute-and-flip"
 )
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
@@ -129,6 +130,7 @@ def _has_few_components(event: Any) -> bool:
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     GaussianDpEvent: lambda event: True,
     PoissonSampledDpEvent: _has_gaussian,
+    RandomAllocationDpEvent: lambda event: True,
     SampledWithoutReplacementDpEvent: _has_gaussian,
     MixtureOfGaussiansDpEvent: _has_few_components,
     LaplaceDpEvent: lambda event: True,

@@ -14,8 +14,9 @@ ChernoffProof(tilt=2.5, sums=(None,))
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from dpcal.accountants.certificates.schema import (
     Rule,
@@ -33,6 +34,7 @@ __all__ = [
     "MAX_COUNTED",
     "MAX_COUNTED_OF_MANY",
     "MAX_NODES",
+    "MAX_ORDER",
     "MAX_PARTS",
     "MAX_POINTS",
     "MAX_TERMS",
@@ -43,6 +45,7 @@ __all__ = [
     "Grid",
     "Parts",
     "Proof",
+    "Rays",
     "SamplingProof",
     "ShiftedLattice",
     "Substitute",
@@ -59,6 +62,8 @@ MAX_NODES = 1 << 17
 MAX_POINTS = 1 << 16
 # Most terms of the convolution of one loss with itself: the largest sums take about 5 seconds.
 MAX_TERMS = 1 << 17
+# Largest order of a power of sums over rays. Searches stay below 100.
+MAX_ORDER = 1 << 8
 # Largest number of large outputs that a test counts, if it counts only one part: enough for sums of
 # tens of thousands of steps, in seconds.
 MAX_COUNTED = 1 << 14
@@ -138,16 +143,57 @@ class Grid:
         return self.last - self.first
 
 
+@dataclass(frozen=True)
+class Rays:
+    """The ray and the lattices on which the transform of a random allocation is summed.
+
+    The transform is an integral over the points exp(v - i angle) of a ray, v = first step, ...,
+    last step, of means over a standard normal x, which are sums over multiples of step sigma.
+
+    Attributes
+    ----------
+    order
+        Whole number m, above the real parts of all powers of the likelihood ratio.
+    angle
+        Angle of the ray, in (0, pi / 2).
+    step
+        Distance > 0 of neighboring v.
+    first, last
+        Whole numbers of the first and the last v.
+    reach
+        Number of points x on either side of each mean.
+    """
+
+    order: Annotated[int, whole(0, MAX_ORDER)]
+    angle: Annotated[float, _angle]
+    step: Annotated[float, _positive]
+    first: Annotated[int, _first]
+    last: Annotated[int, _last]
+    reach: Annotated[int, whole(1, MAX_POINTS)]
+
+    @property
+    def points(self) -> int:
+        """Number of points v, less one."""
+        return self.last - self.first
+
+
 # A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
 # finite laws; None stands for a loss whose transform has a closed form.
-Substitute = ShiftedLattice | Grid | None
+Substitute = ShiftedLattice | Grid | Rays | None
 
 _GRID = shape_of("a grid", Grid, _few_points)
 _LATTICE = shape_of("a lattice", ShiftedLattice, _few_points)
+_RAYS = shape_of("a ray", Rays, _few_points)
+
+
+def _shape_of(value: Mapping[str, Any]) -> Shape:
+    if "reach" in value:
+        return _RAYS
+    return _LATTICE if "angle" in value else _GRID
+
+
 _substitutes = list_of(
-    optional(
-        one_of_shapes(lambda value: _LATTICE if "angle" in value else _GRID, "a lattice or a grid")
-    ),
+    optional(one_of_shapes(_shape_of, "a lattice, a ray or a grid")),
     0,
     MAX_PARTS,
 )

@@ -30,7 +30,13 @@ from dpcal.accountants.certificates.discretization import Law
 from dpcal.accountants.certificates.proofs import ShiftedLattice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["FiniteTransform", "GaussianTransform", "SampledGaussianTransform", "Transform"]
+__all__ = [
+    "FiniteTransform",
+    "GaussianTransform",
+    "SampledGaussianTransform",
+    "Transform",
+    "sums_of_powers",
+]
 
 # Most points that are multiplied together: those of the longest contours take about 100 MB.
 _CHUNK = 1 << 10
@@ -81,7 +87,7 @@ class FiniteTransform(Transform):
     def along_line(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
         """Sum the terms of the law."""
         terms = [balls.acb(term) for term in self._terms(c)]
-        return _sums_of_powers(terms, self.law.values, balls.acb(0, h), nodes)
+        return sums_of_powers(terms, self.law.values, balls.acb(0, h), nodes)
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
         """Return M(c): finite laws need not decay."""
@@ -132,7 +138,7 @@ class SampledGaussianTransform(Transform):
         """Sum the terms of the rule, and add its error."""
         error = balls.arb(0, self._error(c).upper())
         turn = balls.acb(0, h if self.removing else -h)
-        values = _sums_of_powers(self._terms(balls.acb(c)), self.log_weight, turn, nodes)
+        values = sums_of_powers(self._terms(balls.acb(c)), self.log_weight, turn, nodes)
         return [value + balls.acb(error, error) for value in values]
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
@@ -175,7 +181,7 @@ class SampledGaussianTransform(Transform):
         return shares[0], shares[1]
 
 
-def _sums_of_powers(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: int) -> list[Ball]:
+def sums_of_powers(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: int) -> list[Ball]:
     """Return the sums of terms times exp(k turn weight) for each k < nodes.
 
     With k = i + B j, B about sqrt(nodes), the sums are the entries of a product of two matrices,

@@ -39,7 +39,7 @@ from scipy.special import digamma, loggamma, ndtr, polygamma
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["log_cumulants", "log_moments"]
+__all__ = ["log_cumulants", "log_moments", "log_whole_moment"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -90,8 +90,8 @@ def _scaled(log_scales: Reals) -> Any:
     return np.exp(log_scales.astype(np.longdouble))
 
 
-def _log_whole_moment(t: float, batches: int, m: int) -> float:
-    """Return log E L^m."""
+def log_whole_moment(t: float, batches: int, m: int) -> float:
+    """Return log E L^m; OutOfReach if it is above what extended doubles hold."""
     if m < 2:
         return 0.0
     return float(np.log(power_coefficient(_scaled(_log_scales(t, batches, m)), batches)))
@@ -160,7 +160,7 @@ class _Ray:
 
     def _choose_ends(self) -> None:
         a, b, t, M = self.a, self.b, self.t, self.batches
-        whole = _log_whole_moment(t, M, self.m)
+        whole = log_whole_moment(t, M, self.m)
         goal = self.log_scale + self.log_least - _NATS
         self.low = (goal - whole - math.log(1 / b + self.dv)) / b
         # G(x) <= (k / (e x))^k E L^(m - k), k = b + n + a, and E L^-n has a closed bound.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLERS", "Mechanism", "add_run", "fraction", "noise_of", "rate_of"]
 
 ADD_OR_REMOVE, ZERO_OUT = "add-or-remove-one", "replace-special"
+REPLACE_ONE = "replace-one"
 
 
 def fraction(text: str) -> Fraction:
@@ -170,6 +171,8 @@ class Mechanism:
         if sampler.dominated is None:
             return self.event(), self.sentence()
         event, words = sampler.dominated(self, failure)
+        if not words:
+            return event, self.sentence()
         return event, f"{words}. The upper bound holds for {self.sentence()}, which it dominates"
 
     def told(self) -> dict[str, Any]:
@@ -247,8 +250,8 @@ class _Sampler:
         What a batch is, in words, as a format of ``run``.
     dominated
         From what was told, and a probability of failure, to an event that is certified in place of
-        the run's, because it dominates it, and what it stands for, in words. None where the run's
-        own event is certified.
+        the run's, because it dominates it, and what it stands for, in words, which are empty if it
+        is the run itself. None where the run's own event is certified.
     sides
         Which bounds are proved of the event that is certified: ``"both"`` or ``"upper"``.
     """
@@ -291,6 +294,11 @@ def _allocated(run: Mechanism) -> DpEvent:
 
 
 def _told_batches(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
+    if run.relation != REPLACE_ONE:
+        (sigma,) = run.known("noise_multiplier")
+        events = dpcal.accountants.events
+        epoch = events.RandomAllocationDpEvent(sigma, run.batches)
+        return events.SelfComposedDpEvent(epoch, run.passes), ""
     # A mixture of runs against one run, or against a mixture of the same shares, is no easier to
     # tell apart than the worst of them: hockey-stick divergences are jointly convex.
     return _shuffled(run), "a run that also tells in which batch of a pass each record is"

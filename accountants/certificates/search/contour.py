@@ -25,6 +25,7 @@ from dpcal.accountants.certificates.proofs import (
     ContourProof,
     Grid,
     Parts,
+    Rays,
     Substitute,
 )
 from dpcal.accountants.certificates.search.grids import (
@@ -38,10 +39,12 @@ from dpcal.accountants.certificates.search.grids import (
 )
 from dpcal.accountants.certificates.search.integrand import Decay, Integrand
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
+from dpcal.accountants.certificates.search.rays import LARGEST_POWER, choose_rays
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -59,6 +62,9 @@ _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
+# Largest relative error of a moment that a contour is chosen by, and most reductions of a tilt, by
+# a twentieth, until its moments have no more.
+_LARGEST_ERROR, _SMALLER = 1e-6, 60
 # Number of smoothings that are tried, each three times the last, so up to 20,000 times.
 _SMOOTHINGS = 9
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -93,27 +99,58 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     bounds = log_delta_bounds(Direction("", parts), epsilon)
     if bounds.lower > -math.inf:
         return bounds.lower
-    if bounds.upper > -math.inf:
+    has_allocation = any(isinstance(loss, Allocation) for loss, _ in parts)
+    if bounds.upper > -math.inf and not has_allocation:
         return bounds.upper
     total = Total(parts)
     if total.upper <= epsilon:
         raise OutOfReach
-    c, peak_width = saddle(total, epsilon)
+    c, peak_width = _reachable(parts, *saddle(total, epsilon))
     peak = float(total.cumulants([c])[0, 0]) - c * epsilon
-    return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+    estimate = peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+    return min(estimate, bounds.upper) if bounds.upper > -math.inf else estimate
+
+
+def _reachable(parts: Parts, c: float, peak_width: float) -> tuple[float, float]:
+    """Return a tilt, not above c, around which the moments of random allocations have digits."""
+    allocations = [loss for loss, _ in parts if isinstance(loss, Allocation)]
+
+    def has_digits(tilt: float) -> bool:
+        try:
+            errors = [loss.values(tilt)[1] for loss in allocations]
+        except OutOfReach:
+            return False
+        powers = [loss.power(tilt) for loss in allocations]
+        return max(errors) < _LARGEST_ERROR and max(powers) < LARGEST_POWER
+
+    for _ in range(_SMALLER if allocations else 0):
+        if has_digits(c) and has_digits(c + peak_width * float(_DISTANCES[2])):
+            return c, peak_width
+        c *= 0.95
+    if allocations:
+        raise OutOfReach
+    return c, peak_width
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One part of a contour: its integrand if it is summed on a lattice, or its grid."""
+    """One part of a contour: its integrand if it is summed on a lattice, or its grid.
+
+    A random allocation is summed on a ray, to these digits at these tilts.
+    """
 
     loss: PrivacyLoss
     times: int
     integrand: Integrand | None
     grid: Grid | None
+    tilts: tuple[float, ...]
+    digits: float
 
-    def substitute(self) -> Substitute:
+    def substitute(self, step: float = 0.0, nodes: int = 1) -> Substitute:
         """Return the substitute with which the transform at the nodes is computed."""
+        if isinstance(self.loss, Allocation):
+            far = step * nodes
+            return choose_rays(self.loss, self.tilts, digits=self.digits, far=far, nodes=nodes)
         return self.integrand.coarsest() if self.integrand else self.grid
 
     @property
@@ -157,9 +194,9 @@ def pieces_of(
         grid, integrand = grids.get(loss), None
         if grid is None and isinstance(loss, SampledGaussian):
             integrand = Integrand(loss, tilts, digits)
-        elif grid is None and not isinstance(loss, Gaussian):
+        elif grid is None and not isinstance(loss, Gaussian | Allocation):
             grid = choose_grid(loss, aim)
-        found.append(Piece(loss, times, integrand, grid))
+        found.append(Piece(loss, times, integrand, grid, tilts, digits))
     return found
 
 
@@ -170,8 +207,18 @@ def _choose_aliases(
     below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
     above = c + peak_width * _DISTANCES
 
+    def log_moment(tilt: float) -> float:
+        powers = [loss.power(tilt) for loss, _ in total.parts if isinstance(loss, Allocation)]
+        if max(powers, default=0.0) > LARGEST_POWER:
+            return math.inf
+        try:
+            return float(total.cumulants([tilt])[0, 0])
+        except OutOfReach:
+            return math.inf
+
     def steps(tilts: Reals) -> Reals:
-        bounds = total.cumulants(tilts)[:, 0] + log_chernoff(tilts) - tilts * epsilon
+        moments = np.array([log_moment(float(tilt)) for tilt in tilts])
+        bounds = moments + log_chernoff(tilts) - tilts * epsilon
         return 2 * math.pi * np.abs(tilts - c) / np.maximum(bounds - log_floor, 1.0)
 
     left, right = steps(below), steps(above)
@@ -188,7 +235,9 @@ class _Rest:
             (item, Decay(item.integrand, c) if item.integrand else None) for item in pieces
         ]
         self.fixed = sum(
-            item.times * float(item.source.cumulants([c])[0, 0]) for item in pieces if item.grid
+            item.times * float(item.source.cumulants([c])[0, 0])
+            for item in pieces
+            if item.grid or isinstance(item.loss, Allocation)
         )
 
     def __call__(self, nodes: int) -> tuple[float, tuple[Substitute, ...]]:
@@ -204,6 +253,9 @@ class _Rest:
             elif isinstance(item.loss, Gaussian):
                 variance = 1 / item.loss.noise_multiplier**2
                 log_size += item.times * variance * (c * c + c - t * t) / 2
+            elif isinstance(item.loss, Allocation):
+                variance = 1 / (item.loss.noise_multiplier**2 * item.loss.batches)
+                log_size -= item.times * variance * t * t / 2
             tails.append(tail)
         return log_size, tuple(tails)
 
@@ -266,12 +318,13 @@ def choose_contour(
     log_delta = about_log_delta(parts, epsilon)
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
     total = total_on_grids(parts + added, grids)
-    c, peak_width = saddle(total, epsilon)
+    c, peak_width = _reachable(parts, *saddle(total, epsilon))
     log_floor = log_delta + math.log(SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
     pieces = pieces_of(parts + added, (below, c, above), width, log_delta, grids)
     nodes, tails = _choose_nodes(pieces, c, step, log_floor + c * epsilon)
-    sums = [item.substitute() for item in pieces]
+    sums = [item.substitute(step, nodes) for item in pieces]
+    tails = tuple(a if isinstance(a, Rays) else b for a, b in zip(sums, tails, strict=True))
     if _products(nodes, sums) > (_MAX_SMOOTHED_PRODUCTS if smoothing else _MAX_PRODUCTS):
         raise OutOfReach
     count = len(parts)

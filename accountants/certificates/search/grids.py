@@ -27,6 +27,7 @@ from dpcal.accountants.certificates.search.mixtures import (
     tails_at,
 )
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -45,6 +46,8 @@ __all__ = [
     "total_on_grids",
 ]
 
+# Families whose losses do not grow along the outputs of Gaussian mixtures.
+_OTHER_FAMILIES = (Laplace, LatticeLoss, DiscreteGaussian, Allocation)
 # Share of the width that each of aliasing, truncation and quadrature may take.
 SHARE = 1 / 16
 # Logarithm of the largest probability that a single use leaves out: it rarely has an effect, and
@@ -92,7 +95,7 @@ class Accuracy:
 def check_covered(parts: Parts) -> None:
     """Raise UnsupportedEvent for a loss of a family that no proof covers."""
     for loss, _ in parts:
-        if not isinstance(loss, (*LINE_FAMILIES, Laplace, LatticeLoss, DiscreteGaussian)):
+        if not isinstance(loss, (*LINE_FAMILIES, *_OTHER_FAMILIES)):
             raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
@@ -135,6 +138,11 @@ def choose_grid(loss: Any, aim: Accuracy) -> Grid:
         for mean, weight in mixtures(loss)[0]
     )
     return limited_grid(step, first / step, last / step)
+
+
+@choose_grid.register
+def _(loss: Allocation, aim: Accuracy) -> Grid:
+    raise OutOfReach  # It has no law on a grid.
 
 
 @choose_grid.register

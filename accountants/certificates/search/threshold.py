@@ -30,6 +30,7 @@ from dpcal.accountants.certificates.search.mixtures import (
     range_of_means,
     tails_at,
 )
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
@@ -71,6 +72,9 @@ def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
         If every test that was tried gives a bound of 0.
     """
     check_covered(parts)
+    if any(isinstance(loss, Allocation) for loss, _ in parts):
+        # No test of an allocation that counts outputs is worth its search.
+        raise OutOfReach
     tests = [large_outputs(loss) for loss, _ in parts]
     levels = np.unique(np.concatenate([test.levels for test in tests]))
     if len(levels) > _MAX_LEVELS:

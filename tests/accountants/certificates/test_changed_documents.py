@@ -59,6 +59,11 @@ DOCUMENTS = {
     ),
     "batch": certify(BATCH, epsilon=1.0, width=0.5, neighboring_relation="replace-one").to_json(),
     "mixture": certify(MIXTURE, epsilon=1.0, width=0.5).to_json(),
+    "allocation": certify(
+        events.SelfComposedDpEvent(events.RandomAllocationDpEvent(1.0, 20), 4),
+        epsilon=2.0,
+        width=0.1,
+    ).to_json(),
     "claim": certify(
         events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(0.1, 1e-8), 5), epsilon=0.2
     ).to_json(),
