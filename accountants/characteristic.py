@@ -26,6 +26,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
 from dpcal.accountants.inversion.inversion import Inversion
+from dpcal.accountants.inversion.parity import epsilon_by_parity, is_narrow, log_delta_by_parity
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
@@ -55,6 +56,10 @@ _MOST_LOST = 0.5
 # Shares of epsilon that are tried where delta is out of reach: next to the largest loss a contour
 # may fail although one succeeds at a smaller epsilon.
 _FURTHER_INSIDE = (0.99, 0.9, 0.5)
+# Width of log delta above which put-call parity is asked, too.
+_TIGHT = 1e-6
+# Width at which it answers alone where contours of the direction itself are dear.
+_NARROW_ENOUGH = 1e-4
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6
@@ -150,13 +155,30 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
         return bounds, None
+    if is_narrow(direction, epsilon=epsilon):
+        parity = log_delta_by_parity(direction, epsilon)
+        if parity is not None and _distance(parity) < _NARROW_ENOUGH:
+            return parity, None
     total = Total(direction.parts)
+    inversion: Inversion | None
     try:
         inversion = invert(total, epsilon)
-        return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
+        first = inversion.log_bounds(epsilon)
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
-        return _best(_before(total, epsilon), direction, epsilon), None
+        inversion, first = None, _before(total, epsilon)
+    bounds = _best(first, direction, epsilon)
+    if _distance(bounds) > _TIGHT:
+        bounds = _both(bounds, log_delta_by_parity(direction, epsilon))
+    return bounds, inversion
+
+
+def _both(bounds: Bounds, other: Bounds | None) -> Bounds:
+    """Return what two bounds on one number say together."""
+    if other is None:
+        return bounds
+    upper, method = min((bounds.upper, bounds.method), (other.upper, other.method))
+    return Bounds(min(max(bounds.lower, other.lower), upper), upper, method)
 
 
 def _before(total: Total, epsilon: float) -> Bounds:
@@ -203,6 +225,10 @@ def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
     total = Total(direction.parts)
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
+    if is_narrow(direction, log_delta=log_delta):
+        parity = epsilon_by_parity(direction, log_delta)
+        if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
+            return parity
     found = None
     if not _has_exact_sum(direction):
         with contextlib.suppress(OutOfReach):
@@ -218,7 +244,8 @@ def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
         return bounds
     if found is None:
         # A search starts from Renyi's epsilon, and ends no higher.
-        return bounds
+        return _both(bounds, epsilon_by_parity(direction, log_delta))
+    bounds = _both(bounds, epsilon_by_parity(direction, log_delta))
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
         return Bounds(min(bounds.lower, other.upper), other.upper, other.method)

@@ -46,12 +46,15 @@ Complexes = NDArray[np.complex128]
 
 # Nats by which each error of a quadrature lies below F(a): a hundredth of a rounding.
 _NATS = 41.0
-# Most terms of all nodes together: about a second.
-_MOST_WORK = 3e9
-# Nodes of which the terms are counted, for the work of all of them.
-_COUNTED = 8
-# Most terms of a sum over the table of one node: about 0.1 s.
-_MOST_TERMS = 30_000_000
+# Most terms of the sums over the table of one ray: about 0.1 s; and how many are taken at once.
+_MOST_TERMS = 600_000_000
+_AT_ONCE = 1 << 20
+# Nats that cancel at the ends of a block of nodes.
+_CANCELLED = 2.0
+# Nats between F(a) and its lower bound from which it is taken once more, with its own.
+_FAR = 1.0
+# Places in a strip that are tried.
+_GRID = np.linspace(0.01, 0.99, 99)
 # Largest logarithm of a moment E Y^m, which extended doubles hold with room for products. Where
 # they are plain doubles, numbers that overflow are out of reach too.
 _LARGEST = 5000.0
@@ -62,9 +65,11 @@ _MOST_ORDERS = 100
 # Growth of m along a line, in roots of Im q.
 _WIDER = 0.8
 # Largest factor of the angle between ray and imaginary axis off the saddle, and the angle up to
-# which there is a factor: each costs a few digits.
+# which there is a factor.
 _OFF = 2.5
 _WIDE = 0.5
+# Most that the line of x is moved: terms grow by e to half its square.
+_MOST_GROWN = 3.0
 # Roundings of one term of a sum, of its weight and of its exponential.
 _ROUNDINGS = 8.0
 
@@ -94,84 +99,108 @@ def log_whole_moment(t: float, batches: int, m: int) -> float:
     """Return log E L^m; OutOfReach if it is above what extended doubles hold."""
     if m < 2:
         return 0.0
-    return float(np.log(power_coefficient(_scaled(_log_scales(t, batches, m)), batches)))
+    return float(np.log(power_coefficients(_scaled(_log_scales(t, batches, m)), batches)[-1]))
 
 
 class _Ray:
-    """The integral for one q = a + i u.
+    """The integrals for neighboring q = a + i u along one ray, that of the middle of them.
 
     Parameters
     ----------
     t, batches
         1 / sigma > 0, and M >= 1.
     a, u
-        Real part of q, and imaginary part >= 0.
+        Real part of q, and imaginary parts >= 0, ascending.
     log_least
         A lower bound on log F(a).
     """
 
-    def __init__(self, t: float, batches: int, a: float, u: float, log_least: float) -> None:
+    def __init__(self, t: float, batches: int, a: float, u: Reals, log_least: float) -> None:
         self.t, self.batches, self.a, self.u = t, batches, a, u
-        self.m = whole_order(a, u)
+        middle = 0.5 * float(u[0] + u[-1])
+        self.m = whole_order(a, middle)
         self.b = self.m - a
         # A little off the saddle fewer points do: the strips of analyticity are wider.
-        angle = math.atan2(self.b, u)
-        self.theta = math.pi / 2 - min(max(angle, min(_OFF * angle, _WIDE)), math.pi / 2)
-        self.log_gamma = complex(loggamma(complex(self.b, -u)))
-        # The integrand's terms are divided by this number, and compared with F(a).
-        self.log_scale = self.log_gamma.real + u * self.theta
+        angle = math.atan2(self.b, middle)
+        further = math.sqrt(2 * _CANCELLED * self.b) / math.hypot(self.b, middle)
+        self.theta = math.pi / 2 - max(angle, min(_OFF * angle, angle + further, _WIDE))
+        self.log_gamma: Complexes = np.asarray(loggamma(self.b - 1j * u))
+        # The integrand's terms are divided by these numbers, and compared with F(a).
+        self.log_scale: Reals = np.asarray(self.log_gamma.real + u * self.theta)
         self.log_least = log_least
         self._choose_steps()
-        self._choose_ends()
+
+    def _growths(self, u: Reals, log_gamma: Complexes) -> list[tuple[Reals, Reals]]:
+        """Return, on both sides, distances from the line of v, and log growth there for each u."""
+        excess = math.lgamma(self.b) - log_gamma.real[:, None]
+        found = []
+        for sign in (1, -1):
+            y = _GRID * (math.pi / 2 + sign * self.theta)
+            angle = self.theta - sign * y
+            found.append((y, excess - u[:, None] * angle - self.b * np.log(np.cos(angle))))
+        return found
 
     def _choose_steps(self) -> None:
-        b, u, t, theta = self.b, self.u, self.t, self.theta
-        grid = np.linspace(0.01, 0.99, 99)
-        self.log_step_error = -math.inf
-        steps = []
-        excess = math.lgamma(b) - self.log_gamma.real
-        for sign, most in ((1, theta + math.pi / 2), (-1, math.pi / 2 - theta)):
-            y = most * grid
-            growth = excess - u * (theta - sign * y) - b * np.log(np.cos(theta - sign * y))
-            steps.append(float((2 * math.pi * y / np.maximum(growth + _NATS, 1.0)).max()))
-        dv = min(steps)
-        # Within this distance of the real line, Re(s Y) >= 0.
-        strip = (math.pi / 2 - theta) / t * 0.999
-        d = strip * grid
-        # At the saddle c_m is smaller than at 0, and errors of the rule are relative to c_m at 0.
-        needed = _NATS + math.log(self.batches + 1.0) + self.m + 0.5 * (b * t) ** 2 * (self.m > 0)
-        self.reach = math.sqrt(2 * (needed + 9.0))
-        dx = float((2 * math.pi * d / (needed + d * d / 2)).max())
+        b, t, theta = self.b, self.t, self.theta
+        ends = [0, -1]
+        growths = self._growths(self.u[ends], self.log_gamma[ends])
+        dv = min(
+            float((2 * math.pi * y / np.maximum(growth + _NATS, 1.0)).max(axis=1).min())
+            for y, growth in growths
+        )
+        worst = float(self.log_scale.min()) + self.log_least
+        whole = self._choose_ends(dv, worst - _NATS)
+        # The line of x is moved by eta, which turns s Y by t eta towards the real line. Terms grow.
+        self.eta = min(theta / t, _MOST_GROWN)
+        if t * self.eta < math.pi / 2 - theta:
+            self.eta = 0.0
+        angle = theta - t * self.eta
+        # On each side, within these distances, Re(s Y) >= 0; the density grows as it says.
+        sides = [
+            (d, (self.eta + sign * d) ** 2 / 2)
+            for sign in (1, -1)
+            for d in [0.999 * _GRID * (math.pi / 2 + sign * angle) / t]
+        ]
+        # Errors of the rule in c_j are relative to c_j at 0, where E L^m may be far above F(a), and
+        # multiply the other factors, of which the integral is E L^-b.
+        needed = _NATS + float(np.logaddexp(math.log(self.m + 1.0), self.high))
+        if self.m:
+            others = b * t * t / 2 + b * b * t * t / (2 * self.batches)
+            needed += max(0.0, whole + others - self.log_least)
+        self.reach = math.sqrt(2 * (needed + 9.0) + self.eta**2)
+        dx = min(float((2 * math.pi * d / (needed + grown)).max()) for d, grown in sides)
         self.stride = max(1, int(dv / (t * dx)))
         self.dx = min(dx, dv / t)
         self.dv = self.stride * t * self.dx
         with np.errstate(over="ignore"):
-            self.log_x_error = float(
-                (d * d / 2 + math.log(2) - np.log(np.expm1(2 * math.pi * d / self.dx))).min()
-            )
-        total: float = -math.inf
-        for sign, most in ((1, theta + math.pi / 2), (-1, math.pi / 2 - theta)):
-            y = most * grid
-            growth = excess - u * (theta - sign * y) - b * np.log(np.cos(theta - sign * y))
-            with np.errstate(over="ignore"):
-                side = float((growth - np.log(np.expm1(2 * math.pi * y / self.dv))).min())
-            total = float(np.logaddexp(total, side))
-        self.log_step_error = total
+            errors = [(g - np.log(np.expm1(2 * math.pi * d / self.dx))).min() for d, g in sides]
+        self.log_x_error = float(np.logaddexp(*errors))
 
-    def _choose_ends(self) -> None:
+    def _step_errors(self) -> Reals:
+        """Return what the step of v adds to the error of F at each u, relative to F(a)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(
+                sum(
+                    np.exp((growth - np.log(np.expm1(2 * math.pi * y / self.dv))).min(axis=1))
+                    for y, growth in self._growths(self.u, self.log_gamma)
+                )
+            )
+
+    def _choose_ends(self, step: float, goal: float) -> float:
+        """Choose the ends of v, beyond which less than exp(goal) is left; return log E L^m."""
         a, b, t, M = self.a, self.b, self.t, self.batches
         whole = log_whole_moment(t, M, self.m)
-        goal = self.log_scale + self.log_least - _NATS
-        self.low = (goal - whole - math.log(1 / b + self.dv)) / b
+        self.low = (goal - whole - math.log(1 / b + step)) / b
         # G(x) <= (k / (e x))^k E L^(m - k), k = b + n + a, and E L^-n has a closed bound.
         n = np.geomspace(0.5, 200 * (1 + b), 200)
         n = n[n + a > 0.25]
         k = b + n + a
         bounds = n * t * t / 2 + n * n * t * t / (2 * M) + k * (np.log(k) - 1)
-        bounds += np.log(1 / (n + a) + self.dv) - k * math.log(math.cos(self.theta))
+        bounds += np.log(1 / (n + a) + step) - k * math.log(math.cos(self.theta))
         self.high = float(((bounds - goal) / (n + a)).min())
         if not self.low < self.high:
             raise OutOfReach
+        return whole
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -185,11 +214,11 @@ class _Ray:
         count, width = self._shape
         return float(count) * width * (self.m + 2)
 
-    def _sums(self) -> tuple[Reals, Reals, Reals, Reals]:
-        """Return v, the sums over x for each order and v, and bounds on what they leave out.
+    def _sums(self) -> tuple[Reals, Complexes, Complexes, tuple[Reals, Reals, Reals]]:
+        """Return v, the sums over x for each order and v, c_0 - 1, and bounds on what they lack.
 
-        Rows of the sums: c_j over E Y^j / j!, real and imaginary; c_j at Re s; the rounding of
-        arguments, in units. The third result holds the real part of c_0 - 1, and c_0(Re s) - 1.
+        The sums are c_j over E Y^j / j!. The bounds are their roundings and those of c_0 - 1, in
+        units, and what the rule and the ends of x leave out.
         """
         t, m, (count, width) = self.t, self.m, self._shape
         if self.terms_needed > _MOST_TERMS:
@@ -199,76 +228,107 @@ class _Ray:
         places = self.low + t * (x[0] + self.dx * np.arange(self.stride * (count - 1) + len(x)))
         places -= t * t / 2 + math.log(self.batches)
         r = np.exp(np.minimum(places, 600.0))
-        real, imag = r * math.cos(self.theta), r * math.sin(self.theta)
-        shrink, less = np.exp(-real), np.expm1(-real)
-        cosine, sine = np.cos(imag), shrink * np.sin(imag)
-        rounded = shrink * r * (np.abs(places) + 8)
-        halves = 2 * np.sin(imag / 2) ** 2
-        tables = np.stack([shrink * cosine, sine, shrink, rounded, less * cosine - halves, less])
+        angle = self.theta - t * self.eta
+        real, imag = r * math.cos(angle), r * math.sin(angle)
+        shrink = np.exp(-real)
+        sine = shrink * np.sin(imag)
+        less = np.expm1(-real) * np.cos(imag) - 2 * np.sin(imag / 2) ** 2
+        moved = shrink * r * (np.abs(places) + 8)
+        rows = [shrink * np.cos(imag), sine, less, sine, shrink, moved, np.hypot(less, sine)]
+        tables = np.stack(rows)
         windows = sliding_window_view(tables, len(x), axis=1)[:, :: self.stride]
-        # The density times Y^j / E Y^j is a normal density around j t.
+        # The density times Y^j / E Y^j is a normal density around j t, here on the moved line.
+        z = x - t * np.arange(m + 1.0)[:, None]
+        sizes = np.exp(0.5 * (self.eta**2 - z * z)) * (self.dx / math.sqrt(2 * math.pi))
+        cosines, sines = sizes * np.cos(self.eta * z), -sizes * np.sin(self.eta * z)
+        erring = sizes * (1 + self.eta * np.abs(z) + z * z / _ROUNDINGS)
+
+        def weighted(rows: slice, weights: Reals) -> Reals:
+            """Return sums, of so many points at once that memory stays small."""
+            each = max(1, _AT_ONCE // len(x))
+            blocks = [
+                np.ascontiguousarray(windows[rows, start : start + each]) @ weights.T
+                for start in range(0, count, each)
+            ]
+            return np.moveaxis(np.concatenate(blocks, axis=1), -1, 0)
+
+        def turned(rows: slice, orders: slice) -> Complexes:
+            plain, moved = weighted(rows, cosines[orders]), weighted(rows, sines[orders])
+            found = plain[:, 0] + 1j * moved[:, 0]
+            if plain.shape[1] > 1:
+                found += 1j * (plain[:, 1] + 1j * moved[:, 1])
+            return np.asarray(found)
+
+        c = turned(slice(2) if angle else slice(1), slice(None))
+        less = turned(slice(2, 4) if angle else slice(2, 3), slice(1))[0]
+        bounds = weighted(slice(4, 7), erring)
         orders = np.arange(m + 1.0)
-        weights = np.exp(-0.5 * (x - t * orders[:, None]) ** 2)
-        weights *= self.dx / math.sqrt(2 * math.pi)
-        sums: Reals = np.moveaxis(np.asarray(windows[:4] @ weights.T, dtype=np.float64), 2, 0)
-        first: Reals = np.asarray(windows[4:] @ weights[0], dtype=np.float64)
         beyond = ndtr(-self.reach - orders * t) + ndtr((orders - m) * t - self.reach)
-        return v, sums, first, math.exp(self.log_x_error) + beyond
+        cut = math.exp(self.log_x_error) + math.exp(self.eta**2 / 2) * beyond
+        return v, c, less, (bounds[:, 0] + bounds[:, 1], bounds[0, 1:].sum(axis=0), cut)
 
     def terms(self) -> tuple[Reals, Complexes, Reals, Reals]:
-        """Return v, log G, log G(Re s), and the error of G at each v relative to G(Re s)."""
+        """Return v, log G, and logarithms of bounds on |G| and on the error of G at each v."""
         M, m = self.batches, self.m
-        v, sums, (real_less, less), cut = self._sums()
-        near = less > -0.5
-        mass = np.where(near, 1 + less, sums[0, 2])
+        v, sums, less, (rounded, rounded_less, cut) = self._sums()
+        near = np.abs(less) < 0.5
         size = np.minimum(1.0, np.exp(np.minimum(v, 600.0)) / M)
         # The record's mean is 1 at t, so that what is cut off of 1 - c_0 is as small as s.
-        lost = 2 * cut[0] * size + ndtr(self.t - self.reach) * size
-        rounded = np.where(near, np.abs(less), mass) + sums[0, 3]
-        lost = lost + _ROUNDINGS * UNIT * rounded
-        # Upper bounds on c_j at Re s have their own errors added: ratios of errors stay below 1.
-        mass = mass + lost
+        lost = 2 * cut[0] * size + math.exp(self.eta**2 / 2) * ndtr(self.t - self.reach) * size
+        lost = lost + _ROUNDINGS * UNIT * np.where(near, rounded_less, rounded[0])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            direct = sums[0, 0] + 1j * sums[0, 1]
-            first = np.where(near, 1 + real_less + 1j * sums[0, 1], direct)
-            log_g = M * np.where(near, _log1p(real_less, sums[0, 1]), np.log(direct))
-            log_real = M * np.where(near, np.log1p(less + lost), np.log(mass))
-            grown = M * np.log1p(lost / mass)
+            first = np.where(near, 1 + less, sums[0])
+            log_first = np.where(near, _log1p(less.real, less.imag), np.log(first))
+            # An upper bound on |c_0|.
+            log_size = log_first.real + np.log1p(lost / np.abs(first))
+            log_g = M * log_first
             if m:
                 scales = _scaled(_log_scales(self.t, M, m))[:, None]
-                c = scales * ((sums[:, 0] + 1j * sums[:, 1]) / first)
-                own = cut[1:, None] + _ROUNDINGS * UNIT * (sums[1:, 2] + sums[1:, 3])
-                upper = sums[1:, 2] + own
-                real = np.concatenate([scales[:1] + 0 * mass, scales[1:] * (upper / mass)])
+                c = scales * (sums / first)
                 c[0] = 1.0
-                # Of the M factors of a product, at most m are not c_0.
-                grown += m * np.log1p((own / upper).max(axis=0))
-                log_g = log_g + np.log(power_coefficient(c, M)).astype(complex)
-                log_real = log_real + np.log(power_coefficient(real, M)).astype(float)
-            grown = np.expm1(np.minimum(grown, 700.0))
-        grown += (m + 1) * (m + 8) * UNIT
-        return v, log_g, log_real, grown
+                own = cut[1:, None] + _ROUNDINGS * UNIT * rounded[1:]
+                upper = np.exp(log_size)
+                errors = np.concatenate([lost[None], scales[1:] * own]) / upper
+                sizes = np.concatenate(
+                    [np.ones_like(c[:1].real), (np.abs(c[1:]) * np.abs(first)) / upper + errors[1:]]
+                )
+                # Of the M factors of a product, one has the error, and m - j is left to the others.
+                others = power_coefficients(sizes, M - 1)
+                found = M * (errors * others[::-1]).sum(axis=0)
+                log_error = np.log(found).astype(float) + M * log_size
+                log_g = log_g + np.log(power_coefficients(c, M)[-1]).astype(complex)
+                log_real = np.log(power_coefficients(sizes, M)[-1]).astype(float) + M * log_size
+            else:
+                log_error = np.log(M * lost) + (M - 1) * log_size
+                log_real = M * log_size
+        return v, log_g, log_real, log_error
 
-    def integral(self) -> tuple[complex, float, Reals, Reals]:
-        """Return log F(q), its error relative to F(a), and v with the terms' sizes over F(a)."""
-        v, log_g, log_real, grown = self.terms()
-        b = complex(self.b, -self.u)
-        exponents = b * (v - 1j * self.theta) + log_g - self.log_gamma + math.log(self.dv)
-        sizes = self.b * v + log_real - self.log_scale + math.log(self.dv)
-        kept = np.isfinite(exponents.real)
-        top = float(exponents.real[kept].max())
-        total = np.exp(exponents[kept] - top).sum()
-        units = 16 + np.abs(log_g) + 4 * abs(b) * (np.abs(v) + self.theta) + 4 * abs(self.log_gamma)
+    def integrals(self) -> tuple[Complexes, Reals, Reals, Reals]:
+        """Return log F at each u, errors relative to F(a), and v with sizes of terms at u = 0."""
+        v, log_g, log_real, log_error = self.terms()
+        kept = np.isfinite(log_g.real)
+        q = self.b - 1j * self.u
+        exponents = q[:, None] * (v[kept] - 1j * self.theta) + log_g[kept]
+        exponents -= self.log_gamma[:, None]
+        top = exponents.real.max(axis=1)
+        values = np.log(np.exp(exponents - top[:, None]).sum(axis=1)) + top + math.log(self.dv)
+        # All that errs, over the least scale: by recurrences, in c_j, and in exponents.
+        scale = float(self.log_scale.min())
+        sizes = self.b * v + math.log(self.dv) - scale
+        with np.errstate(over="ignore"):
+            lost = np.exp(sizes + log_real).sum() * ((self.m + 1) * (self.m + 8) * UNIT)
+            lost += np.exp(sizes + log_error).sum()
+            amounts = np.exp(sizes[kept] + log_g[kept].real) * UNIT
+        units = 16 + np.abs(log_g[kept])
+        places = 4 * (np.abs(v[kept]) + self.theta)
         with np.errstate(over="ignore", invalid="ignore"):
-            amounts = np.exp(np.minimum(sizes, 700.0))
-            errors = amounts * grown
-            errors[kept] += np.exp(exponents.real[kept]) * units[kept] * UNIT
-        least = math.exp(self.log_least)
-        error = float(errors[np.isfinite(errors)].sum()) / least
+            errors = lost + amounts @ units + np.abs(q) * (amounts @ places)
+            errors += 4 * np.abs(self.log_gamma) * amounts.sum()
+            errors = errors * np.exp(scale - self.log_scale - self.log_least)
+        errors += self._step_errors() + 2 * math.exp(-_NATS)
         if not np.isfinite(errors).all():
             raise OutOfReach
-        error += math.exp(self.log_step_error) + 2 * math.exp(-_NATS)
-        return complex(np.log(total)) + top, error, v, amounts
+        return values, errors, v, np.exp(sizes + log_real + scale - self.log_scale[0])
 
 
 def _log1p(x: Reals, y: Reals) -> Complexes:
@@ -276,8 +336,8 @@ def _log1p(x: Reals, y: Reals) -> Complexes:
     return np.asarray(0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x))
 
 
-def power_coefficient(terms: Any, power: int) -> Any:
-    """Return the last coefficient of (terms[0] + terms[1] x + ...)^power, with terms[0] = 1.
+def power_coefficients(terms: Any, power: int) -> Any:
+    """Return as many coefficients of (terms[0] + terms[1] x + ...)^power, with terms[0] = 1.
 
     Both ways add up numbers of one sign where the terms are >= 0, so that little is rounded.
     """
@@ -289,16 +349,14 @@ def power_coefficient(terms: Any, power: int) -> Any:
             j = orders[:k]
             weights = ((j * power - k + j) / k)[(..., *[None] * (terms.ndim - 1))]
             found[k] = (weights * terms[1 : k + 1] * found[k - 1 :: -1][:k]).sum(axis=0)
-        return np.asarray(found[-1])
-    found = None
+        return found
+    found = np.zeros_like(terms)
+    found[0] = 1
     for digit in f"{power:b}":
-        if found is None:
-            found = terms
-            continue
         found = _product(found, found)
         if digit == "1":
             found = _product(found, terms)
-    return np.asarray(found[-1])
+    return found
 
 
 def _product(one: Any, other: Any) -> Any:
@@ -307,10 +365,14 @@ def _product(one: Any, other: Any) -> Any:
 
 
 def _log_least(t: float, batches: int, a: float) -> float:
-    """Return a lower bound on log F(a): 0 by Jensen, or from F(1) = 1, F(2) and log-convexity."""
-    if not 0 < a < 1:
-        return 0.0
-    return -(1 - a) * math.log1p(math.expm1(t * t) / batches)
+    """Return a lower bound on log F(a).
+
+    It is 0 by Jensen, or that of the Y_j apart, whose powers add up to less than their sum's; or
+    from F(1) = 1, F(2) and log-convexity.
+    """
+    if 0 < a < 1:
+        return -(1 - a) * math.log1p(math.expm1(t * t) / batches)
+    return max(0.0, (1 - a) * math.log(batches) + a * (a - 1) * t * t / 2) if a > 1 else 0.0
 
 
 def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
@@ -320,10 +382,12 @@ def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
     log L are differences. The moments are the mean, the variance and the fourth central moment;
     they have no error bound, and only place contours.
     """
-    ray = _Ray(t, batches, a, 0.0, _log_least(t, batches, a))
-    value, _, v, amounts = ray.integral()
-    ray = _Ray(t, batches, a, 0.0, value.real - 1e-6)
-    value, error, v, amounts = ray.integral()
+    ray = _Ray(t, batches, a, np.zeros(1), _log_least(t, batches, a))
+    (value,), (error,), v, amounts = ray.integrals()
+    if value.real - ray.log_least > _FAR:
+        # The integral was taken to more digits than F(a) has, at the end that it was compared with.
+        ray = _Ray(t, batches, a, np.zeros(1), float(value.real) - 1e-6)
+        (value,), (error,), v, amounts = ray.integrals()
     weights = amounts / amounts.sum()
     mean = float(weights @ v)
     second, fourth = (float(weights @ (v - mean) ** k) for k in (2, 4))
@@ -332,7 +396,7 @@ def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
     kurtosis = fourth - 3 * second**2 - float(polygamma(3, b))
     variance = max(variance, 1e-3 * math.log1p(math.expm1(t * t) / batches))
     fourth = max(kurtosis + 3 * variance**2, variance**2)
-    return np.array([value.real, float(digamma(b)) - mean, variance, fourth]), error
+    return np.array([value.real, float(digamma(b)) - mean, variance, fourth]), float(error)
 
 
 def log_moments(t: float, batches: int, a: float, u: Reals) -> tuple[Complexes, Reals]:
@@ -355,9 +419,13 @@ def log_moments(t: float, batches: int, a: float, u: Reals) -> tuple[Complexes, 
         If an integral takes too many points.
     """
     least = float(log_cumulants(t, batches, a)[0][0]) - 1e-6
-    counted = u[:: -(-len(u) // _COUNTED)]
-    work = sum(_Ray(t, batches, a, float(each), least).terms_needed for each in counted)
-    if work * len(u) / len(counted) > _MOST_WORK:
-        raise OutOfReach
-    found = [_Ray(t, batches, a, float(each), least).integral()[:2] for each in u]
-    return np.array([value for value, _ in found]), np.array([error for _, error in found])
+    values, errors, start = np.empty(len(u), dtype=np.complex128), np.empty(len(u)), 0
+    while start < len(u):
+        # Far from the middle of a block digits cancel, and its first half is as wide as its start.
+        b = whole_order(a, float(u[start])) - a
+        last = u[start] + 2 * math.sqrt(2 * _CANCELLED * (b + u[start] ** 2 / b))
+        end = int(np.searchsorted(u, last, side="right"))
+        ray = _Ray(t, batches, a, u[start:end], least)
+        values[start:end], errors[start:end], _, _ = ray.integrals()
+        start = end
+    return values, errors

@@ -182,6 +182,11 @@ class PrivacyLoss(ABC):
         """A lower bound: a loss that the true loss dominates; None if this loss is not rounded."""
         return None
 
+    @property
+    def opposite(self) -> PrivacyLoss | None:
+        """The loss of the other direction, its negative under Q, if E_Q exp(loss) = 1; or None."""
+        return None
+
     def moments(self, c: ArrayLike) -> Reals:
         """Return an upper bound on log M at each real c > 0, and two derivatives of it.
 

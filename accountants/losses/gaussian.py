@@ -43,6 +43,11 @@ class Gaussian(PrivacyLoss):
         _validate.positive(noise_multiplier=self.noise_multiplier)
 
     @property
+    def opposite(self) -> Gaussian:
+        """The same loss: it is symmetric."""
+        return self
+
+    @property
     def upper(self) -> float:
         """Infinity: the loss is Gaussian."""
         return math.inf

@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcal.accountants import events
-from dpcal.accountants.answers import Bounds, Epsilon, LogDelta
-from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.answers import Epsilon, LogDelta
 from dpcal.accountants.correlated.bounds.allocation_below import (
     CUT,
     FOURIER,
@@ -49,9 +48,7 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
     reach,
 )
 from dpcal.accountants.correlated.bounds.base import Bound, Curve, Proof
-from dpcal.accountants.correlated.bounds.parity import Parity
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
-from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = ["LARGEST_NORM", "Allocated", "Allocation"]
 
@@ -228,12 +225,9 @@ class Allocation(Curve):
         return max(self._below.directions(epsilon))
 
 
-# Width of an exact interval for log delta, and for epsilon relative to itself, at which it answers.
-_CLOSE = 1e-6
-# The width at which put-call parity answers where no contour does: grids take seconds.
-_NEAR = 5e-4
-# Tilt from which nodes of a contour take many orders: it then takes seconds, too.
-_STEEP = 40.0
+# Width of an interval from contours, for log delta and for epsilon relative to itself, above which
+# the grid is asked, too: it takes seconds.
+_CLOSE = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,57 +263,25 @@ class Allocated(Bound):
     def _found(self) -> dict[tuple[str, float], tuple[Proof, float]]:
         return {}
 
-    def _by_parity(self, asked: str, at: float) -> tuple[Proof, float, float] | None:
-        """Return both ends from the contour of adding a record, and their width, if it is small."""
-        directions = decompose(self._event, "add-or-remove-one").directions
-        if len(directions) < 2:
-            return None
-        parity, add = Parity(1 / self.norm, self.rounds, self.epochs), directions[1]
-        if asked == "epsilon":
-            (low, high), other = parity.epsilon(at), epsilon_bounds(add, math.log(at))
-            width = (high - low) / high if high > 0 else math.inf
-        else:
-            ends = Bounds.of_logarithms(*parity.delta(at), "parity")
-            (low, high), other = (ends.lower, ends.upper), log_delta_bounds(add, at)
-            width = high - low
-        if not width <= _NEAR or not math.isfinite(high):
-            return None
-        high = high + 4e-16 * abs(high)
-        return Proof(max(high, other.upper), "contour"), max(low, other.lower), width
-
-    def _steep(self, asked: str, at: float, near: Proof) -> bool:
-        """Return whether the saddle of a normal loss of the same variance has a steep tilt."""
-        variance = self.epochs * math.expm1(min(self.norm**2, 600.0)) / self.rounds
-        return (near.value if asked == "epsilon" else at) > _STEEP * variance
-
     def _both(self, asked: str, at: float) -> tuple[Proof, float]:
         """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
         if (asked, at) in self._found:
             return self._found[asked, at]
-        near = self._by_parity(asked, at)
-        if near is not None and (near[2] <= _CLOSE or self._steep(asked, at, near[0])):
-            self._found[asked, at] = near[:2]
-        else:
-            wanted = asked == "epsilon"
-            exact: Epsilon | LogDelta = (
-                event_epsilon(self._event, delta=at)
-                if wanted
-                else event_log_delta(self._event, epsilon=at)
-            )
-            proof, lower = Proof(exact.upper, exact.method), exact.lower
-            close = _CLOSE * exact.upper if wanted else _CLOSE
-            if exact.upper - lower <= close:
-                pass
-            elif near is not None:
-                proof, lower = min(proof, near[0]), max(lower, near[1])
-            elif exact.upper > lower:
-                other = self._grid
-                proof = min(proof, other.epsilon(at) if wanted else other.log_delta(at))
-                below = other.lower_epsilon(at) if wanted else other.lower_delta(at)
-                if not wanted:
-                    below = math.log(below) if below > 0 else -math.inf
-                lower = max(lower, below)
-            self._found[asked, at] = proof, lower
+        wanted = asked == "epsilon"
+        exact: Epsilon | LogDelta = (
+            event_epsilon(self._event, delta=at)
+            if wanted
+            else event_log_delta(self._event, epsilon=at)
+        )
+        proof, lower = Proof(exact.upper, exact.method), exact.lower
+        if exact.upper - lower > (_CLOSE * exact.upper if wanted else _CLOSE):
+            other = self._grid
+            proof = min(proof, other.epsilon(at) if wanted else other.log_delta(at))
+            below = other.lower_epsilon(at) if wanted else other.lower_delta(at)
+            if not wanted:
+                below = math.log(below) if below > 0 else -math.inf
+            lower = max(lower, below)
+        self._found[asked, at] = proof, lower
         return self._found[asked, at]
 
     def log_delta(self, epsilon: float) -> Proof:

@@ -4,7 +4,6 @@ import pytest
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.correlated.bounds.parity import Parity
 from dpcal.errors import UnsupportedEvent
 
 ZERO_OUT = {"neighboring_relation": "replace-special"}
@@ -57,13 +56,3 @@ def test_a_replaced_record_costs_more():
 def test_adding_a_record_is_refused():
     with pytest.raises(UnsupportedEvent, match="moves others"):
         accountants.epsilon(events.ShuffledEpochsDpEvent(10.0, 10, 1), delta=1e-5)
-
-
-def test_parity_holds_the_high_precision_values():
-    for sigma, batches, epochs, exact in (
-        (1.0, 100, 1, 0.6209396716197821),
-        (0.7048, 1000, 10, 1.17345200045318),
-    ):
-        low, high = Parity(sigma, batches, epochs).epsilon(1e-5)
-        assert low <= exact <= high
-        assert high - low < 1e-4 * exact
