@@ -8,9 +8,9 @@ epsilon.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> narrow = Direction("remove", ((Allocation(30.0, 1600, "remove"), 10),))
->>> found = epsilon_by_parity(narrow, math.log(1e-6))
+>>> found = epsilon_by_parity(narrow, math.log(1e-5))
 >>> print(f"{found.upper:.8f}", found.upper - found.lower < 1e-8)
-0.00791631 True
+0.00603349 True
 """
 
 from __future__ import annotations
