@@ -9,7 +9,7 @@ attacks on one data set, in which all other records contribute -1.
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=1000, epochs=20)
 >>> answer = epsilon(run, delta=1e-5, neighboring_relation="replace-special")
 >>> print(f"[{answer.lower:.3f}, {answer.upper:.3f}] {answer.method}")
-[0.041, 0.063] bracket: clones that release blanks
+[0.041, 0.057] bracket: clones that release blanks
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from scipy.stats import binom, norm
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated
 from dpcal.accountants.correlated.bounds.base import least_epsilon
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
+from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import UnsupportedEvent
 
@@ -39,12 +43,20 @@ Floats = NDArray[np.float64]
 # Logarithms of 1 / alpha that are tried, alpha the probability that a record is a clone.
 _LOG_ALPHAS = np.linspace(0.02, 12.0, 600)
 # Share of delta that each of two failures may take: more leaves less for the allocation.
-_SHARE = 0.01
+_SHARE = 0.02
 # Relative margin of failure probabilities, for the rounding of their formulas.
 _MARGIN = 1 + 1e-9
 # Ratio of neighboring guesses of the answer, and their number.
-_GUESS_RATIO = 0.85
-_GUESSES = 60
+_GUESS_RATIO = 0.95
+_GUESSES = 200
+# Excess of a guess over the answer for the guess before.
+_ABOVE = 1.02
+# Groups of numbers of clones, and the probability that there are more than in the last one's start.
+_GROUPS, _RARE = 32, 1e-3
+# Width of what parity tells, relative to epsilon and in log delta, at which it is taken.
+_CLOSE = 1e-3
+# Norm above which no shuffle gains: alpha would be too small for a clone.
+_LARGEST_NORM = 2.0
 # Refinements of a guess that holds, and of a delta.
 _REFINEMENTS = 4
 # Cells of a statistic, and places of the cyclic sum.
@@ -78,29 +90,83 @@ def _no_gain(sigma: float, E: int, relation: str) -> events.DpEvent:
 
 @dataclass(frozen=True)
 class _Reduced:
-    """Allocation to m batches, of which a shuffle costs no more than a slack in delta above."""
+    """Allocation to random numbers of batches, of which a shuffle costs no more, but for a slack.
 
-    batches: int
+    ``law`` has numbers and probabilities, and ``slack`` is in delta.
+    """
+
+    sigma: float
+    epochs: int
+    law: tuple[tuple[int, float], ...]
     slack: float
 
+    @property
+    def _directions(self) -> list[Direction]:
+        least = self.law[0][0]
+        return [
+            Direction(name, ((MixedAllocation(self.sigma, least, name, self.law), self.epochs),))
+            for name in ("remove", "add")
+        ]
 
-def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Reduced:
-    """Return the largest m >= 1 whose slack at an epsilon is at most two shares of delta."""
-    few = _SHARE * delta / E
+    def epsilon(self, delta: float) -> float:
+        """Return an upper bound on epsilon of a shuffle; infinity if the slack is all of delta."""
+        left = delta - self.slack
+        if not left > 0:
+            return math.inf
+        found = []
+        for each in self._directions:
+            # By parity it takes a tenth of the time, and an end above the other one's is no loss.
+            bounds = epsilon_by_parity(each, math.log(left))
+            if bounds is None or bounds.upper - bounds.lower > _CLOSE * bounds.upper:
+                bounds = epsilon_bounds(each, math.log(left))
+            found.append(bounds.upper)
+        return max(found)
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound on delta of a shuffle."""
+        found = []
+        for each in self._directions:
+            bounds = log_delta_by_parity(each, epsilon)
+            if bounds is None or bounds.upper - bounds.lower > _CLOSE:
+                bounds = log_delta_bounds(each, epsilon)
+            found.append(bounds.upper)
+        return math.exp(max(found)) * _MARGIN + self.slack
+
+
+def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
+    """Return the largest alpha whose slack is at most a share of delta, and the slack; or zeros."""
     factor = (1 + math.exp(min(epsilon, 700.0))) * E * (T - 1) * _MARGIN
-    alpha = np.exp(-_LOG_ALPHAS)
-    slack = factor * alpha * _overlaps(sigma)
+    slack = factor * np.exp(-_LOG_ALPHAS) * _overlaps(sigma)
     allowed = slack <= _SHARE * delta
     if not allowed.any():
-        return _Reduced(1, 0.0)
+        return 0.0, 0.0
     # The slack falls with alpha, and the number of clones rises: the largest alpha is the best.
     place = int(np.flatnonzero(allowed)[0])
-    chance = float(alpha[place])
-    least = int(binom.ppf(few / _MARGIN, T - 1, chance))
-    if least and binom.cdf(least - 1, T - 1, chance) * _MARGIN > few:
-        least -= 1
-    tail = E * float(binom.cdf(least - 1, T - 1, chance)) * _MARGIN if least else 0.0
-    return _Reduced(least + 1, float(slack[place]) + tail)
+    return math.exp(-float(_LOG_ALPHAS[place])), float(slack[place])
+
+
+def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Reduced | None:
+    """Return what a shuffle reduces to; None where few of its records are clones.
+
+    Numbers of clones are counted as the least of a group, and those that are too unlikely as
+    failures. Distribution functions are rounded up, which makes the numbers smaller.
+    """
+    chance, slack = _chance(sigma, T, E, delta, epsilon)
+    if not chance:
+        return None
+    few = _SHARE * delta / E
+    least = max(0, int(binom.ppf(few / _MARGIN, T - 1, chance)) - 1)
+    most = int(binom.isf(_RARE, T - 1, chance))
+    starts = np.unique(np.linspace(least, max(most, least), _GROUPS).round().astype(int))
+    below = np.minimum(binom.cdf(starts - 1, T - 1, chance) * _MARGIN, 1.0)
+    if below[0] > few:
+        starts, below = np.append(0, starts), np.append(0.0, below)
+    slack += E * float(below[0])
+    # What fails is given to the first group, too: more mass is no less delta.
+    chances = np.diff(np.concatenate([[0.0], below[1:], [1.0]]))
+    kept = chances > 0
+    law = zip((starts[kept] + 1).tolist(), chances[kept].tolist(), strict=True)
+    return _Reduced(sigma, E, tuple(law), slack)
 
 
 @lru_cache(maxsize=8)
@@ -110,42 +176,53 @@ def _overlaps(sigma: float) -> Floats:
     return np.array([math.exp(value + abs(error)) for value, error in found])
 
 
-def _likely(sigma: float, m: int, E: int, delta: float) -> float:
-    """Return about the epsilon of an allocation, of the limit of many batches and epochs."""
-    mu = math.sqrt(E * min(math.expm1(min(sigma**-2.0, 600.0)) / m, sigma**-2.0))
+def _likely(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
+    """Return about what the theorem gives for a guess, by the limit of many batches and epochs."""
+    chance, _ = _chance(sigma, T, E, delta, epsilon)
+    if not chance:
+        return math.inf
+    # The mean of 1 / (C + 1).
+    share = -math.expm1(T * math.log1p(-chance)) / (T * chance)
+    mu = math.sqrt(E * min(math.expm1(min(sigma**-2.0, 600.0)) * share, sigma**-2.0))
     return least_epsilon(lambda at: math.exp(log_gaussian_delta(at, mu)[0]), delta)
 
 
 def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -> float:
     """Return the least epsilon that the theorem gives, at most ``highest``."""
-    best = highest
-    if 1 / sigma > LARGEST_NORM:
-        return best
-    for k in range(_GUESSES):
-        guess = highest * _GUESS_RATIO**k
-        reduced = _reduced(sigma, T, E, delta, guess)
-        if reduced.batches == 1 or _likely(sigma, reduced.batches, E, delta) > guess:
-            continue
-        for _ in range(_REFINEMENTS):
-            bound = Allocated(1 / sigma, reduced.batches, E)
-            found = bound.epsilon(delta - reduced.slack).value
-            if not found <= guess:
-                break
-            best, guess = min(best, found), found
-            reduced = _reduced(sigma, T, E, delta, guess)
-        if best < highest:
+    if 1 / sigma > _LARGEST_NORM:
+        return highest
+    guess, likely = highest, _likely(sigma, T, E, delta, highest)
+    for _ in range(_GUESSES):
+        below = guess * _GUESS_RATIO
+        next_likely = _likely(sigma, T, E, delta, below)
+        if not next_likely <= below:
             break
+        guess, likely = below, next_likely
+    if not likely <= guess:
+        return highest
+    best = highest
+    # A guess holds if what the theorem gives for it is no larger.
+    for _ in range(_REFINEMENTS):
+        reduced = _reduced(sigma, T, E, delta, guess)
+        found = math.inf if reduced is None else reduced.epsilon(delta)
+        if found <= guess:
+            best = min(best, found)
+            if found > _GUESS_RATIO * guess:
+                break
+            guess = found * _ABOVE
+        else:
+            guess = min(found, guess / _GUESS_RATIO) if best == highest else best
+            if best < highest or guess >= highest:
+                break
     return best
 
 
 def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -> float:
     """Return the least delta that the theorem gives, at most ``highest``."""
     best = highest
-    for _ in range(_REFINEMENTS if 1 / sigma <= LARGEST_NORM else 0):
+    for _ in range(_REFINEMENTS if 1 / sigma <= _LARGEST_NORM else 0):
         reduced = _reduced(sigma, T, E, best, epsilon)
-        if reduced.batches == 1:
-            break
-        found = Allocated(1 / sigma, reduced.batches, E).delta(epsilon) + reduced.slack
+        found = best if reduced is None else reduced.delta(epsilon)
         if not found < best:
             break
         best = found * _MARGIN

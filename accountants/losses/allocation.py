@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.losses.base import PrivacyLoss, Tilt
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Allocation"]
+__all__ = ["Allocation", "MixedAllocation"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -94,6 +95,16 @@ class Allocation(PrivacyLoss):
         rows[:, 0] += [1.01 * error for _, error in found]
         return rows
 
+    def nodes(self, c: float, t: Reals) -> tuple[Complexes, Reals]:
+        """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0, ascending."""
+        values, errors = log_moments(1.0 / self.noise_multiplier, self.batches, self.power(c), t)
+        # E L^q at q = a - i t is the conjugate of that at a + i t.
+        return values if self.direction == "remove" else values.conj(), errors
+
+    def log_decay(self, c: float, t: Reals) -> Reals:
+        """Return -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it."""
+        return np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
+
     def log_mgf_bound(self, c: float) -> float:
         """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
         t2 = 1.0 / self.noise_multiplier**2
@@ -105,6 +116,81 @@ class Allocation(PrivacyLoss):
     def tilt(self, c: float) -> _AllocationTilt:
         """Return the tilted law along Re z = c."""
         return _AllocationTilt(self, c)
+
+
+@dataclass(frozen=True)
+class MixedAllocation(Allocation):
+    """An epoch of allocation to a random number of batches, which is told.
+
+    ``batches`` is the least number. The pairs of several numbers, apart from one another, have the
+    mean of their transforms.
+
+    Parameters
+    ----------
+    numbers
+        Numbers of batches, ascending, and their probabilities, which add up to 1.
+    """
+
+    numbers: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        total = math.fsum(chance for _, chance in self.numbers)
+        if not self.numbers or self.numbers[0][0] != self.batches or abs(total - 1) > 1e-9:
+            raise ValueError(
+                "numbers must begin with batches and have probabilities that add up to 1, got "
+                f"{self.numbers!r}."
+            )
+
+    @property
+    def opposite(self) -> MixedAllocation | None:
+        """That of adding; None for it."""
+        return replace(self, direction="add") if self.direction == "remove" else None
+
+    @cached_property
+    def _parts(self) -> list[Allocation]:
+        return [Allocation(self.noise_multiplier, m, self.direction) for m, _ in self.numbers]
+
+    @cached_property
+    def _log_chances(self) -> Reals:
+        return np.log([chance for _, chance in self.numbers])
+
+    def _shares(self, c: float) -> tuple[Reals, float]:
+        """Return the shares of the numbers of batches in M(c), and its logarithm."""
+        logs = self._log_chances + [part.values(c)[0][0] for part in self._parts]
+        total = float(np.logaddexp.reduce(logs))
+        return np.exp(logs - total), total
+
+    def values(self, c: float) -> tuple[Reals, float]:
+        """Return log M(c), three moments of the tilted loss, and the error of M(c), relative."""
+        if c not in self._known:
+            shares, total = self._shares(c)
+            rows = np.array([part.values(c)[0] for part in self._parts])
+            errors = np.array([part.values(c)[1] for part in self._parts])
+            mean = shares @ rows[:, 1]
+            apart = rows[:, 1] - mean
+            variance = shares @ (rows[:, 2] + apart**2)
+            fourth = shares @ (rows[:, 3] + 6 * rows[:, 2] * apart**2 + apart**4)
+            rounding = len(errors) * (8 + abs(total)) * UNIT
+            self._known[c] = np.array([total, mean, variance, fourth]), shares @ errors + rounding
+        return self._known[c]  # type: ignore[no-any-return]
+
+    def nodes(self, c: float, t: Reals) -> tuple[Complexes, Reals]:
+        """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0."""
+        shares, _ = self._shares(c)
+        found = [part.nodes(c, t) for part in self._parts]
+        values = self._log_chances[:, None] + np.array([value for value, _ in found])
+        top = values.real.max(axis=0)
+        total = np.log(np.exp(values - top).sum(axis=0)) + top
+        rounding = len(found) * (8 + np.abs(values).max(axis=0)) * UNIT
+        return total, shares @ np.array([error for _, error in found]) + rounding
+
+    def log_decay(self, c: float, t: Reals) -> Reals:
+        """Return the mean of the bounds for each number of batches, weighted as in M(c)."""
+        shares, _ = self._shares(c)
+        decays = np.array([part.log_decay(c, t) for part in self._parts])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.logaddexp.reduce(np.log(shares)[:, None] + decays))
 
 
 class _AllocationTilt(Tilt):
@@ -125,12 +211,7 @@ class _AllocationTilt(Tilt):
         """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0."""
         new = [float(each) for each in t if float(each) not in self._known]
         if new:
-            loss = self._loss
-            values, errors = log_moments(
-                1.0 / loss.noise_multiplier, loss.batches, loss.power(self._c), np.array(new)
-            )
-            # E L^q at q = a - i t is the conjugate of that at a + i t.
-            values = values if loss.direction == "remove" else values.conj()
+            values, errors = self._loss.nodes(self._c, np.array(new))
             self._known.update(zip(new, zip(values, errors, strict=True), strict=True))
         found = [self._known[float(each)] for each in t]
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
@@ -144,8 +225,8 @@ class _AllocationTilt(Tilt):
         return np.asarray(found)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it."""
-        return np.asarray(-0.5 * t * t / (self._loss.batches * self._loss.noise_multiplier**2))
+        """Return the loss's bound."""
+        return self._loss.log_decay(self._c, t)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
         """Return errors of psi: twice those of transforms, made to rise, and none that scales."""
