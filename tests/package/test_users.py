@@ -47,7 +47,7 @@ def test_the_engineer_sees_what_was_spent_and_what_is_left(clinic, installed):
     text = installed.dpcal("budget", "clinic.budget", cwd=clinic).stdout
     for part in (
         "total    epsilon 1 at delta 1e-06",
-        "by 1 run",
+        "by 2 runs",  # one about the norm of rows, and the training
         "records  patients.csv",
         "planned answers",
         "left ",
@@ -93,7 +93,7 @@ def test_an_auditor_proves_the_claims_of_a_model_without_retyping(clinic, instal
     told = json.loads((clinic / "entry.yaml").read_text())["deployment"]
     assert told["privacy_loss"]["privacy_parameters"]["delta"] == 1e-6
     page = (clinic / "dpcal-report" / "statement.html").read_text()
-    assert "run 1 of clinic.budget" in page
+    assert "run 2 of clinic.budget" in page
 
 
 RARE = """
@@ -167,14 +167,16 @@ def test_a_privacy_engineer_checks_a_claim(clinic, installed):
 
     assert "DOES NOT HOLD" not in run("verify", "dpcal-report")
     (paid,) = json.loads((clinic / "dpcal-report" / "report.json").read_text())["runs"]
-    (query,) = paid["plan"]["queries"]
+    scale, query = paid["plan"]["queries"]
     told = [
         *("--sampling-probability", query["sampling_probability"]),
         *("--noise-multiplier", query["noise_multiplier"], "--steps", query["count"]),
         *("--neighboring-relation", paid["plan"]["neighboring_relation"], "--delta", "1e-6"),
     ]
     priced = json.loads(run("epsilon", *told, "--json"))["epsilon"]
-    assert priced["upper"] == pytest.approx(paid["epsilon"]["upper"], rel=1e-9)
+    # The norm of rows takes a hundredth of the budget.
+    assert scale["count"] == 1
+    assert 0.98 < priced["upper"] / paid["epsilon"]["upper"] < 1
     made = run("certify", *told, "--width", "0.1", "-o", "proof.json")
     assert "replace-special" in made
     proof = json.loads((clinic / "proof.json").read_text())
