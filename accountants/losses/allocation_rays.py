@@ -1,4 +1,4 @@
-r"""What is E L^q of a random allocation? A Gamma integral along the ray of its saddle.
+r"""What is E L^q of a random allocation? A Gamma integral along a ray near its saddle.
 
 L = (Y_1 + ... + Y_M) / M is the likelihood ratio of an epoch of M batches, Y_i = exp(t X_i - t^2 /
 2), X_i standard normal, t = 1 / sigma. For a whole m >= 0, m > Re q = a, b = m - q and 0 <= theta <
@@ -9,15 +9,19 @@ pi / 2,
     c_j = E Y^j exp(-s Y / M) / j!,
 
 by the Gamma integral for L^(q - m) and a rotation of its ray. With theta = arctan(Im q / Re b) the
-ray passes the saddle s = b, and few digits cancel. Both integrals, over v and in c_j over x, are
-taken by the trapezoid rule, v and t x on one lattice, so that every c_j is a sliding sum over one
-table. The errors that :func:`log_moments` adds up are relative to F(a):
+ray passes the saddle s = b, and few digits cancel; nor do they for q near by, so that one table of
+G serves a block of nodes. Both integrals, over v and in c_j over x, are taken by the trapezoid
+rule, v and t x on one lattice, so that every c_j is a sliding sum over one table. Where t is not
+small the line of x is moved by eta, which turns s Y by t eta towards the positive numbers:
+oscillations end, and terms grow by exp(eta^2 / 2) at most. The errors that :func:`log_moments` adds
+up are relative to F(a):
 
 * the step of v: the integrand at v + i y is at most that of the real line at s cos(y - theta)
   (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip);
 * the ends of v: G <= E L^m on the left, and G(x) <= (k / (e x))^k E L^(m - k) on the right;
-* the step and ends of x, and rounding: G is a sum, with coefficients >= 0, of products of M of the
-  c_j, of which at most m are not c_0; errors of each c_j are relative to c_j at Re s.
+* the step and ends of x, and rounding: with P a polynomial whose coefficients are bounds on those
+  of both c and what was computed, an error e_j of c_j changes the M-th power's coefficient by at
+  most M e_j [x^(m - j)] P^(M - 1).
 
 >>> values, errors = log_moments(1.0, 2, -0.5, np.array([3.0]))
 >>> print(f"{np.exp(values[0]):.12f}")
