@@ -36,6 +36,21 @@ def test_transform_of_fifty_digits(batches, value):
     assert error[0] < 4e-12
 
 
+@pytest.mark.parametrize(
+    ("t", "batches", "q", "value"),
+    [
+        (0.5, 20, 2.2 + 9.0j, 0.561996753589637 + 0.119527202070317j),
+        (2.0, 1000, 1.7 + 2.5j, 0.875824900344538 + 0.0758890286953851j),
+        (0.4, 300, -20 + 15.0j, 1.04139220440559 - 0.186964280028994j),
+    ],
+)
+def test_transform_right_and_far_left_of_the_poles(t, batches, q, value):
+    # In 25 digits, along another ray and with other orders, each c_j by a sum of its own.
+    found, errors = log_moments(t, batches, q.real, np.linspace(0, q.imag, 5))
+    assert abs(np.exp(found[-1]) - value) <= 2e-14 + errors[-1] * abs(np.exp(found[0]))
+    assert errors[-1] < 1e-11
+
+
 @pytest.mark.parametrize("t", [0.1, 1.0, 2.0])
 @pytest.mark.parametrize("batches", [1, 2, 7, 1000, 10**6])
 def test_first_moments_are_closed_forms(t, batches):
