@@ -41,4 +41,5 @@ from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
+from dpcal.calibrate.users import User as User
 from dpcal.errors import VacuousSchedule as VacuousSchedule

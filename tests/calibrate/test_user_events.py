@@ -1,0 +1,107 @@
+"""Users with several rows: reference values, limits, and an attack on what is refused."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy.stats import hypergeom, norm
+
+from dpcal.accountants import epsilon, events
+from dpcal.accountants.samplers import FixedSize, Full, Poisson, RandomAllocation
+from dpcal.calibrate import User
+from dpcal.errors import UnsupportedEvent
+
+
+def price(event, relation="add-or-remove-one", steps=100):
+    run = events.SelfComposedDpEvent(event, steps)
+    return float(epsilon(run, delta=1e-6, neighboring_relation=relation))
+
+
+@pytest.mark.parametrize(
+    ("user", "sampler", "expected"),
+    [
+        (User(4), Poisson(0.01), 1.0158537221),
+        (User(4), FixedSize(100), 3.9835442481),
+        (User(1), Poisson(0.01), 0.2279748044),
+        (User(4, "user"), Poisson(0.01), 0.2279748044),
+    ],
+)
+def test_reference_values(user, sampler, expected):
+    assert price(user.event(sampler, 2.0, 10_000)) == pytest.approx(expected, rel=3e-10)
+
+
+def test_one_row_is_a_record():
+    gaussian = events.GaussianDpEvent(2.0)
+    for sampler in (Full(), Poisson(0.01), FixedSize(100)):
+        assert User(1).event(sampler, 2.0, 10_000) == sampler.event(gaussian, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "b"), [(20, 3, 2), (10_000, 4, 100), (50, 20, 30), (10**9, 60, 10**6)]
+)
+def test_weights_are_hypergeometric_and_rounded_towards_more_rows(n, k, b):
+    shares = User(k).event(FixedSize(b), 2.0, n).sampling_probs
+    assert math.fsum(shares) == 1
+    exact = [
+        math.comb(k, j) * math.perm(b, j) * math.perm(n - b, k - j) for j in range(len(shares))
+    ]
+    assert shares[:5] == pytest.approx(
+        list(hypergeom.pmf(range(len(shares)), n, k, b))[:5], rel=1e-6
+    )
+    ways = math.perm(n, k)
+    for j in range(1, len(shares)):
+        assert sum(map(Fraction, shares[j:])) >= Fraction(sum(exact[j:]), ways)
+
+
+def test_more_rows_and_larger_batches_cost_more():
+    by_rows = [price(User(k).event(FixedSize(100), 2.0, 10_000)) for k in (1, 2, 3, 4)]
+    by_batch = [price(User(3).event(FixedSize(b), 2.0, 10_000)) for b in (20, 50, 100)]
+    assert by_rows == sorted(by_rows)
+    assert by_batch == sorted(by_batch)
+
+
+def test_many_rows_make_batches_like_coins():
+    fixed = price(User(4).event(FixedSize(10**5), 2.0, 10**7))
+    assert fixed == pytest.approx(price(User(4).event(Poisson(0.01), 1.0)), rel=1e-4)
+
+
+def test_blanks_in_batches_of_a_fixed_size_are_refused_since_the_mixture_is_beaten():
+    """All other rows are -1: a drawn blank moves the sum by one, and a drawn row by two."""
+    k, q, sigma, target = 1, 0.01, 2.0, 0.02
+    grid = [x / 100 for x in range(-2000, 2001)]
+
+    def delta(one, other):
+        return sum(max(0.0, one(x) - math.exp(target) * other(x)) / 100 for x in grid)
+
+    def law(shift):
+        return lambda x: (1 - q) * norm.pdf(x, 0, sigma) + q * norm.pdf(x, shift, sigma)
+
+    attack = delta(law(2.0), law(1.0))
+    mixture = delta(law(1.0), law(0.0))
+    assert attack > 1.2 * mixture
+    with pytest.raises(UnsupportedEvent, match="blanked row"):
+        User(k + 1).event(FixedSize(100), sigma, 10_000, neighboring_relation="replace-special")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "relation", "words"),
+    [
+        (RandomAllocation(1, 10), "add-or-remove-one", "joint price is open"),
+        (Poisson(0.01), "replace-one", "replacing all rows"),
+        (FixedSize(100), "replace-one", "replacing all rows"),
+    ],
+)
+def test_open_prices_are_refused_by_name(sampler, relation, words):
+    with pytest.raises(UnsupportedEvent, match=words):
+        User(4).event(sampler, 2.0, 10_000, neighboring_relation=relation)
+
+
+def test_bad_sizes_are_named():
+    with pytest.raises(ValueError, match="rows must be at most n - batch_size = 5"):
+        User(6).event(FixedSize(5), 2.0, 10)
+    with pytest.raises(ValueError, match="n must be at least batch_size=5"):
+        User(1).event(FixedSize(5), 2.0, 4)
+    with pytest.raises(ValueError, match="n must be given"):
+        User(2).event(FixedSize(5), 2.0)
+    with pytest.raises(ValueError, match="rows"):
+        User(0)
