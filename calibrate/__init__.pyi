@@ -13,6 +13,7 @@ from dpcal.calibrate.noise import (
     sampling_probability as sampling_probability,
     steps as steps,
 )
+from dpcal.calibrate.owners import choose_examples as choose_examples
 from dpcal.calibrate.papers import audit as audit, schedules as schedules
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
