@@ -39,6 +39,7 @@ __all__ = [
     "largest_whole",
     "minimum",
     "newton",
+    "secant",
 ]
 
 Excess = Callable[[float], tuple[float, float | None]]
@@ -212,6 +213,28 @@ def newton(excess: Excess, start: float, lowest: float, highest: float, stop: St
     if math.isnan(meet):
         raise NoBracket(miss, meets=False)
     return Sides(meet=meet, miss=miss)
+
+
+def secant(value: Callable[[float], float], slope: float) -> Excess:
+    """Return a function with slopes for :func:`newton`, each through its last two values.
+
+    Parameters
+    ----------
+    value
+        A function that falls, which may be infinite.
+    slope
+        Negative; taken where no slope is known yet, or it does not fall.
+    """
+    known = (math.nan, math.nan)
+
+    def excess(x: float) -> tuple[float, float]:
+        nonlocal known
+        found = value(x)
+        through = (found - known[1]) / (x - known[0]) if x != known[0] else math.nan
+        known = x, found
+        return found, through if -math.inf < through < 0 else slope
+
+    return excess
 
 
 def _next(

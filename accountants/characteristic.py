@@ -59,7 +59,7 @@ _FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Width of log delta above which put-call parity is asked, too.
 _TIGHT = 1e-6
 # Width at which it answers alone where contours of the direction itself are dear.
-_NARROW_ENOUGH = 1e-4
+_NARROW_ENOUGH = 1e-6
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6

@@ -21,15 +21,16 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
+import attr
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
-from dpcal._roots import NoBracket, Stop, largest_whole, newton
+from dpcal import _annexes, _validate
+from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
 from dpcal.accountants import characteristic, epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.events import DpEvent, RepeatAndSelectDpEvent
+from dpcal.accountants.events import DpEvent, RepeatAndSelectDpEvent, ShuffledEpochsDpEvent
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -294,7 +295,16 @@ def _extrapolated(
 
 def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
-    if _is_a_selection(event_of_sigma(1.0)):
+    event = event_of_sigma(1.0)
+    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event):
+        found = _annexes.shuffling.noise_multiplier(
+            event,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            neighboring_relation=target.relation,
+        )
+        return float(found) / event.noise_multiplier
+    if _is_a_selection(event):
         return _by_epsilon(event_of_sigma, target)
 
     @cache
@@ -330,21 +340,24 @@ def _is_a_selection(event: DpEvent) -> bool:
     return any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf in leaves(event))
 
 
+def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
+    """Whether the noise of a shuffled run is in proportion to the multiplier, and nothing else."""
+    return bool(
+        event_of_sigma(2.0) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
+    )
+
+
 def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
     """Solve for one target by epsilon alone, with slopes from earlier answers."""
-    wanted, known = target.epsilon, (0.0, math.inf)
+    wanted = target.epsilon
 
-    def excess(x: float) -> tuple[float, float]:
-        nonlocal known
+    def excess(x: float) -> float:
         event = event_of_sigma(math.exp(x))
         found = epsilon_of(event, delta=target.delta, neighboring_relation=target.relation).upper
-        value = math.log(found / wanted) if min(found, wanted) > 0 else found - wanted
-        slope = (value - known[1]) / (x - known[0]) if x != known[0] else math.nan
-        known = x, value
-        # Without earlier answers, epsilon is assumed to be in proportion to 1 / sigma.
-        return value, slope if -math.inf < slope < 0 else -1.0
+        return math.log(found / wanted) if min(found, wanted) > 0 else found - wanted
 
-    return target.least_noise(excess)
+    # Without earlier answers, epsilon is assumed to be in proportion to 1 / sigma.
+    return target.least_noise(secant(excess, slope=-1.0))
 
 
 def _near_root(excess: Excess, start: float) -> float | None:

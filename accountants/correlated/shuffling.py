@@ -14,58 +14,49 @@ attacks on one data set, in which all other records contribute -1.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated
-from dpcal.accountants.correlated.bounds.base import least_epsilon
+from dpcal.accountants.correlated.shuffling_below import attacks
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
+from dpcal.accountants.inversion.parity import log_delta_by_parity
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["delta", "epsilon"]
+__all__ = ["delta", "epsilon", "noise_multiplier"]
 
-Floats = NDArray[np.float64]
-
-# Logarithms of 1 / alpha that are tried, alpha the probability that a record is a clone.
-_LOG_ALPHAS = np.linspace(0.02, 12.0, 600)
+# Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
+_LOG_ALPHAS = 0.01, 12.0
 # Share of delta that each of two failures may take: more leaves less for the allocation.
 _SHARE = 0.02
 # Relative margin of failure probabilities, for the rounding of their formulas.
 _MARGIN = 1 + 1e-9
-# Ratio of neighboring guesses of the answer, and their number.
-_GUESS_RATIO = 0.95
-_GUESSES = 200
-# Excess of a guess over the answer for the guess before.
-_ABOVE = 1.02
 # Groups of numbers of clones, and the probability that there are more than in the last one's start.
 _GROUPS, _RARE = 32, 1e-3
 # Width of what parity tells, relative to epsilon and in log delta, at which it is taken.
 _CLOSE = 1e-3
 # Norm above which no shuffle gains: alpha would be too small for a clone.
 _LARGEST_NORM = 2.0
-# Refinements of a guess that holds, and of a delta.
+# Relative distance of an upper end from the least one that the theorem gives.
+_WIDTH = 2e-4
+# Logarithm of the largest ratio of what is searched to its least argument.
+_REACH = 12.0
+# Largest number of guesses of a delta.
 _REFINEMENTS = 4
-# Cells of a statistic, and places of the cyclic sum.
-_CELLS = 200_001
-_SUM_CELLS = 40_001
-_PLACES = 1 << 15
-# Places of the composed law at most, and least mass of a cell that is kept: both only lower it.
-_MOST_PLACES = 1 << 22
-_LEAST_MASS = 1e-15
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
@@ -108,20 +99,6 @@ class _Reduced:
             for name in ("remove", "add")
         ]
 
-    def epsilon(self, delta: float) -> float:
-        """Return an upper bound on epsilon of a shuffle; infinity if the slack is all of delta."""
-        left = delta - self.slack
-        if not left > 0:
-            return math.inf
-        found = []
-        for each in self._directions:
-            # By parity it takes a tenth of the time, and an end above the other one's is no loss.
-            bounds = epsilon_by_parity(each, math.log(left))
-            if bounds is None or bounds.upper - bounds.lower > _CLOSE * bounds.upper:
-                bounds = epsilon_bounds(each, math.log(left))
-            found.append(bounds.upper)
-        return max(found)
-
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
         found = []
@@ -135,14 +112,19 @@ class _Reduced:
 
 def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
     """Return the largest alpha whose slack is at most a share of delta, and the slack; or zeros."""
-    factor = (1 + math.exp(min(epsilon, 700.0))) * E * (T - 1) * _MARGIN
-    slack = factor * np.exp(-_LOG_ALPHAS) * _overlaps(sigma)
-    allowed = slack <= _SHARE * delta
-    if not allowed.any():
-        return 0.0, 0.0
+    log_factor = min(epsilon, 700.0) + math.log1p(math.exp(-epsilon)) + math.log(E * (T - 1))
+    allowed = math.log(_SHARE * delta / _MARGIN) - log_factor
+
+    def excess(x: float) -> float:
+        value, error = log_gaussian_delta(x, 1 / sigma)
+        return value + abs(error) - x - allowed
+
     # The slack falls with alpha, and the number of clones rises: the largest alpha is the best.
-    place = int(np.flatnonzero(allowed)[0])
-    return math.exp(-float(_LOG_ALPHAS[place])), float(slack[place])
+    least, most = _LOG_ALPHAS
+    if not excess(most) <= 0:
+        return 0.0, 0.0
+    at = least if excess(least) <= 0 else brent(excess, least, most, Stop(absolute=1e-4)).meet
+    return math.exp(-at), _SHARE * delta
 
 
 def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Reduced | None:
@@ -169,52 +151,45 @@ def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Red
     return _Reduced(sigma, E, tuple(law), slack)
 
 
-@lru_cache(maxsize=8)
-def _overlaps(sigma: float) -> Floats:
-    """Return delta of a Gaussian answer at epsilon = log(1 / alpha), rounded up, at each alpha."""
-    found = [log_gaussian_delta(float(x), 1 / sigma) for x in _LOG_ALPHAS]
-    return np.array([math.exp(value + abs(error)) for value, error in found])
-
-
-def _likely(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
-    """Return about what the theorem gives for a guess, by the limit of many batches and epochs."""
+def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
+    """Return about what :func:`_excess` does, by the limit of many batches and epochs."""
     chance, _ = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return math.inf
     # The mean of 1 / (C + 1).
     share = -math.expm1(T * math.log1p(-chance)) / (T * chance)
     mu = math.sqrt(E * min(math.expm1(min(sigma**-2.0, 600.0)) * share, sigma**-2.0))
-    return least_epsilon(lambda at: math.exp(log_gaussian_delta(at, mu)[0]), delta)
+    return log_gaussian_delta(epsilon, mu)[0] - math.log(delta)
+
+
+def _excess(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
+    """Return log delta of a shuffle at an epsilon, by the theorem, less that of a target."""
+    reduced = _reduced(sigma, T, E, delta, epsilon)
+    return math.inf if reduced is None else math.log(reduced.delta(epsilon) / delta)
+
+
+def _least(value: Callable[[float], float], limit: Callable[[float], float], most: float) -> float:
+    """Return an argument in (0, most] at which a value is at most 0, about the least; or ``most``.
+
+    ``limit`` tells about where that is, at little cost.
+    """
+    lowest = math.log(most) - _REACH
+    sides = Sides(meet=math.log(most), miss=lowest)
+    near = bisect(lambda x: limit(math.exp(x)) <= 0, sides, Stop(absolute=_WIDTH)).meet
+    excess = secant(lambda x: value(math.exp(x)), slope=-2.0)
+    with contextlib.suppress(NoBracket):
+        sides = newton(excess, near, lowest, math.log(most), Stop(absolute=_WIDTH))
+        return min(math.exp(sides.meet), most)
+    return most
 
 
 def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -> float:
-    """Return the least epsilon that the theorem gives, at most ``highest``."""
+    """Return about the least epsilon that the theorem gives, at most ``highest``."""
     if 1 / sigma > _LARGEST_NORM:
         return highest
-    guess, likely = highest, _likely(sigma, T, E, delta, highest)
-    for _ in range(_GUESSES):
-        below = guess * _GUESS_RATIO
-        next_likely = _likely(sigma, T, E, delta, below)
-        if not next_likely <= below:
-            break
-        guess, likely = below, next_likely
-    if not likely <= guess:
-        return highest
-    best = highest
-    # A guess holds if what the theorem gives for it is no larger.
-    for _ in range(_REFINEMENTS):
-        reduced = _reduced(sigma, T, E, delta, guess)
-        found = math.inf if reduced is None else reduced.epsilon(delta)
-        if found <= guess:
-            best = min(best, found)
-            if found > _GUESS_RATIO * guess:
-                break
-            guess = found * _ABOVE
-        else:
-            guess = min(found, guess / _GUESS_RATIO) if best == highest else best
-            if best < highest or guess >= highest:
-                break
-    return best
+    return _least(
+        partial(_excess, sigma, T, E, delta), partial(_limit, sigma, T, E, delta), highest
+    )
 
 
 def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -> float:
@@ -227,83 +202,6 @@ def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -
             break
         best = found * _MARGIN
     return best
-
-
-# -- attacks
-
-
-def _largest(sigma: float, T: int) -> tuple[Floats, Floats, float]:
-    """Return masses of the largest batch answer with and without the record, and their error."""
-    c = np.linspace(-3 * sigma, 2 + 9 * sigma, _CELLS)
-
-    def masses(mean: float) -> Floats:
-        # Differences of upper tails keep the digits of small masses.
-        tail = -np.expm1(norm.logcdf((c - mean) / sigma) + (T - 1) * norm.logcdf(c / sigma))
-        return np.concatenate([[1 - tail[0]], -np.diff(tail), [tail[-1]]])
-
-    return masses(2.0), masses(1.0), 0.0
-
-
-def _summed(sigma: float, T: int) -> tuple[Floats, Floats, float]:
-    """Return masses of a sum of whole scores of the batch answers, modulo a number of places."""
-    a = 1 / sigma
-    n = np.linspace(-9, 9 + 2 * a, _SUM_CELLS)
-    middle = np.concatenate([[n[0]], 0.5 * (n[1:] + n[:-1]), [n[-1]]])
-    log_rest = math.log(T - 1)
-    g = np.logaddexp(log_rest, 2 * a * middle - 2 * a * a)
-    g -= np.logaddexp(log_rest, a * middle - 0.5 * a * a)
-
-    def masses(shift: float) -> Floats:
-        z = n - shift
-        inner = np.where(z[:-1] > 0, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
-        return np.concatenate([[ndtr(z[0])], inner, [ndtr(-z[-1])]])
-
-    laws = [masses(shift) for shift in (0.0, 2 * a, a)]
-    mean = laws[0] @ g
-    spread = math.sqrt(laws[0] @ g**2 - mean**2)
-    h = max(60 * spread * math.sqrt(T) / _PLACES, 2 * float(np.ptp(g)) / _PLACES)
-    k = np.round((g - mean) / h).astype(int) % _PLACES
-    rest, present, blank = (np.fft.rfft(np.bincount(k, law, _PLACES)) for law in laws)
-    rest = rest ** (T - 1)
-    p, q = (np.fft.irfft(rest * each, _PLACES) for each in (present, blank))
-    return p, q, 2e-16 * (1 + T / 100)
-
-
-def _composed(p: Floats, q: Floats, E: int, error: float) -> tuple[Floats, Floats]:
-    """Return losses, rounded down, and masses under p of E independent uses of a pair."""
-    least = max(_LEAST_MASS, 1e3 * error)
-    keep = (p > least) & (q > least)
-    p, q = p[keep], q[keep]
-    loss = np.log(p / q) - 2 * error * (1 / p + 1 / q) - 1e-14
-    mean = (p @ loss) / p.sum()
-    spread = math.sqrt((p @ (loss - mean) ** 2) / p.sum())
-    h = max(spread / 2000, float(np.ptp(loss)) * E / _MOST_PLACES)
-    k = np.floor(loss / h).astype(int)
-    low = int(k.min())
-    one = np.bincount(k - low, np.maximum(p - error, 0) * (1 - 1e-9))
-    size = E * (len(one) - 1) + 1
-    length = 1 << math.ceil(math.log2(size))
-    total = np.fft.irfft(np.fft.rfft(one, length) ** E, length)[:size]
-    places: Floats = np.asarray((np.arange(size) + low * E) * h, dtype=np.float64)
-    return places, np.asarray(np.maximum(total - 1e-16 * E, 0), dtype=np.float64)
-
-
-def _attacks(sigma: float, T: int, E: int) -> list[tuple[Floats, Floats]]:
-    """Return the composed laws of both statistics in both directions."""
-    found = []
-    for p, q, error in (_largest(sigma, T), _summed(sigma, T)):
-        for first, second in ((p, q), (q, p)):
-            found.append(_composed(first, second, E, error))
-    return found
-
-
-def _lower_delta(laws: list[tuple[Floats, Floats]], epsilon: float) -> float:
-    """Return the largest delta that an attack proves at an epsilon."""
-    gains = (
-        float(mass @ np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0.0))))
-        for loss, mass in laws
-    )
-    return max(gains) * (1 - 1e-9)
 
 
 # -- answers
@@ -343,8 +241,7 @@ def epsilon(
         found = _upper_epsilon(sigma, T, E, target, upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
-        laws = _attacks(sigma, T, E)
-        lower = least_epsilon(lambda at: _lower_delta(laws, at), target) * (1 - 1e-8)
+        lower = max(each.epsilon(target) for each in attacks(sigma, T, E))
     return Epsilon(
         upper,
         lower=min(lower, upper),
@@ -369,7 +266,7 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
         found = _upper_delta(sigma, T, E, at, upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
-        lower = _lower_delta(_attacks(sigma, T, E), at)
+        lower = max(each.delta(at) for each in attacks(sigma, T, E))
     return Delta(
         upper,
         lower=min(lower, upper),
@@ -377,3 +274,43 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
         method=method,
         neighboring_relation=neighboring_relation,
     )
+
+
+def noise_multiplier(
+    run: events.ShuffledEpochsDpEvent, *, epsilon: float, delta: float, neighboring_relation: str
+) -> float:
+    """Return about the least noise at which a run costs at most a target, by the upper end.
+
+    The run's own noise has no say; the other parameters are those of :func:`epsilon`.
+
+    Parameters
+    ----------
+    epsilon
+        A number > 0.
+
+    >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=1.0, batches=100, epochs=100)
+    >>> sigma = noise_multiplier(
+    ...     run, epsilon=2.0, delta=1e-5, neighboring_relation="replace-special"
+    ... )
+    >>> print(f"{sigma:.2f}")
+    4.26
+    """
+    at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
+    _, T, E = _checked(run, neighboring_relation)
+
+    def meets(sigma: float) -> bool:
+        known = _no_gain(sigma, E, neighboring_relation)
+        return event_epsilon(known, delta=target).upper <= at
+
+    falls = bracket(lambda x: not meets(x), miss=2.0, start=1.0, factor=0.5, last=1e-9).meet
+    sides = bracket(meets, miss=falls, start=2 * falls)
+    highest = bisect(meets, sides, Stop(relative=1e-9)).meet
+    if T == 1 or neighboring_relation == "replace-one":
+        return highest
+    # The answer's own search for epsilon ends above the least one, by less than this.
+    inside = at / (1 + 2 * _WIDTH)
+
+    def of(bound: Callable[..., float]) -> Callable[[float], float]:
+        return lambda x: bound(x, T, E, target, inside) if x * _LARGEST_NORM >= 1 else math.inf
+
+    return _least(of(_excess), of(_limit), highest)

@@ -33,13 +33,13 @@ True
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.special import digamma, loggamma, ndtr, polygamma
 
+from dpcal.accountants.losses.allocation_powers import Circle, Recurrence, log1p, power_of
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
@@ -59,13 +59,6 @@ _CANCELLED = 2.0
 _FAR = 1.0
 # Places in a strip that are tried.
 _GRID = np.linspace(0.01, 0.99, 99)
-# Largest logarithm of a moment E Y^m, which extended doubles hold with room for products. Where
-# they are plain doubles, numbers that overflow are out of reach too.
-_LARGEST = 5000.0
-# Above this logarithm numbers are extended doubles.
-_LARGEST_DOUBLE = 250.0
-# Most terms c_j: a node then takes 0.1 s, and whole contours seconds.
-_MOST_ORDERS = 100
 # Growth of m along a line, in roots of Im q.
 _WIDER = 0.8
 # Largest factor of the angle between ray and imaginary axis off the saddle, and the angle up to
@@ -78,32 +71,21 @@ _MOST_GROWN = 3.0
 _ROUNDINGS = 8.0
 
 
-def whole_order(a: float, u: float) -> int:
-    """Return m >= 0 with m - a >= 1; a larger m widens the angle of the ray."""
-    return max(0, math.ceil(a) + 1 + round(_WIDER * math.sqrt(u)))
-
-
-def _log_scales(t: float, batches: int, m: int) -> Reals:
-    """Return log (E Y^j / j!) kappa^j for j = 0, ..., m: then E L^m is the last coefficient."""
-    if m > _MOST_ORDERS or m * (m - 1) * t * t / 2 > _LARGEST:
-        raise OutOfReach
-    j = np.arange(m + 1.0)
-    log_kappa = (math.lgamma(m + 1) / m if m else 0.0) - math.log(batches)
-    return np.asarray(j * (j - 1) * t * t / 2 - loggamma(j + 1) + j * log_kappa)
-
-
-def _scaled(log_scales: Reals) -> Any:
-    """Return exponentials, as extended doubles where powers of them may overflow."""
-    if np.abs(log_scales).max() < _LARGEST_DOUBLE:
-        return np.exp(log_scales)
-    return np.exp(log_scales.astype(np.longdouble))
+def _power(t: float, batches: int, a: float, u: float) -> tuple[int, Circle | Recurrence | None]:
+    """Return m >= 0 with m - a >= 1, and the m-th power; a larger m widens the angle of the ray."""
+    least = math.ceil(a) + 1
+    m = max(0, least + round(_WIDER * math.sqrt(u)))
+    # Above the first number E L^m is that of a single batch, drawn m times; above the second one
+    # batches are drawn so often that many orders matter.
+    most = min(2 * (math.log(batches) - 2) / (t * t), batches)
+    if a > 1:
+        m = max(m, min(least + round(u), int(most)))
+    return m, power_of(t, batches, m) if m else None
 
 
 def log_whole_moment(t: float, batches: int, m: int) -> float:
-    """Return log E L^m; OutOfReach if it is above what extended doubles hold."""
-    if m < 2:
-        return 0.0
-    return float(np.log(power_coefficients(_scaled(_log_scales(t, batches, m)), batches)[-1]))
+    """Return log E L^m for a whole m >= 0; OutOfReach if it takes too long or is too large."""
+    return power_of(t, batches, m).log_whole if m > 1 else 0.0
 
 
 class _Ray:
@@ -122,7 +104,9 @@ class _Ray:
     def __init__(self, t: float, batches: int, a: float, u: Reals, log_least: float) -> None:
         self.t, self.batches, self.a, self.u = t, batches, a, u
         middle = 0.5 * float(u[0] + u[-1])
-        self.m = whole_order(a, middle)
+        self.m, self.power = _power(t, batches, a, middle)
+        # Terms c_j are taken up to this order.
+        self.last = len(self.power.scales) - 1 if self.power else 0
         self.b = self.m - a
         # A little off the saddle fewer points do: the strips of analyticity are wider.
         angle = math.atan2(self.b, middle)
@@ -193,7 +177,7 @@ class _Ray:
     def _choose_ends(self, step: float, goal: float) -> float:
         """Choose the ends of v, beyond which less than exp(goal) is left; return log E L^m."""
         a, b, t, M = self.a, self.b, self.t, self.batches
-        whole = log_whole_moment(t, M, self.m)
+        whole = self.power.log_whole if self.power else 0.0
         self.low = (goal - whole - math.log(1 / b + step)) / b
         # G(x) <= (k / (e x))^k E L^(m - k), k = b + n + a, and E L^-n has a closed bound.
         n = np.geomspace(0.5, 200 * (1 + b), 200)
@@ -209,14 +193,14 @@ class _Ray:
     @property
     def _shape(self) -> tuple[int, int]:
         """The numbers of points v and x."""
-        width = (2 * self.reach + self.m * self.t) / self.dx
+        width = (2 * self.reach + self.last * self.t) / self.dx
         return math.ceil((self.high - self.low) / self.dv) + 1, math.ceil(width) + 1
 
     @property
     def terms_needed(self) -> float:
         """Number of products that its sums take."""
         count, width = self._shape
-        return float(count) * width * (self.m + 2)
+        return float(count) * width * (self.last + 2)
 
     def _sums(self) -> tuple[Reals, Complexes, Complexes, tuple[Reals, Reals, Reals]]:
         """Return v, the sums over x for each order and v, c_0 - 1, and bounds on what they lack.
@@ -224,7 +208,7 @@ class _Ray:
         The sums are c_j over E Y^j / j!. The bounds are their roundings and those of c_0 - 1, in
         units, and what the rule and the ends of x leave out.
         """
-        t, m, (count, width) = self.t, self.m, self._shape
+        t, last, (count, width) = self.t, self.last, self._shape
         if self.terms_needed > _MOST_TERMS:
             raise OutOfReach
         x = -self.reach + self.dx * np.arange(width)
@@ -242,7 +226,7 @@ class _Ray:
         tables = np.stack(rows)
         windows = sliding_window_view(tables, len(x), axis=1)[:, :: self.stride]
         # The density times Y^j / E Y^j is a normal density around j t, here on the moved line.
-        z = x - t * np.arange(m + 1.0)[:, None]
+        z = x - t * np.arange(last + 1.0)[:, None]
         sizes = np.exp(0.5 * (self.eta**2 - z * z)) * (self.dx / math.sqrt(2 * math.pi))
         cosines, sines = sizes * np.cos(self.eta * z), -sizes * np.sin(self.eta * z)
         erring = sizes * (1 + self.eta * np.abs(z) + z * z / _ROUNDINGS)
@@ -266,14 +250,14 @@ class _Ray:
         c = turned(slice(2) if angle else slice(1), slice(None))
         less = turned(slice(2, 4) if angle else slice(2, 3), slice(1))[0]
         bounds = weighted(slice(4, 7), erring)
-        orders = np.arange(m + 1.0)
-        beyond = ndtr(-self.reach - orders * t) + ndtr((orders - m) * t - self.reach)
+        orders = np.arange(last + 1.0)
+        beyond = ndtr(-self.reach - orders * t) + ndtr((orders - last) * t - self.reach)
         cut = math.exp(self.log_x_error) + math.exp(self.eta**2 / 2) * beyond
         return v, c, less, (bounds[:, 0] + bounds[:, 1], bounds[0, 1:].sum(axis=0), cut)
 
-    def terms(self) -> tuple[Reals, Complexes, Reals, Reals]:
-        """Return v, log G, and logarithms of bounds on |G| and on the error of G at each v."""
-        M, m = self.batches, self.m
+    def terms(self) -> tuple[Reals, Complexes, Reals]:
+        """Return v, log G, and the logarithm of a bound on the error of G at each v."""
+        M = self.batches
         v, sums, less, (rounded, rounded_less, cut) = self._sums()
         near = np.abs(less) < 0.5
         size = np.minimum(1.0, np.exp(np.minimum(v, 600.0)) / M)
@@ -282,34 +266,29 @@ class _Ray:
         lost = lost + _ROUNDINGS * UNIT * np.where(near, rounded_less, rounded[0])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             first = np.where(near, 1 + less, sums[0])
-            log_first = np.where(near, _log1p(less.real, less.imag), np.log(first))
+            log_first = np.where(near, log1p(less.real, less.imag), np.log(first))
             # An upper bound on |c_0|.
             log_size = log_first.real + np.log1p(lost / np.abs(first))
             log_g = M * log_first
-            if m:
-                scales = _scaled(_log_scales(self.t, M, m))[:, None]
+            if self.power:
+                scales = self.power.scales[:, None]
                 c = scales * (sums / first)
                 c[0] = 1.0
                 own = cut[1:, None] + _ROUNDINGS * UNIT * rounded[1:]
-                upper = np.exp(log_size)
-                errors = np.concatenate([lost[None], scales[1:] * own]) / upper
-                sizes = np.concatenate(
-                    [np.ones_like(c[:1].real), (np.abs(c[1:]) * np.abs(first)) / upper + errors[1:]]
-                )
-                # Of the M factors of a product, one has the error, and m - j is left to the others.
-                others = power_coefficients(sizes, M - 1)
-                found = M * (errors * others[::-1]).sum(axis=0)
-                log_error = np.log(found).astype(float) + M * log_size
-                log_g = log_g + np.log(power_coefficients(c, M)[-1]).astype(complex)
-                log_real = np.log(power_coefficients(sizes, M)[-1]).astype(float) + M * log_size
+                errors = np.concatenate([lost[None], scales[1:] * own]) / np.abs(first)
+                log_c, log_rounded = self.power.log_coefficient(c)
+                # What multiplies one factor's error is bounded with c_0 as large as it may be.
+                log_error = self.power.log_error(c, errors.astype(float)) + M * log_size
+                log_g, log_rounded = log_g + log_c, log_rounded + M * log_size
             else:
                 log_error = np.log(M * lost) + (M - 1) * log_size
-                log_real = M * log_size
-        return v, log_g, log_real, log_error
+                log_rounded = math.log(8) + M * log_size
+            log_error = np.logaddexp(log_error, log_rounded + math.log(UNIT))
+        return v, log_g, log_error
 
     def integrals(self) -> tuple[Complexes, Reals, Reals, Reals]:
         """Return log F at each u, errors relative to F(a), and v with sizes of terms at u = 0."""
-        v, log_g, log_real, log_error = self.terms()
+        v, log_g, log_error = self.terms()
         kept = np.isfinite(log_g.real)
         q = self.b - 1j * self.u
         exponents = q[:, None] * (v[kept] - 1j * self.theta) + log_g[kept]
@@ -320,8 +299,7 @@ class _Ray:
         scale = float(self.log_scale.min())
         sizes = self.b * v + math.log(self.dv) - scale
         with np.errstate(over="ignore"):
-            lost = np.exp(sizes + log_real).sum() * ((self.m + 1) * (self.m + 8) * UNIT)
-            lost += np.exp(sizes + log_error).sum()
+            lost = np.exp(sizes + log_error).sum()
             amounts = np.exp(sizes[kept] + log_g[kept].real) * UNIT
         units = 16 + np.abs(log_g[kept])
         places = 4 * (np.abs(v[kept]) + self.theta)
@@ -332,40 +310,7 @@ class _Ray:
         errors += self._step_errors() + 2 * math.exp(-_NATS)
         if not np.isfinite(errors).all():
             raise OutOfReach
-        return values, errors, v, np.exp(sizes + log_real + scale - self.log_scale[0])
-
-
-def _log1p(x: Reals, y: Reals) -> Complexes:
-    """Return log(1 + x + i y) to the last digits of small x and y, which numpy's log1p loses."""
-    return np.asarray(0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x))
-
-
-def power_coefficients(terms: Any, power: int) -> Any:
-    """Return as many coefficients of (terms[0] + terms[1] x + ...)^power, with terms[0] = 1.
-
-    Both ways add up numbers of one sign where the terms are >= 0, so that little is rounded.
-    """
-    count = len(terms)
-    if power >= count:
-        found = np.ones_like(terms)
-        orders = np.arange(1, count).astype(terms.real.dtype)
-        for k in range(1, count):
-            j = orders[:k]
-            weights = ((j * power - k + j) / k)[(..., *[None] * (terms.ndim - 1))]
-            found[k] = (weights * terms[1 : k + 1] * found[k - 1 :: -1][:k]).sum(axis=0)
-        return found
-    found = np.zeros_like(terms)
-    found[0] = 1
-    for digit in f"{power:b}":
-        found = _product(found, found)
-        if digit == "1":
-            found = _product(found, terms)
-    return found
-
-
-def _product(one: Any, other: Any) -> Any:
-    """Return a product of polynomials to as many terms."""
-    return np.stack([(one[: k + 1] * other[k::-1]).sum(axis=0) for k in range(len(one))])
+        return values, errors, v, np.exp(sizes + log_g.real + scale - self.log_scale[0])
 
 
 def _log_least(t: float, batches: int, a: float) -> float:
@@ -426,7 +371,7 @@ def log_moments(t: float, batches: int, a: float, u: Reals) -> tuple[Complexes, 
     values, errors, start = np.empty(len(u), dtype=np.complex128), np.empty(len(u)), 0
     while start < len(u):
         # Far from the middle of a block digits cancel, and its first half is as wide as its start.
-        b = whole_order(a, float(u[start])) - a
+        b = _power(t, batches, a, float(u[start]))[0] - a
         last = u[start] + 2 * math.sqrt(2 * _CANCELLED * (b + u[start] ** 2 / b))
         end = int(np.searchsorted(u, last, side="right"))
         ray = _Ray(t, batches, a, u[start:end], least)

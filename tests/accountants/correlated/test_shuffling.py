@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from dpcal import accountants
+from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds
+from dpcal.accountants.correlated.shuffling_below import attacks
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 from dpcal.errors import UnsupportedEvent
@@ -48,6 +49,32 @@ def test_delta_and_epsilon_agree():
     found = accountants.delta(run, epsilon=ends.upper, **ZERO_OUT)
     assert 0 < found.lower < 1e-5
     assert 0.8e-5 < found.upper < 1.05e-5
+
+
+@pytest.mark.parametrize(("batches", "epochs"), [(100, 100), (2000, 10)])
+def test_the_noise_of_a_shuffle_meets_its_target_by_the_upper_end(batches, epochs):
+    def run(sigma):
+        return events.ShuffledEpochsDpEvent(sigma, batches, epochs)
+
+    target = {"delta": 1e-5, **ZERO_OUT}
+    sigma = calibrate.noise_multiplier(run, epsilon=2.0, **target)
+    assert accountants.epsilon(run(sigma), **target).upper <= 2.0
+    assert accountants.epsilon(run(sigma * 0.998), **target).upper > 2.0
+    # Of known batches it would be a Gaussian answer of mu = sqrt(E) / sigma.
+    known = calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=2.0, delta=1e-5)
+    assert sigma < 0.5 * known * math.sqrt(epochs)
+
+
+def test_attacks_prove_less_than_quadrature_and_little_less_than_finer_grids():
+    """One epoch of two batches; and sums over many epochs, by convolutions of fine lattices."""
+    for sigma, batches, epochs, low, high in (
+        (1.0, 2, 1, 4.37308, 4.37343),
+        (5.0, 2, 1, 0.55324, 0.55775),
+        (40.0, 117, 100, 0.068759, 0.06891),
+        (10.0, 1000, 20, 0.040973, 0.04100),
+    ):
+        found = max(each.epsilon(1e-5) for each in attacks(sigma, batches, epochs))
+        assert low < found < high
 
 
 def test_random_numbers_of_batches_are_mixed():

@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -10,8 +11,16 @@ from scipy.stats import norm
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.parity import log_delta_by_parity
+from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses import allocation_rays
+from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation_powers import Circle, Recurrence
 from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
 
 
@@ -49,6 +58,67 @@ def test_transform_right_and_far_left_of_the_poles(t, batches, q, value):
     found, errors = log_moments(t, batches, q.real, np.linspace(0, q.imag, 5))
     assert abs(np.exp(found[-1]) - value) <= 2e-14 + errors[-1] * abs(np.exp(found[0]))
     assert errors[-1] < 1e-11
+
+
+def whole_moment(t, batches, m):
+    """Return log E L^m by Miller's recurrence in 40 digits."""
+    with mpmath.workdps(40):
+        c = [
+            mpmath.exp(j * (j - 1) * mpmath.mpf(t) ** 2 / 2) / mpmath.factorial(j)
+            for j in range(m + 1)
+        ]
+        d = [mpmath.mpf(1)]
+        for k in range(1, m + 1):
+            d.append(sum((j * batches - k + j) * c[j] * d[k - j] for j in range(1, k + 1)) / k)
+        return float(mpmath.log(d[m] * mpmath.factorial(m) / mpmath.mpf(batches) ** m))
+
+
+@pytest.mark.parametrize(
+    ("t", "batches", "m"),
+    [(0.2, 1000, 40), (0.1, 500, 100), (0.05, 100, 250), (0.01, 20, 150), (0.1, 10**6, 200)],
+)
+def test_moments_of_high_orders_on_a_circle(t, batches, m):
+    exact, power = whole_moment(t, batches, m), Circle(t, batches, m)
+    terms = power.scales[:, None]
+    (value,), (rounded,) = power.log_coefficient(terms)
+    left_out = math.exp(float(power.log_error(terms, 0 * terms)[0]) - exact)
+    assert left_out < 1e-22
+    assert abs(value.real - exact) <= math.exp(rounded - exact) * UNIT + left_out < 1e-10
+    # A term's error of one billionth changes the coefficient by no more than the bound.
+    errors = np.full_like(terms, 1e-9)
+    (moved,), _ = power.log_coefficient(terms + errors)
+    bound = math.exp(float(power.log_error(terms, errors)[0]) - exact)
+    assert abs(math.expm1(moved.real - value.real)) <= bound
+
+
+@pytest.mark.parametrize(("t", "batches", "a"), [(0.1, 10**5, 60.4), (0.3, 10**6, 40.3)])
+def test_a_transform_is_the_same_on_a_circle_and_by_recurrences(monkeypatch, t, batches, a):
+    u = np.linspace(0, 3 * a, 12)
+    values, errors = log_moments(t, batches, a, u)
+    few = lambda t, M, a, u: (m := math.ceil(a) + 1 + round(math.sqrt(u)), Recurrence(t, M, m))  # noqa: E731
+    monkeypatch.setattr(allocation_rays, "_power", few)
+    others, other_errors = log_moments(t, batches, a, u)
+    gaps = np.abs(np.exp(values - values[0]) - np.exp(others - values[0]))
+    assert (gaps <= errors + other_errors).all()
+    assert errors.max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("sigma", "batches", "epochs", "epsilon"),
+    [
+        (30.0, 1600, 10, 0.006),
+        (20.0, 100, 10, 0.06),
+        (10.0, 3000, 20, 0.03),
+        (8.0, 10**5, 500, 0.02),
+    ],
+)
+def test_narrow_losses_on_both_sides_of_the_poles(sigma, batches, epochs, epsilon):
+    """Removing by its own contours, at steep tilts, and by put-call parity from those of adding."""
+    narrow = Direction("remove", ((Allocation(sigma, batches, "remove"), epochs),))
+    parity = log_delta_by_parity(narrow, epsilon)
+    own = invert(Total(narrow.parts), epsilon).log_bounds(epsilon)
+    assert max(own.lower, parity.lower) <= min(own.upper, parity.upper)
+    assert own.upper - own.lower < 1e-3
 
 
 @pytest.mark.parametrize("t", [0.1, 1.0, 2.0])

@@ -1,0 +1,267 @@
+r"""What is the m-th coefficient of the M-th power of a series? By recurrences, or on a circle.
+
+The moment E L^m exp(-s L) of an allocation is m! M^-m [x^m] (c_0 + c_1 x + ... + c_m x^m)^M
+(:mod:`dpcal.accountants.losses.allocation_rays`). Both classes hold ``scales``, by which the c_j
+over E Y^j are multiplied before they are handed back, with c_0 = 1.
+
+Of a narrow law m may be in the thousands, but few batches are drawn more than a few times: terms
+above an order J are so small that they are left out, as an error, and the coefficient is Cauchy's
+integral on a circle through the saddle, by the trapezoid rule.
+
+>>> for power in (Recurrence(0.2, 1000, 40), Circle(0.2, 1000, 40)):
+...     print(f"{power.log_whole:.12f} {len(power.scales)}")
+0.031832425959 41
+0.031832425959 15
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from dpcal.accountants.losses.base import OutOfReach
+
+__all__ = ["Circle", "Recurrence", "log1p", "power_of"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Largest logarithm of a moment E Y^j, which extended doubles hold with room for products. Where
+# they are plain doubles, numbers that overflow are out of reach too.
+_LARGEST = 5000.0
+# Above this logarithm numbers are extended doubles.
+_LARGEST_DOUBLE = 250.0
+# Most orders of a recurrence: a node then takes 0.1 s, and whole contours seconds.
+_MOST_ORDERS = 100
+# Orders up to which a recurrence is taken, and most points of a circle, times its terms.
+_FEW, _MOST_POINTS = 24, 100_000
+# Nats below E L^m of all that a circle leaves out, at s = 0.
+_LEFT_OUT = 60.0
+# Logarithms of the ratio of two circles that are tried.
+_RATIOS = np.geomspace(1e-3, 3.0, 60)
+
+
+class Recurrence:
+    """The coefficient by recurrences, or products, of all m + 1 terms.
+
+    Parameters
+    ----------
+    t, batches
+        1 / sigma > 0, and M >= 1.
+    m
+        The order, >= 1.
+
+    Raises
+    ------
+    OutOfReach
+        If it takes too long, or numbers are too large.
+    """
+
+    def __init__(self, t: float, batches: int, m: int) -> None:
+        if m > _MOST_ORDERS or m * (m - 1) * t * t / 2 > _LARGEST:
+            raise OutOfReach
+        self._batches, self._m = batches, m
+        j = np.arange(m + 1.0)
+        # The last coefficient is E L^m, not m! M^-m times as much.
+        log_kappa = math.lgamma(m + 1) / m - math.log(batches)
+        log_scales = np.asarray(j * (j - 1) * t * t / 2 - gammaln(j + 1) + j * log_kappa)
+        extended = np.abs(log_scales).max() >= _LARGEST_DOUBLE
+        self.scales: Any = np.exp(log_scales.astype(np.longdouble) if extended else log_scales)
+        self.log_whole = float(np.log(_coefficients(self.scales, batches)[-1]))
+
+    def log_coefficient(self, c: Any) -> tuple[Complexes, Reals]:
+        """Return logs of the coefficient of series, of shape (m + 1, k), and of its rounding.
+
+        The rounding is in units.
+        """
+        found = np.log(_coefficients(c, self._batches)[-1]).astype(complex)
+        sizes = np.log(_coefficients(np.abs(c), self._batches)[-1]).astype(float)
+        return found, sizes + math.log((self._m + 1) * (self._m + 8))
+
+    def log_error(self, c: Any, errors: Reals) -> Reals:
+        """Return the log of a bound on what errors of terms do to coefficients.
+
+        Parameters
+        ----------
+        c, errors
+            Terms, and bounds on their errors, of shape (m + 1, k).
+        """
+        # Of the M factors of a product, one has the error, and m - j is left to the others.
+        others = _coefficients(_bounded(c, errors), self._batches - 1)
+        found = self._batches * (errors * others[::-1]).sum(axis=0)
+        return np.asarray(np.log(found).astype(float))
+
+
+class Circle:
+    """The coefficient by Cauchy's integral, of the terms that matter; see :class:`Recurrence`.
+
+    *What is left out.* E L^(m - j) <= E L^m, so that the terms of order j are together at most
+    M (m / M)^j E Y^j / j! times E L^m. Far from the saddle 1 + c_1 x is short, and points there are
+    bounded by it. *Aliases.* The rule adds the coefficients of orders m + i N, each of which is at
+    most that of a larger or a smaller circle.
+    """
+
+    def __init__(self, t: float, batches: int, m: int) -> None:
+        self._batches, self._m = batches, m
+        j = np.arange(m + 1.0)
+        log_terms = j * (j - 1) * t * t / 2 - gammaln(j + 1)
+        together = math.log(batches) + j * math.log(m / batches) + log_terms
+        kept = int(np.flatnonzero(together > -_LEFT_OUT - math.log(m))[-1]) + 1
+        if 2 * kept > m:
+            raise OutOfReach
+        log_r = self._saddle(log_terms[:kept])
+        # On the circle of radius r, and in all that is below, terms are c_j r^j.
+        self.scales = np.exp(log_terms[:kept] + j[:kept] * log_r)
+        self._left_out = float(np.exp(log_terms[kept:] + j[kept:] * log_r).sum())
+        self._log_scale = _log_stirling(m) + m * (math.log(m / batches) - log_r)
+        self._choose_points()
+        (whole,), _ = self.log_coefficient(self.scales[:, None])
+        self.log_whole = float(whole.real)
+
+    def _saddle(self, log_terms: Reals) -> float:
+        """Return log r at which the mean order of a factor is m / M, at s = 0."""
+        j, goal = np.arange(float(len(log_terms))), self._m / self._batches
+        x = math.log(goal)
+        for _ in range(50):
+            weights = np.exp(log_terms + j * x)
+            weights /= weights.sum()
+            mean = float(weights @ j)
+            step = (goal - mean) / float(weights @ (j - mean) ** 2)
+            x += max(-0.5, min(0.5, step))
+            if abs(step) < 1e-9:
+                break
+        return x
+
+    def _choose_points(self) -> None:
+        """Choose the number of points, and circles that bound the orders beyond it, at s = 0."""
+        M, m, j = self._batches, self._m, np.arange(float(len(self.scales)))
+        shares = self.scales / self.scales.sum()
+        grown, shrunk = (
+            M * np.log1p(shares @ np.expm1(np.outer(j, ratios))) for ratios in (_RATIOS, -_RATIOS)
+        )
+        above, below = (grown + _LEFT_OUT) / _RATIOS - m, (shrunk + _LEFT_OUT) / _RATIOS + m
+        self._ratios = float(_RATIOS[above.argmin()]), -float(_RATIOS[below.argmin()])
+        half = math.ceil(max(above.min(), min(below.min(), m + 1)) / 2)
+        self._points = 2 * half + 1
+        angles = 2 * math.pi / self._points * np.arange(-half, half + 1.0)
+        # Far from the saddle the first two terms point apart.
+        one, rest = float(self.scales[1]), float(self.scales[2:].sum())
+        least = (1 + one + rest) * math.exp(-_LEFT_OUT / M) - rest
+        cosine = (max(least, 0.0) ** 2 - 1 - one * one) / (2 * one)
+        self._widest = math.acos(max(-1.0, min(1.0, cosine)))
+        self._angles = angles[np.abs(angles) <= self._widest]
+        if self._angles.size * len(j) > _MOST_POINTS:
+            raise OutOfReach
+        self._turns = np.exp(1j * np.outer(self._angles, j[1:]))
+
+    def log_coefficient(self, c: Any) -> tuple[Complexes, Reals]:
+        """Return logs of the coefficient of series, of shape (J + 1, k), and of its rounding.
+
+        The rounding is in units.
+        """
+        log_factors = self._log_factors(c)
+        exponents = self._batches * log_factors - 1j * self._m * self._angles[:, None]
+        top = exponents.real.max(axis=0)
+        values = np.exp(exponents - top)
+        # A term errs by its exponent's rounding, and by that of the sum over orders in each factor.
+        summed = self._batches * (len(c) + 16) * np.abs(c[1:]).sum(axis=0)
+        lost = np.abs(values) * (16 * self._m + summed * np.exp(-log_factors.real))
+        scale = top + self._log_scale - math.log(self._points)
+        return np.log(values.sum(axis=0)) + scale, np.log(lost.sum(axis=0)) + scale
+
+    def log_error(self, c: Any, errors: Reals) -> Reals:
+        """Return the log of a bound on what errors of terms, and aliases, do to coefficients.
+
+        Parameters
+        ----------
+        c, errors
+            Terms, and bounds on their errors, of shape (J + 1, k).
+        """
+        M, m, j = self._batches, self._m, np.arange(1.0, len(c))
+        off = errors.sum(axis=0) + self._left_out
+        sizes = self._log_factors(c).real
+        # Both factors, and all between them, are at most so large at each point.
+        log_off = np.log(off)
+        log_others = (M - 1) * np.logaddexp(sizes, log_off)
+        top = log_others.max(axis=0)
+        found = np.log(M * np.exp(log_others - top).sum(axis=0) / self._points) + log_off + top
+        bounded = _bounded(c, errors)[1:]
+        if self._angles.size < self._points:
+            nearest = np.cos(np.maximum(0.0, self._widest - np.abs(np.angle(c[1]))))
+            two = np.sqrt(1 + bounded[0] * (bounded[0] + 2 * nearest))
+            found = np.logaddexp(found, M * np.log(two + bounded[1:].sum(axis=0)))
+        for ratio in self._ratios:
+            grown = M * np.log1p(np.exp(ratio * j) @ bounded)
+            beyond = abs(ratio) * self._points
+            alias = grown - ratio * m - beyond - math.log(-math.expm1(-beyond))
+            found = np.logaddexp(found, alias)
+        return np.asarray(found + self._log_scale)
+
+    def _log_factors(self, c: Any) -> Complexes:
+        """Return the logarithm of the series at each point of the circle."""
+        less = self._turns @ c[1:]
+        return log1p(less.real, less.imag)
+
+
+@lru_cache(maxsize=16)
+def power_of(t: float, batches: int, m: int) -> Circle | Recurrence:
+    """Return the way that is cheaper; OutOfReach where both take too long."""
+    if m > _FEW:
+        try:
+            return Circle(t, batches, m)
+        except OutOfReach:
+            pass
+    return Recurrence(t, batches, m)
+
+
+def _log_stirling(m: int) -> float:
+    """Return log m! - m log m, without the cancellation of its terms."""
+    if m < 20:
+        return math.lgamma(m + 1) - m * math.log(m)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * m * m)) / (m * m)) / (m * m)) / m
+    return 0.5 * math.log(2 * math.pi * m) + series - m
+
+
+def _bounded(c: Any, errors: Reals) -> Any:
+    """Return bounds on the sizes of terms, of which the first is 1."""
+    sizes = np.abs(c) + errors
+    sizes[0] = 1.0
+    return sizes
+
+
+def log1p(x: Reals, y: Reals) -> Complexes:
+    """Return log(1 + x + i y) to the last digits of small x and y, which numpy's log1p loses."""
+    return np.asarray(0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x))
+
+
+def _coefficients(terms: Any, power: int) -> Any:
+    """Return as many coefficients of (terms[0] + terms[1] x + ...)^power, with terms[0] = 1.
+
+    Both ways add up numbers of one sign where the terms are >= 0, so that little is rounded.
+    """
+    count = len(terms)
+    if power >= count:
+        found = np.ones_like(terms)
+        orders = np.arange(1, count).astype(terms.real.dtype)
+        for k in range(1, count):
+            j = orders[:k]
+            weights = ((j * power - k + j) / k)[(..., *[None] * (terms.ndim - 1))]
+            found[k] = (weights * terms[1 : k + 1] * found[k - 1 :: -1][:k]).sum(axis=0)
+        return found
+    found = np.zeros_like(terms)
+    found[0] = 1
+    for digit in f"{power:b}":
+        found = _product(found, found)
+        if digit == "1":
+            found = _product(found, terms)
+    return found
+
+
+def _product(one: Any, other: Any) -> Any:
+    """Return a product of polynomials to as many terms."""
+    return np.stack([(one[: k + 1] * other[k::-1]).sum(axis=0) for k in range(len(one))])
