@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.losses.base import PrivacyLoss, Tilt
 from dpcal.accountants.rounding import UNIT
 
@@ -27,6 +27,11 @@ Complexes = NDArray[np.complex128]
 
 # Cost of a node of a contour, in complex multiplications: a tenth of a millisecond.
 _POINTS = 4_000
+
+
+def _rays() -> Any:
+    """Return the module of the integrals, which other runs do not load."""
+    return importlib.import_module("dpcal.accountants.losses.allocation_rays")
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Allocation(PrivacyLoss):
         """Return log M(c), three moments of the tilted loss, and the error of M(c), relative."""
         if c not in self._known:
             t = 1.0 / self.noise_multiplier
-            moments, error = log_cumulants(t, self.batches, self.power(c))
+            moments, error = _rays().log_cumulants(t, self.batches, self.power(c))
             moments[1] *= self._sign
             self._known[c] = moments, error
         return self._known[c]  # type: ignore[no-any-return]
@@ -97,7 +102,8 @@ class Allocation(PrivacyLoss):
 
     def nodes(self, c: float, t: Reals) -> tuple[Complexes, Reals]:
         """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0, ascending."""
-        values, errors = log_moments(1.0 / self.noise_multiplier, self.batches, self.power(c), t)
+        t_noise = 1.0 / self.noise_multiplier
+        values, errors = _rays().log_moments(t_noise, self.batches, self.power(c), t)
         # E L^q at q = a - i t is the conjugate of that at a + i t.
         return values if self.direction == "remove" else values.conj(), errors
 
