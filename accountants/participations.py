@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit, pdtrik
 
+from dpcal._lazy import special
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson", "stationary"]
@@ -148,14 +148,14 @@ class Automaton:
         usual = float(self.rates.sum())
         if self.independent and self.rounds > _MANY_ROUNDS:
             # Sums of independent indicators exceed large numbers less often than Poisson counts do.
-            most = math.ceil(float(pdtrik(1 - _RARE, usual)))
+            most = math.ceil(float(special.pdtrik(1 - _RARE, usual)))
         else:
             counts = np.exp(self.counts())
             most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
         parts = [self.sample(draws - 3 * (draws // 4), generator)[0]]
         for goal in np.geomspace(max(usual, 1.0), max(usual, most, 1), 3):
             shares = np.minimum(np.array([usual, goal]) / self.rounds, 0.999)
-            shift = max(0.0, float(np.diff(logit(shares))[0]))
+            shift = max(0.0, float(np.diff(special.logit(shares))[0]))
             total = np.logaddexp(self.idle, self.join + shift)
             busier = replace(self, idle=self.idle - total, join=self.join + shift - total)
             parts.append(busier.sample(draws // 4, generator)[0])

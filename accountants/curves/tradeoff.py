@@ -28,9 +28,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri_exp
 
 from dpcal import _validate
+from dpcal._lazy import special
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.direction_profile import DirectionProfile
@@ -583,7 +583,7 @@ class _Profile:
         with np.errstate(divide="ignore"):
             slopes = np.log(drops) - starts - widths - np.log(-np.expm1(-widths))
         # The slope of delta_mu in exp(epsilon) is -Phi(-epsilon / mu - mu / 2).
-        quantiles = ndtri_exp(np.clip(slopes, -1e15, -1e-16))
+        quantiles = special.ndtri_exp(np.clip(slopes, -1e15, -1e-16))
         nearest = np.where(drops > 0, -mu * (quantiles + mu / 2), math.inf)
         nearest = np.clip(nearest, starts, self.epsilons[1:])
         steps = nearest - starts

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from dpcal._lazy import special
 from dpcal.accountants.inversion.transform import (
     Line,
     Measure,
@@ -126,7 +126,7 @@ class Jumps(Measure):
                 value = np.exp(-scale) * np.logaddexp(0.0, np.where(tiny, 0.0, log_odds))
             rho[:, 0] += times * np.where(tiny, share, value)
             rho[:, 1] += times * share * gap[:, 1]
-            rho[:, 2] += times * share * (gap[:, 2] + expit(-log_odds) * gap[:, 1] ** 2)
+            rho[:, 2] += times * share * (gap[:, 2] + special.expit(-log_odds) * gap[:, 1] ** 2)
         whole = rho[:, 0] * np.exp(scale)
         first = rho[:, 1] / rho[:, 0]
         # This is (1 - exp(-rho)) / rho, or its limit 1 for small rho.

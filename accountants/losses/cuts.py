@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from dpcal._ext.contour import mixture_log_weights
+from dpcal._lazy import special
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
 
 __all__ = ["Cut", "log_weights", "loss_at", "loss_cut", "width_of_wide"]
@@ -97,11 +97,11 @@ class Cut:
 
     def log_below(self, x: Reals, shift: float = 0.0) -> Any:
         """Return the log share below the cut at the points x + i shift; real for no shift."""
-        return log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
+        return special.log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
 
     def log_beyond(self, x: Reals, shift: float = 0.0) -> Any:
         """Return the log share beyond the cut at the points x + i shift; real for no shift."""
-        return log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
+        return special.log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
 
 
 def width_of_wide(sigma: float) -> float:

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, erfc
 
 from dpcal import _validate
 from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
@@ -160,7 +159,7 @@ class FixedBatchGaussian(PrivacyLoss):
     @property
     def _distance(self) -> float:
         """Total variation distance of N(mu, 1) and N(0, 1)."""
-        return float(erf(self._mu / math.sqrt(8)))
+        return math.erf(self._mu / math.sqrt(8))
 
     @property
     def mass_at_zero(self) -> float:
@@ -323,7 +322,7 @@ class ZeroAndRest(TwoParts):
         zeros = np.zeros((len(c), 4))
         distance = self.loss._distance
         # This is one minus the mass at 0, and keeps its digits.
-        rest = erfc(self.loss._mu / math.sqrt(8)) + self.loss.sampling_probability * distance
+        rest = math.erfc(self.loss._mu / math.sqrt(8)) + self.loss.sampling_probability * distance
         zeros[:, 0] = math.log1p(-rest) if rest < 0.5 else math.log(self.loss.mass_at_zero)
         # The mass at 0 is taken away; sums of losses do not feel it.
         near = np.abs(log_mgf) < 1.0

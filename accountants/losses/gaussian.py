@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
+from dpcal._lazy import special
 from dpcal.accountants.losses.base import PrivacyLoss, Tilt
 from dpcal.accountants.rounding import UNIT
 
@@ -117,9 +117,9 @@ def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if a < -5.0:
         # The first term is 1 up to 3e-7: no cancellation.
-        first, second = math.exp(log_ndtr(-a)), math.exp(epsilon + log_ndtr(-b))
+        first, second = math.exp(special.log_ndtr(-a)), math.exp(epsilon + special.log_ndtr(-b))
         return math.log(first - second), 64 * UNIT * (1 + abs(epsilon)) / (first - second)
-    ratios = math.sqrt(math.pi / 2) * erfcx(np.array([a, b]) / math.sqrt(2))
+    ratios = math.sqrt(math.pi / 2) * special.erfcx(np.array([a, b]) / math.sqrt(2))
     gap = float(ratios[0] - ratios[1])
     if gap <= 0.0:
         # The two ratios agree up to rounding: the gap is bounded by mu times the slope at a, R'(a)

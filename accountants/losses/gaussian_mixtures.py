@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.lattice import (
@@ -231,7 +231,7 @@ class _Side:
     def log_exceeds(self, x: float) -> float:
         """Return the log of the probability above x, even if it is below the range of a double."""
         with np.errstate(divide="ignore"):
-            terms = np.log(self.weights) + log_ndtr(self.means - x)
+            terms = np.log(self.weights) + special.log_ndtr(self.means - x)
         return float(np.logaddexp.reduce(terms))
 
     def _posterior(self, x: float) -> Reals:
@@ -249,7 +249,7 @@ class _Side:
         shares = self._posterior(x)
         # Far below the mean of a component of probability 0, the ratio overflows.
         kept = shares > 0
-        ratios = math.sqrt(math.pi / 2) * erfcx((x - self.means[kept]) / math.sqrt(2))
+        ratios = math.sqrt(math.pi / 2) * special.erfcx((x - self.means[kept]) / math.sqrt(2))
         return float(shares[kept] @ ratios)
 
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, gammainc
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal._lazy import special
 from dpcal.accountants.losses.base import Lattice, PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
@@ -71,7 +71,9 @@ def _interval_moments(a: float, rate: Reals) -> Reals:
     """Return moments 1 to 4 of a - l, for density exp(rate l) on [-a, a]; shape (n, 4)."""
     x = 2 * a * rate
     mass = -np.expm1(-x)
-    columns = [math.factorial(k) * gammainc(k + 1, x) / mass / rate**k for k in (1, 2, 3, 4)]
+    columns = [
+        math.factorial(k) * special.gammainc(k + 1, x) / mass / rate**k for k in (1, 2, 3, 4)
+    ]
     return np.column_stack(columns)
 
 
@@ -429,7 +431,7 @@ class EndsAndDensity(TwoParts):
         # The mass has full relative precision, because high powers of it are taken.
         change = 0.5 * (np.expm1(np.minimum(a * c, 300.0)) + np.expm1(-a * (1 + c)))
         mass = np.where(a * c < 300.0, np.log1p(change), np.logaddexp(logs[0], logs[1]))
-        lower, upper = expit(-2 * a * rate), expit(2 * a * rate)
+        lower, upper = special.expit(-2 * a * rate), special.expit(2 * a * rate)
         spread = 4 * a * a * upper * lower
         fourth = spread * 4 * a * a * (1 - 3 * upper * lower)
         bulk = np.column_stack([mass, a * (upper - lower), spread, fourth])
@@ -450,7 +452,7 @@ class EndsAndDensity(TwoParts):
         """Return the tilted ends and the tilted density, each normalised to mass 1."""
         bulk, density = self.cumulants([c])
         a = self.loss.half_width
-        masses = expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
+        masses = special.expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
         ends = QuadratureTilt(
             np.array([-a, a], dtype=complex),
             masses.astype(complex),

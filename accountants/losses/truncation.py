@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_ndtr, ndtri_exp
 
 from dpcal._ext.contour import plain_moments, prepared_moments, tilted_moments
+from dpcal._lazy import special
 from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut, log_weights, width_of_wide
@@ -148,8 +148,8 @@ class Truncation:
             # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a
             # sharp cut.
             wide = math.hypot(loss.noise_multiplier, upper.width)
-            out = log_ndtr(-upper.position / wide)
-            far = log_ndtr((1.0 - upper.position) / wide)
+            out = special.log_ndtr(-upper.position / wide)
+            far = special.log_ndtr((1.0 - upper.position) / wide)
             self._log_base_rest = float(out)
             rest = np.logaddexp(math.log1p(-q) + out, math.log(q) + far)
             self._log_mixed_rest = float(rest)
@@ -373,8 +373,8 @@ def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Trun
     wide = math.hypot(sigma, width_of_wide(sigma) / sharpness)
     share = log_rest - math.log(2)
     position = max(
-        -wide * float(ndtri_exp(min(share, -1.0))),
-        1.0 - wide * float(ndtri_exp(min(share - math.log(q), -1e-3))),
+        -wide * float(special.ndtri_exp(min(share, -1.0))),
+        1.0 - wide * float(special.ndtri_exp(min(share - math.log(q), -1e-3))),
     )
     return Truncation(loss, None, Cut.wide(loss, position, sharpness), _TRIMMED)
 
@@ -418,7 +418,7 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     prior = math.log(q / (1 - q))
 
     def slope(a: float) -> float:
-        return float(power * expit(a)) - sigma**2 * (a - prior) - 0.5
+        return float(power * special.expit(a)) - sigma**2 * (a - prior) - 0.5
 
     if not slope(-turn) < 0 < slope(turn):
         return None
