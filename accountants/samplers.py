@@ -25,7 +25,6 @@ from itertools import cycle
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._ext.noise import poisson_sample
@@ -38,6 +37,7 @@ from dpcal.accountants.participations import (
     poisson,
     stationary,
 )
+from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -49,128 +49,9 @@ __all__ = [
     "Poisson",
     "RandomAllocation",
     "Sampler",
+    "ShuffledEpochs",
     "everyone",
 ]
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
-
-
-def everyone(n: int) -> Rows:
-    """Return the numbers of all ``n`` rows, in an array that cannot be written to."""
-    rows = np.arange(n, dtype=np.intp)
-    rows.flags.writeable = False
-    return rows
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """Base class of the samplers.
-
-    Attributes
-    ----------
-    name
-        Name of the sampler in ``Query`` and its JSON document.
-    title
-        Name in tables.
-    words
-        The text of :attr:`sentence`, with fields in braces.
-    independent
-        Whether each record joins every round independently, at one rate.
-    independent_noise
-        Whether answers may have independent noise. For the other samplers an answer's batch depends
-        on other batches, and only a whole run with correlated noise has a price.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    words: ClassVar[str]
-    independent: ClassVar[bool] = False
-    independent_noise: ClassVar[bool] = False
-
-    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
-        """Return the event of a mechanism on one batch of ``n`` records.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If a batch depends on other batches: only all answers together have a price.
-        """
-        raise UnsupportedEvent(
-            f"An answer with sampler {self.name!r} has no price of its own: its batch depends on "
-            "the batches of other answers. All answers together have one."
-        )
-
-    def expected_batch_size(self, n: int, rounds: int) -> float:
-        """Return the average number of records in a batch, of ``n``; as public as ``n`` is.
-
-        Parameters
-        ----------
-        n
-            Number of records, at least 1.
-        rounds
-            Most answers of the whole run.
-        """
-        raise NotImplementedError
-
-    @property
-    def sentence(self) -> str:
-        """The records of an answer, for the privacy statement of a report."""
-        return self.words.format(**vars(self))
-
-    @property
-    def summary(self) -> str:
-        """The records of an answer, in the few words of a command's summary."""
-        probability = getattr(self, "sampling_probability", None)
-        records = (
-            "on all records" if probability is None else f"sampling probability {probability:.5g}"
-        )
-        return records if self.independent_noise else f"{self.name} samples, {records}"
-
-    def draw(self, n: int, generator: np.random.Generator) -> Rows:
-        """Return row numbers of a batch of ``n`` records, drawn independently of other batches."""
-        raise NotImplementedError
-
-    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Yield the row numbers of each round's batch; the generator is used for this run only."""
-        while True:
-            yield self.draw(n, generator)
-
-    @property
-    def law(self) -> Sampler:
-        """The sampler that correlated noise is priced with.
-
-        Raises
-        ------
-        UnsupportedEvent
-            For batches of a fixed size, for which no dominating pair is known.
-        """
-        return self
-
-    @property
-    def least_separation(self) -> int:
-        """Least distance >= 1, in rounds, of two participations of a record."""
-        return 1
-
-    def automaton(self, rounds: int) -> Automaton:
-        """Return the law of one record's participations in ``rounds`` rounds."""
-        raise NotImplementedError
-
-    def participation_law(self, rounds: int) -> Automaton | Floats:
-        """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""
-        return self.automaton(rounds)
-
-    def groups(self, rounds: int) -> Groups | None:
-        """Return the groups whose records join rounds independently, if there are such groups."""
-        return None
-
-    def epochs(self, rounds: int) -> Epochs | None:
-        """Return the epochs in which records join uniform subsets of rounds, if they do."""
-        return None
-
-    def equally_likely(self, rounds: int) -> Floats | None:
-        """Return participation patterns, shape (rounds, patterns), if all are equally likely."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -180,6 +61,7 @@ class Full(Sampler):
     name: ClassVar[str] = "full"
     title: ClassVar[str] = "full"
     words: ClassVar[str] = "all records"
+    fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
 
     @property
@@ -218,6 +100,7 @@ class Poisson(Sampler):
     title: ClassVar[str] = "Poisson"
     words: ClassVar[str] = "a Poisson sample at rate {sampling_probability!r}"
     independent: ClassVar[bool] = True
+    fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
     sampling_probability: float
 
@@ -266,6 +149,7 @@ class FixedSize(Sampler):
     name: ClassVar[str] = "fixed-size"
     title: ClassVar[str] = "fixed size"
     words: ClassVar[str] = "{batch_size!r} records"
+    fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
     batch_size: int
     n: int | None = None
@@ -478,6 +362,7 @@ class RandomAllocation(Sampler):
     name: ClassVar[str] = "random-allocation"
     title: ClassVar[str] = "random allocation"
     words: ClassVar[str] = "the records that drew it, each of which drew {participations!r} answers"
+    independent_noise: ClassVar[bool] = True
     participations: int
     epoch: int | None = None
 
@@ -488,6 +373,40 @@ class RandomAllocation(Sampler):
                 f"epoch must be at least participations={self.participations}, got {self.epoch}."
             )
 
+    @property
+    def sentence(self) -> str:
+        """The records of an answer, for the privacy statement of a report."""
+        if self.epoch is None:
+            return super().sentence
+        drawn = f"{self.participations!r} of every {self.epoch!r} answers"
+        return f"the records that drew it, each of which draws {drawn}"
+
+    @property
+    def summary(self) -> str:
+        """The records of an answer, in the few words of a command's summary."""
+        if self.epoch is None:
+            return super().summary
+        return f"on batches that each record draws, {self.participations} of {self.epoch} an epoch"
+
+    def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
+        """Return one epoch, and the number of epochs that were begun.
+
+        An epoch that is broken off costs no more than a whole one: its answers are a function of
+        those that it would have had.
+
+        Raises
+        ------
+        UnsupportedEvent
+            Unless each record draws one answer of an epoch with a known number of them.
+        """
+        if self.epoch is None or self.participations != 1:
+            raise UnsupportedEvent(
+                f"{self} has no exact price with independent noise, which is for participations=1 "
+                "and a given epoch."
+            )
+        epoch = events.RandomAllocationDpEvent(noise_multiplier, self.epoch)
+        return epoch, -(-count // self.epoch)
+
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return participations n / rounds of an epoch."""
         return self.participations / (self.epoch or rounds) * n
@@ -496,6 +415,9 @@ class RandomAllocation(Sampler):
         """Yield the records whose subset holds the round, for each round."""
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
+            if epochs.times == 1:
+                yield from _random_groups(epochs.rounds, n, generator)
+                continue
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
                 # Each remaining round is equally likely to be one of the participations that are
@@ -533,6 +455,74 @@ class RandomAllocation(Sampler):
         idle_to[length - 1 :: length] = k
         join_to[length - 1 :: length] = k
         return Automaton.of(chance, idle_to, join_to, _log((due == k).astype(float)))
+
+
+@dataclass(frozen=True)
+class ShuffledEpochs(Sampler):
+    """Each epoch cuts a fresh, uniform permutation of the records into batches, in turn.
+
+    Batches have ``n / epoch`` records, rounded up, and the last ones fewer or none.
+
+    Parameters
+    ----------
+    epoch
+        Number of batches >= 1 of an epoch.
+
+    Notes
+    -----
+    The theorem of docs/accountants.md, "Shuffled epochs". For independent noise alone: with
+    correlated noise no dominating pair is known.
+    """
+
+    name: ClassVar[str] = "shuffled-epochs"
+    title: ClassVar[str] = "shuffled epochs"
+    words: ClassVar[str] = (
+        "a batch of a shuffle of the records, which is fresh after every {epoch!r} answers"
+    )
+    independent_noise: ClassVar[bool] = True
+    epoch: int
+
+    def __post_init__(self) -> None:
+        _validate.count(epoch=self.epoch)
+
+    @property
+    def summary(self) -> str:
+        """The records of an answer, in the few words of a command's summary."""
+        return f"on batches of shuffled epochs, {self.epoch} an epoch"
+
+    @property
+    def law(self) -> Sampler:
+        """Refused: no dominating pair is known under correlated noise."""
+        raise UnsupportedEvent(
+            "Shuffled epochs are refused under correlated noise: where one record moves, others "
+            "do, and no dominating pair is known. Use sampler 'balls-in-bins' or "
+            "'random-allocation'."
+        )
+
+    def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
+        """Return the run of all epochs that were begun, which has one price.
+
+        An epoch that is broken off costs no more than a whole one: its answers are a function of
+        those that it would have had. Only batches of the largest size hide a record.
+        """
+        largest, epochs = n // self._largest(n), -(-count // self.epoch)
+        return events.ShuffledEpochsDpEvent(noise_multiplier, largest, epochs), 1
+
+    def _largest(self, n: int) -> int:
+        """Return the number of records of the largest batches."""
+        return -(-n // self.epoch)
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return n / epoch."""
+        return n / self.epoch
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield the batches of one epoch after another."""
+        size = self._largest(n)
+        while True:
+            order = generator.permutation(n).astype(np.intp)
+            for first in range(0, size * self.epoch, size):
+                yield order[first : first + size]
 
 
 @dataclass(frozen=True)
@@ -584,8 +574,14 @@ class BallsInBins(Sampler):
 
 def _groups_in_turn(count: int, n: int, generator: np.random.Generator) -> Iterator[Rows]:
     """Yield the row numbers of random groups, in a repeated order."""
+    return cycle(_random_groups(count, n, generator))
+
+
+def _random_groups(count: int, n: int, generator: np.random.Generator) -> list[Rows]:
+    """Return the increasing row numbers of groups, of which each record draws one uniformly."""
     group = generator.integers(count, size=n)
-    return cycle([np.flatnonzero(group == g) for g in range(count)])
+    ends = np.cumsum(np.bincount(group, minlength=count))[:-1]
+    return np.split(np.argsort(group, kind="stable"), ends)
 
 
 def _log(probabilities: Floats) -> Floats:

@@ -65,7 +65,7 @@ class StepwiseOracle(PrivateOracle):
     Raises
     ------
     ValueError
-        If the plan has other queries.
+        If the plan has other queries, or the ledger breaks off an epoch whose draws are not known.
     """
 
     def __init__(
@@ -89,8 +89,18 @@ class StepwiseOracle(PrivateOracle):
         self._total: Any = None
         self._batch: Rows = np.empty(0, dtype=np.intp)
         if ledger is not None:
-            for name, rounds in self._batches.rounds.items():
-                rounds.skip_to(ledger.count(name))
+            self._check_epoch(ledger)
+            self._batches.skip_to(ledger)
+
+    def _check_epoch(self, ledger: Ledger) -> None:
+        """Refuse new draws within an epoch: a record would be in two of its batches."""
+        (query,) = self.plan.queries
+        count, epoch = ledger.count(query.name), query.epoch or 1
+        if query.correlation is None and count % epoch and self._streams.allotment is None:
+            raise ValueError(
+                f"ledger must end with an epoch of {epoch} answers unless a state has the draws of "
+                f"the epoch, got one of {count} answers."
+            )
 
     @property
     def drawn(self) -> bool:
@@ -180,13 +190,15 @@ class StepwiseOracle(PrivateOracle):
     def state(self) -> dict[str, Any]:
         """Return what :meth:`continued` needs, as JSON values. With a seed inside it is a secret.
 
-        Correlated noise goes on where it stopped; independent noise is drawn afresh.
+        Correlated noise, and the draws of an epoch, go on where they stopped; independent noise is
+        drawn afresh.
         """
         correlated = any(query.correlation is not None for query in self.plan.queries)
         return {
             "plan": json.loads(self.plan.to_json()),
             "ledger": json.loads(self.ledger.to_json()),
             "seed": self._streams.root if correlated else None,
+            "allotment": self._streams.allotment,
             "noise": self.noise,
             "dimension": self.dimension,
         }
@@ -202,6 +214,9 @@ class StepwiseOracle(PrivateOracle):
         """
         plan = Plan.from_json(json.dumps(state["plan"]))
         streams = None if state["seed"] is None else Streams.restored(state["seed"], plan)
+        if state.get("allotment") is not None:
+            streams = Streams(None, plan, bytes)
+            streams.allotment = state["allotment"]
         return cls(
             plan,
             dimension=state["dimension"],
@@ -242,7 +257,8 @@ class Guarded(Priced):
     def state_dict(self) -> dict[str, Any]:
         """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.
 
-        Correlated noise goes on where it stopped; independent noise is drawn afresh.
+        Correlated noise, and the draws of an epoch, go on where they stopped; independent noise is
+        drawn afresh.
         """
         return self._oracle.state()
 

@@ -27,10 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
-from dpcal.accountants import characteristic, epsilon as epsilon_of
+from dpcal.accountants import characteristic, epsilon as epsilon_of, events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.events import DpEvent, RepeatAndSelectDpEvent, ShuffledEpochsDpEvent
+from dpcal.accountants.events import (
+    DpEvent,
+    RandomAllocationDpEvent,
+    RepeatAndSelectDpEvent,
+    ShuffledEpochsDpEvent,
+)
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -162,11 +167,11 @@ class _Target:
             )
         return composition
 
-    def least_noise(self, excess: Excess) -> float:
+    def least_noise(self, excess: Excess, start: float = 0.0) -> float:
         """Return the least noise multiplier whose excess, in its logarithm, is at most 0."""
         ends = math.log(_LEAST), math.log(_MOST)
         try:
-            return math.exp(newton(excess, 0.0, *ends, Stop(absolute=_RELATIVE_WIDTH)).meet)
+            return math.exp(newton(excess, start, *ends, Stop(absolute=_RELATIVE_WIDTH)).meet)
         except NoBracket as found:
             raise self.unreachable(
                 _TOO_LITTLE_NOISE if found.meets else _TOO_MUCH_BESIDES
@@ -306,6 +311,8 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
         return float(found) / event.noise_multiplier
     if _is_a_selection(event):
         return _by_epsilon(event_of_sigma, target)
+    if _is_allocated(event):
+        return _near_poisson(event_of_sigma, target)
 
     @cache
     def composed(sigma: float) -> Composition:
@@ -358,6 +365,47 @@ def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
 
     # Without earlier answers, epsilon is assumed to be in proportion to 1 / sigma.
     return target.least_noise(secant(excess, slope=-1.0))
+
+
+def _is_allocated(event: DpEvent) -> bool:
+    """Whether records draw batches in an event: its price has no derivatives."""
+    return any(isinstance(leaf, RandomAllocationDpEvent) for leaf in leaves(event))
+
+
+def _on_poisson_samples(event: DpEvent) -> DpEvent:
+    """Return an event with Poisson samples of the same size where records draw batches."""
+    parts: list[DpEvent] = []
+    for leaf, count in leaves(event).items():
+        if isinstance(leaf, RandomAllocationDpEvent):
+            gaussian = events.GaussianDpEvent(leaf.noise_multiplier)
+            leaf, count = (
+                events.PoissonSampledDpEvent(1 / leaf.batches, gaussian),
+                leaf.batches * count,
+            )
+        parts.append(events.SelfComposedDpEvent(leaf, count))
+    return events.ComposedDpEvent(parts)
+
+
+def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
+    """Solve for one target from the noise and the slope of Poisson samples, which cost about it."""
+
+    def of_samples(sigma: float) -> Composition:
+        return target.decomposed(_on_poisson_samples(event_of_sigma(sigma)))
+
+    near = _noise_multiplier(lambda sigma: _on_poisson_samples(event_of_sigma(sigma)), target, None)
+    _, slope = target(of_samples(near), of_samples(near * math.exp(_CHANGE)), _CHANGE)
+
+    def excess(x: float) -> float:
+        directions = target.decomposed(event_of_sigma(math.exp(x))).directions
+        found = (characteristic.log_delta_bounds(each, target.epsilon) for each in directions)
+        return max(each.upper for each in found) - target.log_delta
+
+    # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
+    slope = slope or 2 * target.log_delta
+    sigma = target.least_noise(secant(excess, slope), start=math.log(near))
+    while target.missed_by(event_of_sigma(sigma)):
+        sigma *= 1 + _RELATIVE_WIDTH
+    return sigma
 
 
 def _near_root(excess: Excess, start: float) -> float | None:

@@ -110,7 +110,8 @@ class Plan:
         Other values for the optimizer (steps, batch size, learning rate, ...), as JSON scalars.
     public_n
         Whether n was given in public, so that the number of records may differ from it; for
-        add-or-remove-one only, with queries about every record or about independent samples.
+        add-or-remove-one only, with queries about every record, about independent samples, or
+        about batches that each record draws by itself.
     """
 
     optimizer: str
@@ -151,13 +152,15 @@ class Plan:
 
     def _check_public_n(self) -> None:
         sampled = all(
-            query.sampler in ("full", "poisson") and query.composition == "sequential"
+            (query.sampler in ("full", "poisson") and query.composition == "sequential")
+            or (query.sampler == "random-allocation" and query.correlation is None)
             for query in self.queries
         )
         if self.public_n and not (sampled and self.neighboring_relation == "add-or-remove-one"):
             raise ValueError(
                 "public_n is for neighboring_relation 'add-or-remove-one' with queries about every "
-                f"record or Poisson samples in sequence, got {self.neighboring_relation!r} with "
+                "record, Poisson samples in sequence, or random allocation with independent noise, "
+                f"got {self.neighboring_relation!r} with "
                 f"samplers {sorted({query.sampler for query in self.queries})}."
             )
 
@@ -363,7 +366,7 @@ def compose(
             costs["person", len(costs)] = (query.of_group(group_size).event(n), count)
         else:
             _check_choice(query, neighboring_relation)
-            costs["sequence", len(costs)] = (query.event(n), count)
+            costs["sequence", len(costs)] = query.answers(n, count)
     priced = (
         (event if key[0] == "person" else for_group(event, group_size), count)
         for key, (event, count) in costs.items()

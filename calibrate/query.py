@@ -207,6 +207,11 @@ _RULES = (
         {"max_norm": (1,)},
         "max_norm must be 1 for kind='labels', got max_norm={max_norm!r}.",
     ),
+    _Rule(
+        lambda query: query.epoch is not None,
+        {"composition": ("sequential",)},
+        "sampler={sampler!r} is for composition='sequential', got {composition!r}.",
+    ),
     # No theorem here prices what all records of a person add to other answers.
     _Rule(
         lambda query: query.group_size > 1,
@@ -259,8 +264,11 @@ class Query:
         ``correlation`` also ``"cyclic-poisson"`` (each record belongs to one of ``separation``
         groups, of which one is sampled at each answer, in turn), ``"min-separation"`` (a sampled
         record sits out the next ``separation - 1`` answers), ``"balls-in-bins"`` (each record is
-        in every ``separation``-th answer, from one drawn at random) and ``"random-allocation"``
-        (each record is in ``participations`` of the strategy's answers, drawn at random).
+        in every ``separation``-th answer, from one drawn at random). ``"random-allocation"`` (each
+        record is in ``participations`` answers, drawn at random) is for both: of the strategy's
+        answers, or, afresh for every epoch, of the ``epoch`` answers of each. Without
+        ``correlation`` also ``"shuffled-epochs"`` (a permutation of all records, fresh for every
+        epoch, is cut into ``epoch`` batches), which has a price alone, not beside other queries.
     max_norm
         Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
         by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean
@@ -307,8 +315,12 @@ class Query:
         Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
         only: a record takes part in answers that are at least so far apart.
     participations
-        Whole number >= 1, at most the strategy's number of steps; for ``"random-allocation"`` only:
-        number of answers in which a record takes part.
+        Whole number >= 1, at most the number of answers of an epoch, or the strategy's number of
+        steps; for ``"random-allocation"`` only: number of answers in which a record takes part. It
+        is 1 without ``correlation``.
+    epoch
+        Answers of an epoch, at least 1; for ``"random-allocation"``, where it may be omitted with
+        ``correlation``, and ``"shuffled-epochs"`` only. An epoch is paid from its first answer on.
     threshold
         A number > 1 that a noisy count must exceed for its label to be released; for kind
         ``"labels"`` only.
@@ -336,6 +348,7 @@ class Query:
     participations: int | None = None
     threshold: float | None = None
     group_size: int = 1
+    epoch: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -394,6 +407,12 @@ class Query:
                 raise ValueError(
                     f"sampler={self.sampler!r} is for correlated noise, got correlation=None."
                 )
+            if self.participations is not None and (self.participations > 1 or self.epoch is None):
+                raise ValueError(
+                    f"sampler={self.sampler!r} with independent noise is for participations=1 and "
+                    f"a given epoch, got participations={self.participations!r} and "
+                    f"epoch={self.epoch!r}."
+                )
             return
         _ = self.sampling.law  # refuses a sampler that no theorem covers
         if self.count > self.correlation.strategy.steps:
@@ -411,6 +430,7 @@ class Query:
             batch_size=self.batch_size,
             separation=self.separation,
             participations=self.participations,
+            epoch=self.epoch,
         )
 
     def bound(self, distance: float | None = None) -> float:
@@ -455,6 +475,15 @@ class Query:
             )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
         return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
+
+    def answers(self, n: int, count: int) -> tuple[events.DpEvent, int]:
+        """Return the event of answers in a row on ``n`` records, and how often it happens.
+
+        Where a record's batch depends on its others, an epoch, or all of them, are one event.
+        """
+        if self.correlation is None and not self.sampling.fresh:
+            return self.sampling.answers(self.noise_multiplier, n, count)
+        return self.event(n), count
 
     def participation(self) -> Sampler:
         """Return the sampler whose law correlated noise is priced with."""
@@ -536,9 +565,10 @@ class Query:
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        if self.threshold is None:
-            # The document of a plan without thresholds stays the same, and so do its seeds.
-            del values["threshold"]
+        for name in ("threshold", "epoch"):
+            if values[name] is None:
+                # The document of a plan without it stays the same, and so do its seeds.
+                del values[name]
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
         return values

@@ -29,20 +29,28 @@ _FIELDS: Mapping[str, Callable[..., float]] = MappingProxyType(
         "batch_size": _validate.count,
         "separation": _validate.count,
         "participations": _validate.count,
+        "epoch": _validate.count,
     }
 )
 
 
 class _Named(NamedTuple):
-    """A sampler's class, its names of a query's fields, and its fixed values."""
+    """A sampler's class, its names of a query's fields, its fixed values, and a field to omit."""
 
     sampler: type[Sampler]
     fields: Mapping[str, str]
     fixed: Mapping[str, Any]
+    optional: str | None
 
 
-def _named(sampler: type[Sampler], *alike: str, fixed: Any = (), **other: str) -> _Named:
-    return _Named(sampler, {**{name: name for name in alike}, **other}, dict(fixed))
+def _named(
+    sampler: type[Sampler],
+    *alike: str,
+    fixed: Any = (),
+    optional: str | None = None,
+    **other: str,
+) -> _Named:
+    return _Named(sampler, {**{name: name for name in alike}, **other}, dict(fixed), optional)
 
 
 _ALL = (
@@ -53,7 +61,8 @@ _ALL = (
     # Batches of a run have the same expected size from the first batch on.
     _named(kinds.MinSeparation, "separation", "sampling_probability", fixed={"warm_start": True}),
     _named(kinds.BallsInBins, separation="bins"),
-    _named(kinds.RandomAllocation, "participations"),
+    _named(kinds.RandomAllocation, "participations", "epoch", optional="epoch"),
+    _named(kinds.ShuffledEpochs, "epoch"),
 )
 _BY_NAME = MappingProxyType({each.sampler.name: each for each in _ALL})
 SAMPLERS: Mapping[str, type[Sampler]] = MappingProxyType(
@@ -73,8 +82,8 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
     name
         A key of ``SAMPLERS``.
     **given
-        ``sampling_probability``, ``batch_size``, ``separation`` and ``participations``; None, or
-        left out, where the sampler has no such field.
+        ``sampling_probability``, ``batch_size``, ``separation``, ``participations`` and ``epoch``;
+        None, or left out, where the sampler has no such field, or where it may be omitted.
 
     Raises
     ------
@@ -84,13 +93,15 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
     named = _BY_NAME[_validate.choice(tuple(SAMPLERS), sampler=name)]
     for field, owners in _OWNERS.items():
         value = given.get(field)
-        if (value is not None) != (name in owners):
+        omitted = value is None and field == named.optional
+        if (value is not None) != (name in owners) and not omitted:
             raise ValueError(
                 f"{field} goes with sampler={' or '.join(map(repr, owners))} and only with "
                 f"{'it' if len(owners) == 1 else 'them'}, got {field}={value!r} with "
                 f"sampler={name!r}."
             )
-    for field in named.fields:
-        _FIELDS[field](**{field: given[field]})
-    values = {own: given[field] for field, own in named.fields.items()}
+    values = {own: given.get(field) for field, own in named.fields.items()}
+    for field, own in named.fields.items():
+        if values[own] is not None:
+            _FIELDS[field](**{field: values[own]})
     return named.sampler(**values, **named.fixed)

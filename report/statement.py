@@ -143,8 +143,7 @@ def _mechanism(plan: Plan) -> str:
     if plan.optimizer == "dpsgd":
         query = plan.query("gradient")
         return (
-            "DP-SGD (Abadi et al. 2016, Algorithm 1): each step samples every training record "
-            f"independently with probability {query.sampling_probability!r}, clips each sampled "
+            f"DP-SGD (Abadi et al. 2016, Algorithm 1): each step {_drawn(query)}, clips each "
             f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
@@ -159,6 +158,16 @@ def _mechanism(plan: Plan) -> str:
             f"than one with noise multiplier {budget!r}, and are charged as that."
         )
     return " ".join(parts)
+
+
+def _drawn(query: Query) -> str:
+    """Return which records a step of DP-SGD takes, in words."""
+    if query.sampler == "poisson":
+        return (
+            "samples every training record independently with probability "
+            f"{query.sampling_probability!r}"
+        )
+    return f"takes {query.sampling.sentence}"
 
 
 _DEVIATION = "Gaussian noise of standard deviation"

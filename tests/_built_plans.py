@@ -34,7 +34,12 @@ KL = {**PROBLEM, "gamma": 2.0}
 SADDLE = {"dimensions": (2, 2)}
 EMBEDDED = {"dimension": 400, "embedding_dimension": 5}
 BUILT = {
-    "dpsgd": [{"batch_size": 100, "epochs": 1}],
+    "dpsgd": [
+        {"batch_size": 100, "epochs": 1},
+        # One batch of all records: the price of a shuffle of several takes a second.
+        {"batch_size": 2_000, "epochs": 3, "sampler": "shuffled-epochs"},
+        {"batch_size": 50, "epochs": 10, "sampler": "random-allocation"},
+    ],
     "noisy_gd": [PROBLEM, {**PROBLEM, "steps": 5, "max_norm": 0.1}],
     "spiderboost": [
         PROBLEM,

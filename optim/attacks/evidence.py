@@ -9,6 +9,8 @@ answers about          the attacker knows                             log-likeli
 ====================== ============================================== ==========================
 all records            that all records are in each answer            exact
 Poisson samples        the sampling probability                       exact
+batches that records   the number of batches of an epoch              exact
+draw
 batches of a fixed     the share b / n, and not the other records     of one record by itself:
 size                   of the batch                                   a part of the evidence
 parts of a partition   the partition                                  exact
@@ -109,6 +111,32 @@ class _Parted:
         return self._total
 
 
+class _Drawn:
+    """Evidence from epochs, of which each record is in one uniformly drawn batch, by itself."""
+
+    told = True
+
+    def __init__(self, query: Query, n: int) -> None:
+        self._epoch, self._z = query.epoch or 1, query.noise_multiplier
+        self._total, self._ratios, self._left = np.zeros(n), np.full(n, -math.inf), self._epoch
+
+    def add(self, x: Vector, rows: Rows) -> None:
+        """See :class:`Evidence`."""
+        self._ratios = np.logaddexp(self._ratios, _gaussian(x, self._z))
+        self._left -= 1
+        if not self._left:
+            self._total, self._left = self.log_ratios(), self._epoch
+            self._ratios = np.full_like(self._total, -math.inf)
+
+    def log_ratios(self) -> Vector:
+        """See :class:`Evidence`; batches of an epoch that was broken off tell nothing."""
+        if self._left == self._epoch:
+            return self._total
+        left = math.log(self._left) if self._left else -math.inf
+        ratio = np.logaddexp(self._ratios, left) - math.log(self._epoch)
+        return np.asarray(self._total + ratio)
+
+
 class _Correlated:
     """Evidence from runs with noise C^-1 z: C times answers is C times participations plus z."""
 
@@ -169,7 +197,8 @@ class _Correlated:
 def evidence_of(query: Query, n: int) -> Evidence:
     """Return an accumulator of the evidence of a query's answers about n canaries.
 
-    UnsupportedEvent is raised if an answer has no coordinate for each canary.
+    UnsupportedEvent is raised if an answer has no coordinate for each canary, or canaries are not
+    independent.
     """
     if query.kind not in KINDS:
         raise UnsupportedEvent(
@@ -177,6 +206,14 @@ def evidence_of(query: Query, n: int) -> Evidence:
             f"coordinate of its own, got query {query.name!r} of kind {query.kind!r}. What such a "
             "run tells can be bounded from its parameters alone, by optim.attacks.plant."
         )
+    if query.sampler == "shuffled-epochs":
+        raise UnsupportedEvent(
+            "likelihood ratios are for canaries that are drawn independently, got query "
+            f"{query.name!r} on shuffled epochs, where others move with a canary. The price of "
+            "such a run has an attack on one data set as its lower end."
+        )
     if query.correlation is not None:
         return _Correlated(query, n)
+    if query.epoch is not None:
+        return _Drawn(query, n)
     return _Parted(query, n) if query.composition == "disjoint" else _Sampled(query, n)

@@ -294,12 +294,52 @@ def _separated(query: Query, n: int, batches: list[Rows]) -> str:
 
 
 def _allocated(query: Query, n: int, batches: list[Rows]) -> str:
-    taken, due = np.zeros(n, dtype=int), query.participations or 1
-    for rows in batches:
-        taken[rows] += 1
-    steps = query.correlation.strategy.steps if query.correlation else len(batches)
-    if (taken > due).any() or (taken + steps - len(batches) < due).any():
-        return f"records took part {int(taken.min())} to {int(taken.max())} times, planned {due}"
+    due = query.participations or 1
+    whole = query.correlation.strategy.steps if query.correlation else len(batches)
+    steps = query.epoch or whole
+    for first in range(0, len(batches), steps):
+        epoch = batches[first : first + steps]
+        taken = np.bincount(np.concatenate(epoch), minlength=n)
+        if (taken > due).any() or (taken + steps - len(epoch) < due).any():
+            return f"records took part {taken.min()} to {taken.max()} times, planned {due}"
+    return ""
+
+
+def _fresh(query: Query, n: int, batches: list[Rows]) -> str:
+    """Test that a record's batch is independent of its batch in the epoch before."""
+    if query.epoch is None or query.participations not in (None, 1):
+        return ""
+    epochs, M = len(batches) // query.epoch, query.epoch
+    drawn = np.empty((epochs, n), dtype=int)
+    for number, rows in enumerate(batches[: epochs * M]):
+        drawn[number // M, rows] = number % M
+    same = int((drawn[1:] == drawn[:-1]).sum())
+    trials = (epochs - 1) * n
+    if M > 1 and trials > 0 and _binomial(same, trials, 1 / M) < ALARM:
+        return f"{same} of {trials} draws are those of the epoch before, planned {trials / M:.4g}"
+    return ""
+
+
+def _by_itself(query: Query, n: int, batches: list[Rows]) -> str:
+    """Test sizes: their variance distinguishes draws of single records from a shuffle."""
+    if query.epoch is None or query.participations != 1:
+        return ""
+    M, epochs = query.epoch, len(batches) // query.epoch
+    sizes = np.array([len(rows) for rows in batches[: epochs * M]], dtype=float)
+    # Of Pearson's statistic of a multinomial law, close to its limit from about 20 records on.
+    square, degrees = float(((sizes - n / M) ** 2).sum()) * M / n, epochs * (M - 1)
+    if n / M >= 20 and degrees and _chi_squared(square, degrees) < ALARM:
+        deviation = math.sqrt(n / M)
+        return f"sizes of batches vary by {sizes.std():.4g}, independent draws by {deviation:.4g}"
+    return ""
+
+
+def _shuffled(query: Query, n: int, batches: list[Rows]) -> str:
+    M = query.epoch or 1
+    size = -(-n // M)
+    planned = [min(size, max(0, n - size * j)) for j in range(M)]
+    if any(len(rows) != planned[j % M] for j, rows in enumerate(batches)):
+        return f"batches are not of {size} records, as many as there are"
     return ""
 
 
@@ -312,7 +352,8 @@ _SAMPLERS: dict[str, tuple[_Check, ...]] = {
     "cyclic-poisson": (_separated,),
     "min-separation": (_separated,),
     "balls-in-bins": (_separated,),
-    "random-allocation": (_allocated,),
+    "random-allocation": (_allocated, _fresh, _by_itself),
+    "shuffled-epochs": (_allocated, _fresh, _shuffled),
 }
 
 

@@ -44,7 +44,8 @@ class Admission:
         Queries, with their counts and their noise.
     filter
         A further budget that pays for every answer; None for the plan alone. One for another
-        neighboring relation raises a ValueError, and one beside correlated noise UnsupportedEvent.
+        neighboring relation raises a ValueError, and one beside answers that have no price of their
+        own UnsupportedEvent.
     parts
         The plan's partitions; None if no query is disjoint.
     ledger
@@ -69,10 +70,10 @@ class Admission:
                 f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
                 f"for {filter.neighboring_relation!r}."
             )
-        if filter is not None and any(query.correlation for query in plan.queries):
+        if filter is not None and any(query.correlation or query.epoch for query in plan.queries):
             raise UnsupportedEvent(
-                "A filter prices answers one by one, and those with correlated noise have no price "
-                "of their own."
+                "A filter prices answers one by one, and those with correlated noise, or on the "
+                "batches of whole epochs, have no price of their own."
             )
         self.plan = plan
         self.ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)

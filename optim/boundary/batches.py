@@ -22,8 +22,9 @@ records; where records are sampled independently, they do not depend on other re
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpcal import _annexes
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import BudgetExceeded
+from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Streams
 
 __all__ = ["Batches", "Parts", "Rounds"]
@@ -150,6 +152,26 @@ class Batches:
             for query, child in zip(correlated, children, strict=True)
         }
 
+    @cached_property
+    def epochs(self) -> dict[str, Iterator[Rows]]:
+        """The batches of each query with independent noise that hang together by epochs."""
+        return {
+            query.name: query.sampling.batches(
+                self._n,
+                -(-query.count // query.epoch) * query.epoch,
+                self._streams.allotting(query.name),
+            )
+            for query in self._plan.queries
+            if query.correlation is None and query.epoch is not None
+        }
+
+    def skip_to(self, ledger: Ledger) -> None:
+        """Go on as if all answers of a ledger had been given, where batches hang together."""
+        for name, rounds in self.rounds.items():
+            rounds.skip_to(ledger.count(name))
+        for name, batches in self.epochs.items():
+            deque(islice(batches, ledger.count(name)), maxlen=0)
+
     def _stream(self, query: Query) -> Stream:
         made: Stream
         if self._streams.keyed:
@@ -165,7 +187,8 @@ class Batches:
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.
 
-        A query with correlated noise is about the round that was begun last.
+        A query with correlated noise is about the round that was begun last. Of an epoch, each call
+        takes the next batch.
         """
         if query.correlation is not None:
             return self.rounds[query.name].batch
@@ -173,6 +196,8 @@ class Batches:
             return self.parts.take(query)
         if query.sampler == "full":
             return self._everyone
+        if query.epoch is not None:
+            return next(self.epochs[query.name])
         return query.sampling.draw(self._n, self._streams.sampling)
 
 

@@ -238,9 +238,10 @@ class Loops:
 
 
 def plain(query: Query) -> bool:
-    """Return whether a query is sequential, not adaptive, and has independent noise."""
+    """Return whether a query is sequential, not adaptive, with independent noise and samples."""
     chosen_on_the_way = query.budget is not None
-    return query.composition != "disjoint" and query.correlation is None and not chosen_on_the_way
+    alone = query.correlation is None and query.sampling.fresh
+    return query.composition != "disjoint" and alone and not chosen_on_the_way
 
 
 def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:

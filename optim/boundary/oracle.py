@@ -190,8 +190,7 @@ class Admitted:
         streams = Streams.restored(state["seed"], plan)
         noise = state.get("noise", "gaussian")
         oracle._open(objective, plan, streams, ledger=ledger, noise=noise)
-        for name, rounds in oracle._batches.rounds.items():
-            rounds.skip_to(ledger.count(name))
+        oracle._batches.skip_to(ledger)
         return oracle
 
     def state(self) -> dict[str, Any]:

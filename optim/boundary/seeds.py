@@ -177,6 +177,9 @@ class Streams:
     keyed
         Whether generators, other than the public one, read cryptographic words instead of PCG64;
         set before the first draw.
+    allotment
+        Root of batches of whole epochs, from which no noise follows; set before the first draw to
+        go on with those of an earlier run, and otherwise made from the secret root.
     in_file
         Whether a file holds every answer before it is released: then the file records which rows
         of correlated noise were used, and a row that was drawn and not released is drawn again.
@@ -185,6 +188,7 @@ class Streams:
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
         self.given = seed is not None
         self.in_file = self.keyed = False
+        self.allotment: str | None = None
         words = _words(seed)
         self._plan, self._digest = plan, digest
         self._seed = words
@@ -236,6 +240,17 @@ class Streams:
         if not self.keyed:
             return self.sampling.spawn(count)
         return [self._keyed(f"sampling {number}") for number in range(count)]
+
+    def allotting(self, name: str) -> np.random.Generator:
+        """Return the generator of all batches of a query that hang together, at its start."""
+        if self.allotment is None:
+            self.allotment = _digest("allotment", self._secret())
+        key = _digest("epochs", name, self.allotment)
+        return (
+            keyed_generator(bytes.fromhex(key))
+            if self.keyed
+            else np.random.default_rng(int(key, 16))
+        )
 
     def rows(self, name: str) -> np.random.Generator:
         """Return a generator of cryptographic words for a query's rows of noise, at its start."""

@@ -338,8 +338,8 @@ class StoredOracle:
         inner._admission.spend(asked, 1)
         if asked.correlation is not None:
             inner._batches.rounds[asked.name].begin(again=True)
-        elif asked.composition == "disjoint":
-            inner._batches.parts.take(asked)
+        elif asked.composition == "disjoint" or asked.epoch is not None:
+            inner._batches.sample(asked)
         self._position += 1
         if self._position == self._stored:
             inner._streams.move_to(_parsed(self._path, row[2]))

@@ -43,6 +43,20 @@ def test_noise_multiplier_known_values():
     assert sigma == pytest.approx(3.730631634816464, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_noise_of_random_allocation_is_found_from_its_price():
+    def event(x):
+        # In halves of it, beside an answer that costs next to nothing.
+        epoch = events.RandomAllocationDpEvent(x / 2, 100)
+        return events.ComposedDpEvent(
+            [events.SelfComposedDpEvent(epoch, 10), events.GaussianDpEvent(1e9)]
+        )
+
+    # From contours in 400-bit arithmetic on two rays.
+    found = calibrate.noise_multiplier(event, epsilon=1.7014984358, delta=1e-5)
+    assert found == pytest.approx(2.0, rel=2e-6)
+
+
 def test_a_heterogeneous_schedule_is_scaled_as_one():
     def event(scale):
         return events.ComposedDpEvent([dpsgd(0.01, scale, 100), dpsgd(0.05, 3 * scale, 50)])

@@ -16,9 +16,19 @@ FIELDS = {
     "cyclic-poisson": {"separation": 3, "sampling_probability": 0.6},
     "min-separation": {"separation": 3, "sampling_probability": 0.25},
     "balls-in-bins": {"separation": 4},
-    "random-allocation": {"participations": 3},
+    "random-allocation": {"participations": 1, "epoch": 4},
+    "shuffled-epochs": {"epoch": 4},
 }
-WRONG = {"sampling_probability": 1.5, "batch_size": 0, "separation": 0, "participations": 2.5}
+WRONG = {
+    "sampling_probability": 1.5,
+    "batch_size": 0,
+    "separation": 0,
+    "participations": 2.5,
+    "epoch": 0,
+}
+# The samplers that no correlated noise goes with.
+BY_EPOCH = {"random-allocation", "shuffled-epochs"}
+ALONE = {"fixed-size", "shuffled-epochs"}
 ROUNDS, N = 12, 120
 
 
@@ -39,7 +49,7 @@ def test_every_sampler_has_a_case():
     assert set(FIELDS) == set(SAMPLERS)
 
 
-@pytest.mark.parametrize("name", sorted(set(FIELDS) - {"fixed-size"}))
+@pytest.mark.parametrize("name", sorted(set(FIELDS) - ALONE))
 def test_the_expected_batch_is_what_the_law_of_one_record_gives(name):
     correlation = Correlation(strategy=LambdaCGD(ROUNDS, 0.5))
     asked = query(name, FIELDS[name], correlation=correlation)
@@ -65,9 +75,11 @@ def test_events_of_one_answer():
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_independent_noise_goes_with_independent_batches_only(name):
+def test_independent_noise_goes_with_batches_that_have_a_price(name):
     if SAMPLERS[name].independent_noise:
-        assert query(name, FIELDS[name]).event(N)
+        event, times = query(name, FIELDS[name]).answers(N, ROUNDS)
+        assert times in (1, ROUNDS // 4, ROUNDS)
+        assert event.noise_multiplier == 2.0 if name in BY_EPOCH else event
         return
     with pytest.raises(ValueError, match="is for correlated noise"):
         query(name, FIELDS[name])
@@ -82,8 +94,12 @@ def test_fields_are_those_of_the_sampler_and_within_range(name, field):
     with pytest.raises(ValueError, match=field):
         sampler_of(name, **fields)
     if field in FIELDS[name]:
+        without = {**FIELDS[name], field: None}
+        if (name, field) == ("random-allocation", "epoch"):
+            assert sampler_of(name, **without) == samplers.RandomAllocation(1)
+            return
         with pytest.raises(ValueError, match=f"{field} goes with"):
-            sampler_of(name, **{**FIELDS[name], field: None})
+            sampler_of(name, **without)
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -104,6 +120,7 @@ DRAWN = [
     samplers.BallsInBins(4),
     samplers.RandomAllocation(3),
     samplers.RandomAllocation(2, epoch=4),
+    samplers.RandomAllocation(1, epoch=4),
 ]
 
 

@@ -1,0 +1,158 @@
+"""What is known of every sampler of batches? Their base class.
+
+>>> rows = everyone(3)
+>>> rows.tolist(), rows.flags.writeable
+([0, 1, 2], False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants import events
+from dpcal.accountants.participations import Automaton, Epochs, Groups
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["Floats", "Rows", "Sampler", "everyone"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+def everyone(n: int) -> Rows:
+    """Return the numbers of all ``n`` rows, in an array that cannot be written to."""
+    rows = np.arange(n, dtype=np.intp)
+    rows.flags.writeable = False
+    return rows
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Base class of the samplers.
+
+    Attributes
+    ----------
+    name
+        Name of the sampler in ``Query`` and its JSON document.
+    title
+        Name in tables.
+    words
+        The text of :attr:`sentence`, with fields in braces.
+    independent
+        Whether each record joins every round independently, at one rate.
+    fresh
+        Whether each batch is drawn independently of other batches.
+    independent_noise
+        Whether answers may have independent noise. For the other samplers only a whole run with
+        correlated noise has a price.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    words: ClassVar[str]
+    independent: ClassVar[bool] = False
+    fresh: ClassVar[bool] = False
+    independent_noise: ClassVar[bool] = False
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return the event of a mechanism on one batch of ``n`` records.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If a batch depends on other batches: only all answers together have a price.
+        """
+        raise UnsupportedEvent(
+            f"An answer with sampler {self.name!r} has no price of its own: its batch depends on "
+            "the batches of other answers. All answers together have one."
+        )
+
+    def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
+        """Return an event, and how often it happens, of answers with independent Gaussian noise.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Standard deviation > 0 of the noise, over the bound on one record's contribution.
+        n
+            Number of records, at least 1.
+        count
+            Number of answers in a row, at least 1, from the first of an epoch on.
+        """
+        return self.event(events.GaussianDpEvent(noise_multiplier), n), count
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return the average number of records in a batch, of ``n``; as public as ``n`` is.
+
+        Parameters
+        ----------
+        n
+            Number of records, at least 1.
+        rounds
+            Most answers of the whole run.
+        """
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """The records of an answer, for the privacy statement of a report."""
+        return self.words.format(**vars(self))
+
+    @property
+    def summary(self) -> str:
+        """The records of an answer, in the few words of a command's summary."""
+        probability = getattr(self, "sampling_probability", None)
+        records = (
+            "on all records" if probability is None else f"sampling probability {probability:.5g}"
+        )
+        return records if self.independent_noise else f"{self.name} samples, {records}"
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return row numbers of a batch of ``n`` records, drawn independently of other batches."""
+        raise NotImplementedError
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield the row numbers of each round's batch; the generator is used for this run only."""
+        while True:
+            yield self.draw(n, generator)
+
+    @property
+    def law(self) -> Sampler:
+        """The sampler that correlated noise is priced with.
+
+        Raises
+        ------
+        UnsupportedEvent
+            For batches of a fixed size, for which no dominating pair is known.
+        """
+        return self
+
+    @property
+    def least_separation(self) -> int:
+        """Least distance >= 1, in rounds, of two participations of a record."""
+        return 1
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        raise NotImplementedError
+
+    def participation_law(self, rounds: int) -> Automaton | Floats:
+        """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""
+        return self.automaton(rounds)
+
+    def groups(self, rounds: int) -> Groups | None:
+        """Return the groups whose records join rounds independently, if there are such groups."""
+        return None
+
+    def epochs(self, rounds: int) -> Epochs | None:
+        """Return the epochs in which records join uniform subsets of rounds, if they do."""
+        return None
+
+    def equally_likely(self, rounds: int) -> Floats | None:
+        """Return participation patterns, shape (rounds, patterns), if all are equally likely."""
+        return None

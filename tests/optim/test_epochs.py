@@ -1,0 +1,467 @@
+"""Runs whose batches hang together by epochs: random allocation and shuffles."""
+
+import dataclasses
+import json
+import math
+from itertools import chain, islice, product
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import chi2
+
+import dpcal
+from dpcal import accountants, calibrate, optim
+from dpcal.accountants import events, samplers
+from dpcal.accountants.adaptive.filters import PrivacyFilter
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Plan, Query
+from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
+from dpcal.optim import attacks
+from dpcal.optim.attacks.evidence import evidence_of
+from dpcal.optim.boundary.seeds import Streams
+from dpcal.report import FORMAT, composed_epsilon, privacy_statement, released, verify
+
+N, EPOCH, PASSES, DELTA = 60, 7, 3, 1e-5
+# 7 batches of 9 records, but for the last one: a shuffle hides a record among 6 of them.
+SAMPLERS = {
+    "random-allocation": ({"participations": 1}, "add-or-remove-one"),
+    "shuffled-epochs": ({}, "replace-special"),
+}
+# Chance that a test of a law rejects a correct one; seeds are fixed.
+ALARM = 1e-4
+
+
+def query_of(sampler, *, sigma=0.45, count=PASSES * EPOCH, epoch=EPOCH, **fields):
+    return Query(
+        name="gradient",
+        kind="gradient",
+        sampler=sampler,
+        max_norm=1.0,
+        noise_multiplier=sigma,
+        count=count,
+        epoch=epoch,
+        **{**SAMPLERS[sampler][0], **fields},
+    )
+
+
+def plan_of(sampler, n=N, **fields):
+    relation = SAMPLERS[sampler][1]
+    return Plan(
+        optimizer="dpsgd",
+        n=n,
+        queries=(query_of(sampler, **fields),),
+        epsilon=50.0,
+        delta=DELTA,
+        neighboring_relation=relation,
+    )
+
+
+def records(n=N):
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    return optim.Logistic(X, X[:, 0] > 0, classes=[False, True])
+
+
+# -- the law of batches
+
+
+def batches_of(sampler, n, seed, epochs=1):
+    found = sampler.batches(n, epochs * sampler.epoch, np.random.default_rng(seed))
+    return [rows.tolist() for rows in islice(found, epochs * sampler.epoch)]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n", "cells"),
+    [
+        (samplers.RandomAllocation(1, epoch=3), 4, 3**4),
+        (samplers.ShuffledEpochs(3), 6, math.factorial(6) // 2**3),
+        (samplers.ShuffledEpochs(3), 5, math.factorial(5) // 2**2),
+    ],
+    ids=str,
+)
+def test_every_arrangement_of_an_epoch_is_equally_likely(sampler, n, cells):
+    epochs = 60 * cells
+    made = batches_of(sampler, n, seed=1, epochs=epochs)
+    found = {}
+    for first in range(0, len(made), sampler.epoch):
+        epoch = [sorted(rows) for rows in made[first : first + sampler.epoch]]
+        assert sorted(chain.from_iterable(epoch)) == list(range(n))
+        found[str(epoch)] = found.get(str(epoch), 0) + 1
+    counts = np.array(list(found.values()))
+    assert len(counts) == cells
+    assert chi2.sf(((counts - 60) ** 2 / 60).sum(), cells - 1) > ALARM
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_draws_of_two_epochs_are_independent(name):
+    sampler = query_of(name).sampling
+    n = 20_000
+    made = batches_of(sampler, n, seed=2, epochs=2)
+    place = np.empty((2, n), dtype=int)
+    for number, rows in enumerate(made):
+        place[number // EPOCH, rows] = number % EPOCH
+    counts = np.histogram2d(*place, bins=EPOCH)[0]
+    expected = n / EPOCH**2
+    # Sizes of a shuffle are fixed, which leaves fewer degrees of freedom than of single draws.
+    degrees = EPOCH**2 - 1 if name == "random-allocation" else (EPOCH - 1) ** 2
+    assert chi2.sf(((counts - expected) ** 2 / expected).sum(), degrees) > ALARM
+
+
+@pytest.mark.parametrize(("n", "epoch"), [(60, 7), (10, 6), (3, 5), (8, 8), (5, 1)])
+def test_a_shuffle_hides_a_record_among_the_full_batches(n, epoch):
+    sampler = samplers.ShuffledEpochs(epoch)
+    sizes = [len(rows) for rows in batches_of(sampler, n, seed=3)]
+    event, times = sampler.answers(2.0, n, epoch + 1)
+    assert (event.batches, event.epochs, times) == (sizes.count(max(sizes)), 2, 1)
+    assert sum(sizes) == n
+    assert sampler.expected_batch_size(n, 2 * epoch) == np.mean(sizes)
+
+
+# -- the price
+
+
+def test_a_plan_costs_what_its_epochs_do():
+    # The reference value is from contours in 400-bit arithmetic on two rays.
+    query = query_of("random-allocation", sigma=0.8, epoch=117, count=1170)
+    plan = Plan(optimizer="dpsgd", n=60_000, queries=(query,), epsilon=3.0, delta=1e-5)
+    assert plan.price() == pytest.approx(2.6647247892, rel=1e-9)
+    one = query_of("random-allocation", sigma=1.0, epoch=1, count=4)
+    alone = dataclasses.replace(plan, queries=(one,))
+    gaussian = accountants.epsilon(events.GaussianDpEvent(0.5), delta=1e-5)
+    assert alone.price() == pytest.approx(gaussian, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_an_epoch_is_paid_from_its_first_answer_on(name):
+    query = query_of(name)
+    whole = [query.answers(N, EPOCH * passes) for passes in (1, 2, 3)]
+    for count in range(1, 3 * EPOCH + 1):
+        assert query.answers(N, count) == whole[(count - 1) // EPOCH]
+    ledger = optim.Ledger(N, SAMPLERS[name][1])
+    for each in range(EPOCH + 1):
+        ledger.record(query)
+        assert ledger.event == plan_of(name, count=1 + each).event
+
+
+def test_the_answers_of_a_broken_off_epoch_cost_no_more_than_the_whole_one():
+    """The first of two answers alone is a Poisson sample at rate one half."""
+    first = events.PoissonSampledDpEvent(0.5, events.GaussianDpEvent(1.0))
+    whole, _ = query_of("random-allocation", sigma=1.0, epoch=2).answers(N, 1)
+    for epsilon in (0.0, 0.5, 1.0, 2.0):
+        delta = accountants.delta(first, epsilon=epsilon)
+        assert delta.upper < accountants.delta(whole, epsilon=epsilon).lower
+
+
+def test_the_builder_meets_its_target_with_less_noise_than_poisson_samples():
+    asked = {"n": 1_000, "batch_size": 52, "epsilon": 4.0, "delta": DELTA}
+    plan = calibrate.dpsgd(**asked, epochs=4.5, sampler="random-allocation")
+    query = plan.query("gradient")
+    assert (query.epoch, query.count) == (20, 100)
+    assert 4.0 * (1 - 1e-6) < plan.price() <= 4.0
+    poisson = calibrate.dpsgd(**asked, steps=query.count)
+    assert query.noise_multiplier < poisson.query("gradient").noise_multiplier
+    assert query.expected_batch_size(1_000) == 50
+
+
+def test_the_builder_charges_the_upper_end_of_a_shuffle():
+    plan = calibrate.dpsgd(
+        n=100,
+        batch_size=50,
+        epochs=2,
+        epsilon=3.0,
+        delta=DELTA,
+        neighboring_relation="replace-one",
+        sampler="shuffled-epochs",
+    )
+    price = plan.price()
+    assert price.lower < 0.9 * price.upper
+    assert price.upper == pytest.approx(3.0, rel=1e-6)
+    assert price.upper <= 3.0
+    assert price.method.startswith("bracket")
+    # The upper end of a replaced record is that of batches that are known.
+    known = events.GaussianDpEvent(plan.query("gradient").noise_multiplier / math.sqrt(8))
+    assert price.upper == pytest.approx(accountants.epsilon(known, delta=DELTA), rel=1e-9)
+
+
+# -- runs
+
+
+class Counted(optim.Logistic):
+    """Notes how many answers the ledger held each time that records were read."""
+
+    def clipped_sum(self, w, rows, max_norm):
+        self.seen.append((self.oracle.ledger.answers, rows.tolist()))
+        return super().clipped_sum(w, rows, max_norm)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_ledger_is_first_and_each_record_is_in_one_batch_of_an_epoch(name, monkeypatch):
+    drawn, allotting = [], Streams.allotting
+    held = {}
+
+    def noted(streams, query):
+        drawn.append(held["oracle"].ledger.answers)
+        return allotting(streams, query)
+
+    monkeypatch.setattr(Streams, "allotting", noted)
+    X = np.random.default_rng(0).standard_normal((N, 2))
+    objective = Counted(X, X[:, 0] > 0, classes=[False, True])
+    objective.seen = []
+    oracle = held["oracle"] = objective.oracle = optim.PrivateOracle(
+        objective, plan_of(name), noise="gaussian"
+    )
+    for _ in range(PASSES * EPOCH):
+        oracle.gradient(np.zeros(3), "gradient")
+    assert drawn == [1]
+    assert [answers for answers, _ in objective.seen] == list(range(1, PASSES * EPOCH + 1))
+    for first in range(0, PASSES * EPOCH, EPOCH):
+        epoch = [rows for _, rows in objective.seen[first : first + EPOCH]]
+        assert sorted(chain.from_iterable(epoch)) == list(range(N))
+    with pytest.raises(BudgetExceeded):
+        oracle.gradient(np.zeros(3), "gradient")
+
+
+def test_a_batch_without_records_has_noise_and_the_public_divisor():
+    plan = plan_of("random-allocation", n=1, sigma=2.0, epoch=1_000, count=1_000)
+    oracle = optim.PrivateOracle(records(1), plan, seed=0, noise="gaussian")
+    answers = np.array([oracle.gradient(np.zeros(3), "gradient") for _ in range(1_000)])
+    # Three numbers with noise 2 over the mean size 1 / 1000 each; one batch has a record in it.
+    square = float((answers**2).sum()) / 2_000.0**2
+    assert chi2.sf(square, 3_000) > ALARM
+    assert chi2.cdf(square, 3_000) > ALARM
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_run_goes_on_within_an_epoch_to_the_same_iterates(name, noise, tmp_path):
+    class KilledError(Exception):
+        pass
+
+    def kill(progress):
+        if progress.step == EPOCH + 3:
+            raise KilledError
+
+    options = {"plan": plan_of(name), "seed": 5, "noise": noise, "callback_every": 1}
+    whole = optim.dpsgd(records(), **options)
+    store = tmp_path / "run.db"
+    with pytest.raises(KilledError):
+        optim.dpsgd(records(), **options, store=store, callback=kill)
+    again = optim.dpsgd(records(), **options, store=store)
+    assert (again.w == whole.w).all()
+    assert again.ledger == whole.ledger
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_loop_that_goes_on_from_a_state_keeps_the_draws_of_its_epoch(name):
+    oracle = StepwiseOracle(plan_of(name), dimension=2)
+    epoch = []
+    for _ in range(3):
+        epoch += oracle.draw().tolist()
+        oracle.answer()
+    state = json.loads(json.dumps(oracle.state()))
+    again = StepwiseOracle.continued(state)
+    assert again._streams.root["secret"] != oracle._streams.root["secret"]
+    for _ in range(EPOCH - 3):
+        epoch += again.draw().tolist()
+        again.answer()
+    assert sorted(epoch) == list(range(N))
+    ledger = again.ledger
+    fresh = StepwiseOracle(
+        plan_of(name), dimension=2, ledger=optim.Ledger.from_json(ledger.to_json())
+    )
+    assert sorted(chain.from_iterable(_answered(fresh) for _ in range(EPOCH))) == list(range(N))
+    _answered(again)
+    with pytest.raises(ValueError, match="ledger must end with an epoch of 7 answers"):
+        StepwiseOracle(plan_of(name), dimension=2, ledger=ledger)
+
+
+def _answered(oracle):
+    rows = oracle.draw().tolist()
+    oracle.answer()
+    return rows
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_report_is_priced_again_from_its_document(name):
+    result = optim.dpsgd(records(), plan_of(name), seed=1)
+    result.verify()
+    document = {
+        "format": FORMAT,
+        "privacy": privacy_statement(result),
+        "runs": [released(result)],
+        "everything": composed_epsilon([result], DELTA),
+    }
+    document = json.loads(json.dumps(document))
+    assert all(row["holds"] for row in verify(document))
+    said = {"random-allocation": "draws 1 of every 7", "shuffled-epochs": "fresh after every 7"}
+    assert said[name] in document["privacy"]["mechanism"]
+    # A ledger of longer epochs, which are cheaper, is not that of the plan.
+    document["runs"][0]["ledger"]["entries"][0]["epoch"] = 2 * EPOCH
+    assert not all(row["holds"] for row in verify(document))
+
+
+def test_two_runs_cost_two_runs_of_allocation_and_those_of_shuffles_have_no_price():
+    result = optim.dpsgd(records(), plan_of("random-allocation"), seed=2)
+    both = composed_epsilon([result, result], DELTA)["epsilon"]
+    twice = plan_of("random-allocation", count=2 * PASSES * EPOCH)
+    assert both["upper"] == pytest.approx(twice.price().upper, rel=1e-9)
+    shuffled = optim.dpsgd(records(), plan_of("shuffled-epochs"), seed=2)
+    with pytest.raises(UnsupportedEvent, match="ShuffledEpochsDpEvent"):
+        composed_epsilon([shuffled, shuffled], DELTA)
+
+
+def test_a_ledger_of_other_epochs_is_not_within_the_plan():
+    ledger = optim.Ledger(N, entries=[query_of("random-allocation", epoch=EPOCH - 1)])
+    with pytest.raises(LedgerMismatch):
+        optim.boundary.ledger.check_ledger(ledger, plan_of("random-allocation"), exact=False)
+
+
+def test_a_public_number_of_records_goes_with_batches_that_each_record_draws():
+    plan = dataclasses.replace(plan_of("random-allocation"), public_n=True)
+    result = optim.dpsgd(records(N - 1), plan, seed=3)
+    assert result.complete
+    assert result.plan.query("gradient").expected_batch_size(plan.n) == N / EPOCH
+    with pytest.raises(ValueError, match="public_n"):
+        dataclasses.replace(plan_of("shuffled-epochs"), public_n=True)
+
+
+def test_a_budget_is_charged_the_whole_plan():
+    plan = plan_of("random-allocation")
+    with dpcal.budget(epsilon=200.0, delta=DELTA) as total:
+        optim.dpsgd(records(), plan, seed=4, callback=lambda progress: progress.step == 1)
+    assert total.spent == pytest.approx(plan.price(), rel=1e-9)
+
+
+# -- attacks
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_replay_on_a_neighbour_finds_nothing(name):
+    X = np.random.default_rng(0).standard_normal((140, 2))
+    plan = plan_of(name, n=140)
+
+    def run(X):
+        return optim.dpsgd(optim.Logistic(X, X[:, 1] > 0, classes=[False, True]), plan)
+
+    found = attacks.replay(run, X, X * (np.arange(140) != 3)[:, np.newaxis], price=False)
+    assert found.holds, str(found)
+    assert found.moved == PASSES
+
+
+@pytest.mark.parametrize(
+    ("claimed", "drawn", "why"),
+    [
+        ("random-allocation", samplers.BallsInBins(EPOCH), "draws are those of the epoch before"),
+        ("random-allocation", samplers.ShuffledEpochs(EPOCH), "sizes of batches vary by 0,"),
+        ("random-allocation", samplers.Poisson(1 / EPOCH), "records took part"),
+        ("shuffled-epochs", samplers.RandomAllocation(1, epoch=EPOCH), "batches are not of 40"),
+    ],
+)
+def test_a_run_with_other_batches_is_found_out(claimed, drawn, why, monkeypatch):
+    plan = plan_of(claimed, n=280, count=10 * EPOCH)
+    law = type(plan.query("gradient").sampling)
+    other = drawn.batches
+    monkeypatch.setattr(law, "batches", lambda sampler, n, rounds, bits: other(n, rounds, bits))
+    tape = attacks.recording.record(lambda objective: optim.dpsgd(objective, plan), records(280))
+    (found,) = attacks.promises.broken_promises(tape, price=False)
+    assert (found.violation, why in found.detail) == ("sampler", True), found
+
+
+def test_ratios_of_allocated_records_are_means_over_all_their_draws():
+    sigma, passes = 1.5, 2
+    query = query_of("random-allocation", sigma=sigma, epoch=3, count=6)
+    answers = np.random.default_rng(3).standard_normal((6, 40)) * sigma
+    for taken in (2, 3, 5, 6):
+        evidence = evidence_of(query, n=40)
+        for x in answers[:taken]:
+            evidence.add(x, np.arange(40))
+        exponents = []
+        for draws in product(range(3), repeat=passes):
+            joined = [place for place in (draws[0], 3 + draws[1]) if place < taken]
+            exponents.append(((answers[joined] - 0.5) / sigma**2).sum(axis=0))
+        expected = logsumexp(exponents, axis=0) - math.log(len(exponents))
+        assert evidence.log_ratios() == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(UnsupportedEvent, match="shuffled epochs"):
+        evidence_of(query_of("shuffled-epochs"), n=40)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_nine_tenths_of_the_claim_are_reached_and_less_noise_is_accused(noise):
+    n, samples = {"gaussian": (2_000, 400_000), "discrete": (500, 120_000)}[noise]
+    plan = calibrate.dpsgd(
+        n=n, batch_size=n // 10, epochs=2, epsilon=2.0, delta=DELTA, sampler="random-allocation"
+    )
+
+    def run(canaries, plan, factor=1.0):
+        (query,) = plan.queries
+        quiet = dataclasses.replace(query, noise_multiplier=factor * query.noise_multiplier)
+        optim.dpsgd(canaries, dataclasses.replace(plan, queries=(quiet,)), noise=noise)
+
+    options = {"samples": samples, "confidence": 0.99, "seed": 1}
+    honest = attacks.likelihood(plan, run=run, **options)
+    assert honest.holds, str(honest)
+    assert honest.epsilon > 0.9 * plan.epsilon, str(honest)
+    quiet = attacks.likelihood(plan, run=lambda *given: run(*given, factor=0.7), **options)
+    assert not quiet.holds, str(quiet)
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"participations": 2}, "participations=1 and a given epoch"),
+        ({"epoch": None}, "participations=1 and a given epoch"),
+        ({"epoch": 0}, "epoch"),
+        ({"epoch": 2.5}, "epoch"),
+        ({"composition": "disjoint"}, "composition='sequential'"),
+        ({"group_size": 2}, "group_size > 1"),
+        ({"sampling_probability": 0.5}, "sampling_probability goes with"),
+    ],
+)
+def test_a_query_that_no_theorem_covers_is_refused(wrong, why):
+    with pytest.raises((ValueError, TypeError), match=why):
+        query_of("random-allocation", **wrong)
+
+
+ASKED = {"n": 100, "batch_size": 30, "epsilon": 2.0, "delta": DELTA}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "why"),
+    [
+        ({"sampler": "random-allocation", "steps": 6}, ValueError, "a multiple of 4, .* got 6"),
+        ({"sampler": "allocation", "steps": 4}, ValueError, "sampler must be one of"),
+        ({"sampler": "shuffled-epochs", "epochs": 1}, UnsupportedEvent, "replace-special"),
+        (
+            {"sampler": "random-allocation", "epochs": 1, "neighboring_relation": "replace-one"},
+            UnsupportedEvent,
+            "Two blanked records bound it",
+        ),
+        ({"sampler": "random-allocation", "epochs": 1, "group_size": 2}, ValueError, "group_size"),
+    ],
+)
+def test_a_plan_that_no_theorem_covers_is_refused(wrong, error, why):
+    with pytest.raises(error, match=why):
+        calibrate.dpsgd(**ASKED, **wrong)
+
+
+def test_a_shuffle_beside_other_answers_has_no_price():
+    other = Query(
+        name="scale", kind="scalar", sampler="full", max_norm=1.0, noise_multiplier=9.0, count=1
+    )
+    plan = plan_of("shuffled-epochs")
+    both = dataclasses.replace(plan, queries=(*plan.queries, other))
+    with pytest.raises(UnsupportedEvent, match="ShuffledEpochsDpEvent"):
+        both.price()
+    allocated = plan_of("random-allocation")
+    both = dataclasses.replace(allocated, queries=(*allocated.queries, other))
+    assert both.price() > allocated.price()
+
+
+def test_a_filter_does_not_price_an_epoch():
+    total = PrivacyFilter(epsilon=50.0, delta=DELTA)
+    with pytest.raises(UnsupportedEvent, match="batches of whole epochs"):
+        optim.PrivateOracle(records(), plan_of("random-allocation"), filter=total)
