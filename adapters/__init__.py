@@ -6,6 +6,8 @@
     ``Accountant(config)``, Flower's protocol of a privacy accountant.
 ``dpcal.adapters.torch``
     ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
+``dpcal.adapters.loaders``
+    Samplers in place of ``shuffle=True``, with their price, and ``check(loader)``; in numpy.
 ``dpcal.adapters.optax``
     ``Guard(plan, params)``: the same for JAX, as a gradient transformation.
 ``dpcal.adapters.stepwise``

@@ -1,5 +1,6 @@
 from dpcal.adapters import (
     flower as flower,
+    loaders as loaders,
     opacus as opacus,
     optax as optax,
     stepwise as stepwise,

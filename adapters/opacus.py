@@ -15,8 +15,10 @@ from typing import Any
 from opacus.accountants import registry
 from opacus.accountants.accountant import IAccountant
 
-from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.samplers import Poisson
+from dpcal.adapters import loaders
+from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Accountant"]
 
@@ -29,7 +31,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
     history
         Triples (noise multiplier, sampling probability, steps), as Opacus keeps them. Steps are
         Poisson sampled Gaussian mechanisms, and neighbors differ by one record that is added or
-        removed.
+        removed. Their price is that of :func:`dpcal.adapters.loaders.drawn_probability`.
     """
 
     def __init__(self) -> None:
@@ -49,6 +51,34 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.history[-1] = (noise_multiplier, sample_rate, self.history[-1][2] + 1)
         else:
             self.history.append((noise_multiplier, sample_rate, 1))
+
+    def check(self, loader: Any) -> loaders.Verdict:
+        """Return what is found about a loader; refuse one whose batches cost more than steps here.
+
+        Parameters
+        ----------
+        loader
+            The one that the steps' batches come from. Without ``poisson_sampling``, Opacus leaves a
+            loader as it is, and its accountants price Poisson samples all the same.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If its batches are not Poisson samples, or are at a higher rate than those of a step.
+        """
+        found = loaders.check(loader)
+        least = min((rate for _, rate, steps in self.history if steps), default=1.0)
+        if not isinstance(found.law, Poisson):
+            raise UnsupportedEvent(
+                f"Steps are priced as Poisson samples, and the loader has {found.name}. "
+                f"{found.sentence}"
+            )
+        if found.law.sampling_probability > loaders.drawn_probability(least):
+            raise UnsupportedEvent(
+                f"Steps are priced at a rate of {least!r}, and the loader draws at "
+                f"{found.law.sampling_probability!r}."
+            )
+        return found
 
     @property
     def event(self) -> events.DpEvent:
@@ -88,7 +118,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
 def _event(noise_multiplier: float, sample_rate: float, steps: int) -> events.DpEvent:
     if noise_multiplier == 0:
         return events.NonPrivateDpEvent()
-    rate = _validate.rate(sample_rate=sample_rate)
+    rate = loaders.drawn_probability(sample_rate)
     return events.dpsgd(sampling_probability=rate, noise_multiplier=noise_multiplier, steps=steps)
 
 

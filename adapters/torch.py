@@ -1,7 +1,7 @@
 """A PyTorch loop that spends a plan: ``Guard(model, plan)``.
 
 >>> import torch  # doctest: +SKIP
->>> from dpcal import calibrate  # doctest: +SKIP
+>>> from dpcal import calibrate
 >>> plan = calibrate.dpsgd(n=1000, batch_size=100, epochs=5, epsilon=2.0, delta=1e-6)
 >>> guard = Guard(model, plan)  # doctest: +SKIP
 >>> for inputs, targets in guard.loader(dataset):  # doctest: +SKIP
@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,18 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.data import Dataset, default_collate
 
 from dpcal import _validate
+from dpcal.adapters import loaders
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "collate"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
+Collate = Callable[[list[Any]], Any]
 
 # Numbers of gradients that are in memory together: 16 MB.
 _NUMBERS = 1 << 21
@@ -110,14 +113,15 @@ class Guard(Guarded):
         dataset: Dataset[Any],
         *,
         at_most: int | None = None,
-        collate: Callable[[list[Any]], Any] = default_collate,
+        collate: Collate = default_collate,
     ) -> Iterator[Any]:
         """Return an iterator over the batches of all remaining steps.
 
         Parameters
         ----------
         dataset
-            With as many items as the plan has records.
+            With as many items as the plan has records; a ``DataLoader`` is refused, for its batches
+            are not the plan's.
         at_most
             Largest number of records in memory, at least 1: larger batches come in pieces, of which
             :meth:`backward` returns True at the last one. All at once when omitted.
@@ -130,6 +134,12 @@ class Guard(Guarded):
             What ``collate`` makes of the records of a batch, or of a piece of it; of an empty batch
             the same with length 0.
         """
+        if hasattr(dataset, "batch_sampler"):
+            found = loaders.check(dataset)
+            raise ValueError(
+                "dataset must be a data set, for the guard draws the batches that it prices: give "
+                f"loader.dataset, not a loader with {found.name}. {found.sentence}"
+            )
         size = len(dataset)
         if size != self.plan.n:
             raise ValueError(f"dataset must have the plan's n={self.plan.n} items, got {size}.")
@@ -244,18 +254,51 @@ class Guard(Guarded):
             start += each.numel()
 
 
-def _loaded(dataset: Any, rows: Rows, collate: Any) -> Any:
+def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Collate:
+    """Return a ``collate_fn`` for batches that may be empty, of which ``default_collate`` fails.
+
+    An empty batch has the form of a batch of the first record, with length 0: shapes of records are
+    taken for public.
+
+    Parameters
+    ----------
+    dataset
+        The loader's, of which the first item is read at once.
+    collate_fn
+        Makes a batch of a list of items: tensors, texts, and mappings and sequences of them.
+
+    Raises
+    ------
+    TypeError
+        If a batch holds anything else: its length cannot be made 0.
+    """
+    empty = _emptied(collate_fn([dataset[0]]), strict=True)
+    return partial(_collated, collate_fn, empty)
+
+
+def _collated(collate_fn: Collate, empty: Any, items: list[Any]) -> Any:
+    return collate_fn(items) if items else empty
+
+
+def _loaded(dataset: Any, rows: Rows, collate_fn: Collate) -> Any:
     if len(rows):
-        return collate([dataset[int(row)] for row in rows])
-    return _emptied(collate([dataset[0]]))
+        return collate_fn([dataset[int(row)] for row in rows])
+    return _emptied(collate_fn([dataset[0]]))
 
 
-def _emptied(batch: Any) -> Any:
-    """Return a batch of one record without that record."""
+def _emptied(batch: Any, *, strict: bool = False) -> Any:
+    """Return a batch of one record without that record; None for a part that has no such form."""
     if isinstance(batch, Tensor):
         return batch[:0]
     if isinstance(batch, Mapping):
-        return {name: _emptied(each) for name, each in batch.items()}
+        return {name: _emptied(each, strict=strict) for name, each in batch.items()}
     if isinstance(batch, list | tuple):
-        return [_emptied(each) for each in batch]
-    return batch
+        # Texts of records are left as they are in a sequence, one for each.
+        parts = [each for each in batch if not isinstance(each, str | bytes)]
+        return [_emptied(each, strict=strict) for each in parts]
+    if strict:
+        raise TypeError(
+            "collate_fn must make batches of tensors, texts, mappings and sequences, got a "
+            f"{type(batch).__name__}: give the loader a collate_fn that also takes an empty list."
+        )
+    return None

@@ -43,7 +43,16 @@ from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
-__all__ = ["KeyStream", "Seed", "Streams", "keyed_generator", "replaying", "spawned"]
+__all__ = [
+    "KeyStream",
+    "Seed",
+    "Streams",
+    "key_of",
+    "keyed_generator",
+    "replaying",
+    "root_of",
+    "spawned",
+]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -290,7 +299,7 @@ class Streams:
 
     def _key(self, role: str) -> bytes:
         """Return the key of a stream of words, 32 bytes."""
-        return bytes.fromhex(_digest("key", role, self._secret()))
+        return key_of(self._secret(), role)
 
     def _secret(self) -> str:
         """Return the secret root, made when it is first needed."""
@@ -308,6 +317,20 @@ def keyed_generator(key: bytes | None = None) -> np.random.Generator:
     """Return a generator over the words of a :class:`KeyStream` with this key."""
     bits: Any = KeyedBits(KeyStream(key))
     return np.random.Generator(bits)
+
+
+def root_of(seed: Seed, *purpose: str) -> str:
+    """Return a secret root, in hexadecimal: a digest of a seed and its purpose, or a fresh one.
+
+    The seed is that of :func:`dpcal.optim.run`; None stands for a fresh root.
+    """
+    words = _words(seed)
+    return secrets.token_hex(_BITS // 8) if words is None else _digest("secret", words, *purpose)
+
+
+def key_of(root: str, role: str) -> bytes:
+    """Return the key of one stream of words, 32 bytes, by its role; it does not reveal the root."""
+    return bytes.fromhex(_digest("key", role, root))
 
 
 def spawned(seed: Seed, count: int) -> list[Seed]:

@@ -1,5 +1,7 @@
 """Opacus with this accountant: its loop, its search for sigma, its state."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -43,8 +45,10 @@ def test_epsilon_is_this_packages_and_below_what_opacus_says():
     ours, prv, rdp = (create_accountant(name) for name in ("dpcal", "prv", "rdp"))
     for accountant in (ours, prv, rdp):
         accountant.history = [(1.0, 0.02, 400), (1.5, 0.01, 300)]
-    first = events.dpsgd(sampling_probability=0.02, noise_multiplier=1.0, steps=400)
-    then = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.5, steps=300)
+    # Opacus' random numbers have 24 bits.
+    rates = [math.ceil(rate * 2**24) / 2**24 for rate in (0.02, 0.01)]
+    first = events.dpsgd(sampling_probability=rates[0], noise_multiplier=1.0, steps=400)
+    then = events.dpsgd(sampling_probability=rates[1], noise_multiplier=1.5, steps=300)
     exact = epsilon(events.ComposedDpEvent([first, then]), delta=1e-5)
     assert ours.get_epsilon(1e-5) == exact.upper
     assert exact.upper <= prv.get_epsilon(1e-5) <= exact.upper + 0.02
