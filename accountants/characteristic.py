@@ -31,7 +31,7 @@ from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.discrete import LatticeLoss, convolve
+from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss, convolve
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
@@ -43,10 +43,12 @@ __all__ = ["epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_con
 # Relative error above which a closed form is replaced by a contour, which is as close.
 _ACCEPTED_ERROR = 1e-11
 # For these losses a larger error is accepted: contours improve little on the closed forms of laws
-# with corners, and of laws whose closed form is as uncertain as its rounded arguments.
+# with corners or atoms, and of laws whose closed form is as uncertain as its rounded arguments.
 _ACCEPTED_ERRORS: dict[type, float] = {
     Laplace: 1e-3,
     BoundedRange: 1e-3,
+    LatticeLoss: 1e-3,
+    ScatteredLoss: 1e-3,
     Gaussian: 1e-6,
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
@@ -77,23 +79,18 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     """
 
     def bounds_of(other: Direction) -> Bounds:
-        return log_delta_with_failures(other, lambda given: _finite_log_delta(given, epsilon))
+        return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon)[0])
 
     def without_failures(given: Direction) -> Bounds:
-        bounds = _finite_log_delta(given, epsilon)
+        bounds, _ = _log_delta(given, epsilon)
         return narrowed(given, bounds, bounds.upper, bounds_of, _distance)
 
-    return log_delta_with_failures(direction, without_failures)
+    return _rounded(direction, lambda item: log_delta_with_failures(item, without_failures))
 
 
 def _distance(bounds: Bounds) -> float:
     """Return the width of bounds on a logarithm, 0 where both are minus infinity."""
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
-
-
-def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
-    """Return bounds on log delta(epsilon) where every loss is finite."""
-    return _rounded(direction, lambda item: _log_delta(item, epsilon)[0])
 
 
 def _rounded(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds:
@@ -203,24 +200,20 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     """
 
     def without_failures(given: Direction, target: float) -> Bounds:
-        bounds = _finite_epsilon(given, target)
         return narrowed(
             given,
-            bounds,
+            _finite_epsilon(given, target),
             target,
             lambda other: epsilon_with_failures(other, target, _finite_epsilon),
             lambda item: _distance(item) / item.upper if item.upper > 0 else 0.0,
         )
 
-    return epsilon_with_failures(direction, log_delta, without_failures)
+    return _rounded(
+        direction, lambda item: epsilon_with_failures(item, log_delta, without_failures)
+    )
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """Return bounds on epsilon where every loss is finite."""
-    return _rounded(direction, lambda item: _epsilon_of_pairs(item, log_delta))
-
-
-def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on epsilon of finite losses, taken as they are, with Renyi's where it helps."""
     total = Total(direction.parts)
     if not direction.parts:
@@ -236,7 +229,7 @@ def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
     bounds = found
     if bounds is None:
         first = renyi.epsilon_bounds(direction, log_delta)
-        bounds = bracketed(lambda at: _finite_log_delta(direction, at), first, total, log_delta)
+        bounds = bracketed(lambda at: _log_delta(direction, at)[0], first, total, log_delta)
     if total.renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
         bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)

@@ -204,7 +204,7 @@ class ScatteredLoss(DiscreteLoss):
     log_reference: tuple[float, ...]
     name: str
     sampling_probability: float = 1.0
-    rounded_down: ScatteredLoss | None = None
+    rounded_down: PrivacyLoss | None = None
     value_rounding: float = ROUNDING
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class ScatteredLoss(DiscreteLoss):
         return np.array(self.places)
 
     @property
-    def below(self) -> ScatteredLoss | None:
+    def below(self) -> PrivacyLoss | None:
         """The loss rounded down."""
         return self.rounded_down
 

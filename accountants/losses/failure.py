@@ -34,10 +34,18 @@ class LossWithFailure(PrivacyLoss):
         The loss given that it is finite; ``NO_LOSS`` if it is then 0.
     failure_probability
         Probability in (0, 1] that it is infinite.
+    rounded_down
+        A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     given: PrivacyLoss
     failure_probability: float
+    rounded_down: PrivacyLoss | None = None
+
+    @property
+    def below(self) -> PrivacyLoss | None:
+        """The loss rounded down."""
+        return self.rounded_down
 
     @property
     def log_finite(self) -> float:

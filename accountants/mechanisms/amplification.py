@@ -1,11 +1,13 @@
-r"""What is the dominating pair after Poisson sampling? Each loss l becomes log(1 - q + q e^l).
+r"""What is the dominating pair of a mechanism on a random batch? One from the pair on everyone.
 
-If (P, Q) dominates a mechanism when a record is removed, ((1 - q) Q + q P, Q) dominates it after
-Poisson sampling, and the reversed pair does when a record is added (Zhu, Dong and Wang 2022,
-Theorem 11).
+Let (P, Q) dominate a mechanism when a record is removed. On a Poisson sample ((1 - q) Q + q P, Q)
+dominates it, each loss l becoming log(1 - q + q e^l), and the reversed pair when a record is added
+(Zhu, Dong and Wang 2022, Theorem 11). That holds for every mechanism, also for several ones that
+answer about one sample, whose pair is the product of their pairs (their Theorem 10).
 
 >>> from dpcal.accountants.losses.discrete import pure
->>> remove, add = sampled(pure(1.0), 0.1)
+>>> from dpcal.accountants.mechanisms.finite_laws import law_of
+>>> remove, add = sampled(law_of(pure(1.0)), 0.1, "a claim")
 >>> print(f"{remove.upper:.12f} {math.log1p(0.1 * math.expm1(1.0)):.12f} {add.upper:.12f}")
 0.158565078740 0.158565078740 0.065298335999
 """
@@ -13,48 +15,31 @@ Theorem 11).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import singledispatch
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.losses.base import PrivacyLoss
-from dpcal.accountants.losses.discrete import ROUNDING, DiscreteLoss, LatticeLoss, ScatteredLoss
-from dpcal.accountants.losses.laplace import Laplace
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.mechanisms.finite_laws import FiniteLaw, mirrored
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["amplified", "sampled"]
+__all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]
 
 Reals = NDArray[np.float64]
 
-# Number of intervals into which the density of a Laplace loss is cut. For ten steps at q = 0.1 and
-# scale 1, rounding up adds 2e-7 to epsilon.
-_INTERVALS = 1024
 # Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0
+# Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
+_NOTHING = 1e-18
 
 Pair = tuple[PrivacyLoss, PrivacyLoss]
-
-
-@singledispatch
-def sampled(loss: PrivacyLoss, q: float) -> Pair:
-    """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
-
-    Parameters
-    ----------
-    loss
-        Loss of the mechanism when a record is removed; the reversed pair must be its loss when one
-        is added.
-    q
-        Sampling probability in (0, 1).
-    """
-    raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
-
-
-@sampled.register
-def _(loss: DiscreteLoss, q: float) -> Pair:
-    return _amplified(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
+# Largest number of steps, from one value of a lattice to 0, for which losses are kept as a lattice.
+_MOST_STEPS = 1 << 20
+# Values, log probabilities under Q, and probability of an infinite loss.
+_Law = tuple[Reals, Reals, float]
 
 
 def amplified(values: Reals, q: float) -> Reals:
@@ -76,9 +61,22 @@ def amplified(values: Reals, q: float) -> Reals:
     return np.asarray(np.where(values < _LARGE, near, far))
 
 
-def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
-    """Return the sampled losses from values and log probabilities under Q."""
-    if len(values) == 2:
+def sampled(law: FiniteLaw, q: float, name: str) -> Pair:
+    """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
+
+    Parameters
+    ----------
+    law
+        Law of the mechanism's loss when a record is removed; the reversed pair must be that of
+        adding one.
+    q
+        Sampling probability in (0, 1).
+    name
+        Name of the mechanism.
+    """
+    name = f"{q!r}-sampled {name}"
+    values, logs = law.values, law.log_reference
+    if len(values) == 2 and law.outside == 0 and law.below is None:
         # Any two values lie on a lattice, which starts at the more likely one.
         places = amplified(values, q)
         low, high = (float(value) for value in places)
@@ -86,51 +84,154 @@ def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair
         if unit < 1.0:
             odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
             unit = math.log1p(odds)
-        mixture = (log_reference + places)[::-1]
-        reference, added = tuple(log_reference.tolist()), tuple(mixture.tolist())
+        reference, mixture = tuple(logs.tolist()), tuple((logs + places)[::-1].tolist())
         remove = LatticeLoss(unit, (0, 1), reference, name, low, ROUNDING)
-        add = LatticeLoss(unit, (-1, 0), added, f"{name}, added", -low, ROUNDING)
-        return remove, add
-    return _scattered(values, log_reference, q, name)
-
-
-def _scattered(
-    values: Reals, log_reference: Reals, q: float, name: str
-) -> tuple[ScatteredLoss, ScatteredLoss]:
-    """Return the sampled losses, whose values may lie anywhere."""
-    places = amplified(values, q)
-    added = (log_reference + places)[::-1]
-    others = (-places[::-1]).tolist()
-    return (
-        ScatteredLoss(tuple(places.tolist()), tuple(log_reference.tolist()), name, q),
-        ScatteredLoss(tuple(others), tuple(added.tolist()), f"{name}, added", q),
+        return remove, LatticeLoss(unit, (-1, 0), mixture, f"{name}, added", -low, ROUNDING)
+    return _loss(law, lambda item: _removed(item, q), name, q), _loss(
+        law, lambda item: _added(item, q), f"{name}, added", q
     )
 
 
-@sampled.register
-def _(loss: Laplace, q: float) -> Pair:
-    """Return the sampled losses of Laplace noise, rounded up and down.
+def _removed(law: FiniteLaw, q: float) -> _Law:
+    """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
+    values, logs = amplified(law.values, q), law.log_reference
+    if law.outside > _NOTHING:
+        values = np.append(math.log1p(-q), values)
+        logs = np.append(math.log(law.outside), logs)
+    failure = q * law.outside
+    return values - math.log1p(-failure) if failure < 1 else values, logs, failure
 
-    The density is cut into short intervals. To round up, the mass of an interval from l to l + h
-    moves to its ends so that both laws keep their mass: that pair dominates (Doroshenko et al.
-    2022). To round down, it moves to the middle, where the loss is the log-ratio of both masses:
-    that is post-processing, so that the pair is dominated.
+
+def _added(law: FiniteLaw, q: float) -> _Law:
+    """Return the law of adding a record: that of removing one, reversed."""
+    places = amplified(law.values, q)
+    values, logs = -places[::-1], (law.log_reference + places)[::-1]
+    if law.outside > _NOTHING:
+        # Outcomes that only the record causes have a loss of minus infinity, or less than any.
+        values = np.concatenate([[min(values[0], 0) - _LARGE], values, [-math.log1p(-q)]])
+        ends = math.log(q * law.outside), math.log1p(-q) + math.log(law.outside)
+        logs = np.concatenate([ends[:1], logs, ends[1:]])
+    return values, logs, 0.0
+
+
+def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
+    """Return the loss of a mechanism on a Poisson sample if it is known who was drawn.
+
+    Whoever is told whether the record, or what stands in its place, was drawn sees the mechanism's
+    pair or nothing. By joint convexity this dominates the sample, for every mechanism.
+
+    Parameters
+    ----------
+    law
+        Law of the mechanism's loss when the record is replaced.
+    q
+        Probability in (0, 1) that the record is drawn.
+    name
+        Name of the mechanism.
     """
-    a, h = loss.half_width, 2 * loss.half_width / _INTERVALS
-    ends = np.linspace(-a, a, _INTERVALS + 1)
-    # Under Q the ends of the interval from l to l + h get exp(-(l + a) / 2) tanh(h / 4) / 2, and
-    # that times exp(-h / 2); the point mass at -a is 1/2, and the one at a is exp(-a) times that.
-    half, share = math.log(0.5), math.tanh(h / 4)
-    falling = -0.5 * h * np.arange(_INTERVALS + 1.0)
-    up = falling + math.log(share)
-    up[[0, -1]] = half + math.log1p(share) + np.array([0.0, -a])
-    middles = np.concatenate([[-a], ends[:-1] + h / 2, [a]])
-    inner = half + falling[:-1] + math.log(-math.expm1(-h / 2))
-    down = np.concatenate([[half], inner, [half - a]])
-    name = f"{q!r}-sampled {loss!r}"
-    uppers = _scattered(ends, up, q, name)
-    lowers = _scattered(middles, down, q, f"{name}, rounded down")
-    remove, add = (
-        replace(high, rounded_down=low) for high, low in zip(uppers, lowers, strict=True)
-    )
-    return remove, add
+    name = f"{name}, drawn with probability {q!r}"
+    kept = math.log1p(-q)
+
+    def choice(item: FiniteLaw) -> _Law:
+        values, logs = item.values, item.log_reference + math.log(q)
+        at = int(np.searchsorted(values, 0.0))
+        if at < len(values) and values[at] == 0:
+            logs = logs.copy()
+            logs[at] = np.logaddexp(logs[at], kept)
+        else:
+            values, logs = np.insert(values, at, 0.0), np.insert(logs, at, kept)
+        failure = q * item.outside
+        # Given that nothing fails, both laws have mass 1.
+        return values, logs - math.log1p(-failure), failure
+
+    return _loss(law, choice, name, q)
+
+
+def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
+    """Return the loss of a mechanism on a batch of fixed size when a record is replaced.
+
+    With H_a(P || Q) the mechanism's own profile for a replaced record, that on the batch is at most
+    q H_a(P || Q), a = 1 + (alpha - 1) / q, at every alpha >= 1, in either direction (Balle, Barthe
+    and Gaboardi 2018, Theorem 9). The law with this profile for both directions has the losses l >
+    0 of the sampled pair, their mirror image, and the rest of its mass at 0.
+
+    Parameters
+    ----------
+    law
+        Law of the mechanism's loss when a record is replaced, the same in both directions.
+    q
+        Probability in (0, 1) that a record is in the batch.
+    name
+        Name of the mechanism.
+    """
+
+    def both_ways(item: FiniteLaw) -> _Law:
+        gains = item.values > 0
+        values, logs = amplified(item.values[gains], q), item.log_reference[gains]
+        failure = q * item.outside
+        rest = 1 - failure - math.fsum(np.exp(logs + values)) - math.fsum(np.exp(logs))
+        values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)
+        return values, logs - math.log1p(-failure), failure
+
+    return _loss(law, both_ways, f"a batch with share {q!r} for {name}", q)
+
+
+def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
+    """Return the loss with a law.
+
+    Parameters
+    ----------
+    law
+        The law.
+    name
+        Name of the mechanism.
+    probability
+        Probability that the output depends on the record at all.
+    """
+
+    def unchanged(item: FiniteLaw) -> _Law:
+        return item.values, item.log_reference, item.outside
+
+    return _loss(law, unchanged, name, probability)
+
+
+def _loss(law: FiniteLaw, change: Callable[[FiniteLaw], _Law], name: str, q: float) -> PrivacyLoss:
+    """Return the loss of a changed law, with the loss below it if the law is rounded up."""
+    below = None
+    if law.below is not None:
+        below = _finite(*change(law.below), f"{name}, rounded down", q)
+    return _finite(*change(law), name, q, below)
+
+
+def _finite(
+    values: Reals,
+    logs: Reals,
+    failure: float,
+    name: str,
+    q: float,
+    below: PrivacyLoss | None = None,
+) -> PrivacyLoss:
+    """Return a loss from its values, on a lattice if they and 0 lie on one."""
+    some = logs > -math.inf
+    values, logs = values[some], logs[some]
+    given: PrivacyLoss
+    steps = None if below is not None and not failure else _steps(values)
+    if steps is None:
+        inner = None if failure else below
+        given = ScatteredLoss(tuple(values.tolist()), tuple(logs.tolist()), name, q, inner)
+    else:
+        unit, multiples = steps
+        given = LatticeLoss(unit, multiples, tuple(logs.tolist()), name, value_rounding=ROUNDING)
+    return LossWithFailure(given, failure, below) if failure > 0 else given
+
+
+def _steps(values: Reals) -> tuple[float, tuple[int, ...]] | None:
+    """Return a unit and the multiples of it that the values are up to rounding, if they are."""
+    sizes = np.abs(values)
+    unit = float(sizes[sizes > 0].min())
+    if not sizes.max() <= _MOST_STEPS * unit:
+        return None
+    multiples = np.rint(values / unit)
+    if (np.abs(values - unit * multiples) > 8 * UNIT * sizes).any():
+        return None
+    return unit, tuple(int(each) for each in multiples)

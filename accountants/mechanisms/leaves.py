@@ -18,8 +18,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Pairs", "composed", "leaves"]
+__all__ = ["Pairs", "composed", "leaves", "refuse"]
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
@@ -71,6 +72,12 @@ def _hashable(value: Any) -> Any:
             names = [field.name for field in attr.fields(type(value))]
             return attr.evolve(value, **{name: _hashable(getattr(value, name)) for name in names})
     return value
+
+
+def refuse(event: events.DpEvent, relation: str, reason: str = "") -> UnsupportedEvent:
+    """Return the refusal of an event under a relation, with the reason as a second sentence."""
+    sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
+    return UnsupportedEvent(f"{sentence} {reason}".rstrip())
 
 
 def composed(

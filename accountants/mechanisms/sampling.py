@@ -31,7 +31,13 @@ from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacement"]
+__all__ = [
+    "poisson",
+    "share_of_batch",
+    "truncated_poisson",
+    "with_replacement",
+    "without_replacement",
+]
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
@@ -97,6 +103,21 @@ def without_replacement(size: int, batch: int, sigma: float, relation: str) -> P
     UnsupportedEvent
         For a batch of every record under add-or-remove-one.
     """
+    q = share_of_batch(size, batch, relation)
+    if q == 1:
+        loss: PrivacyLoss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+        return loss, loss
+    return _displacing(q, sigma, relation)
+
+
+def share_of_batch(size: int, batch: int, relation: str) -> float:
+    """Return the probability that a record is in a batch of ``batch`` distinct ones of ``size``.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For a batch of every record under add-or-remove-one.
+    """
     size = _validate.count(source_dataset_size=size)
     m = _validate.count(sample_size=batch)
     if m > size:
@@ -108,10 +129,7 @@ def without_replacement(size: int, batch: int, sigma: float, relation: str) -> P
             f"A batch of all {size} records has no neighbor with one record less: "
             "sample_size must be below source_dataset_size under 'add-or-remove-one'."
         )
-    if m == size:
-        loss: PrivacyLoss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
-        return loss, loss
-    return _displacing(m / size, sigma, relation)
+    return m / size
 
 
 def _displacing(q: float, sigma: float, relation: str) -> Pairs:

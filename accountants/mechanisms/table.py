@@ -20,8 +20,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.allocation import Allocation
@@ -39,20 +37,21 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.moment_bounds import Concentrated
 from dpcal.accountants.mechanisms import sampling as samplers
-from dpcal.accountants.mechanisms.amplification import amplified, sampled
-from dpcal.accountants.mechanisms.leaves import Pairs, composed
+from dpcal.accountants.mechanisms.batches import (
+    poisson_sampled,
+    with_replacement,
+    without_replacement,
+)
+from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
 from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
-from dpcal.errors import UnsupportedEvent
 
-__all__ = ["dominating_pairs", "refuse"]
+__all__ = ["dominating_pairs"]
 
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
 # Least noise with which a random batch hides anything: exp(1 / sigma^2) is the largest double.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 26
-# Least sampling probability > 0: moments need its sixth power as a normal double.
-_LEAST_SAMPLING = 1e-50
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
@@ -80,111 +79,18 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
     raise refuse(event, relation)
 
 
-def refuse(event: events.DpEvent, relation: str, reason: str = "") -> UnsupportedEvent:
-    """Return the refusal of an event under a relation, with the reason as a second sentence."""
-    sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
-    return UnsupportedEvent(f"{sentence} {reason}".rstrip())
-
-
-def _sampling(event: Any) -> float:
-    """Return a sampling probability that is 0, or in the range that accountants take."""
-    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
-    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
-
-
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
     # A replaced record moves the sum by up to twice the bound on its norm.
     return Gaussian(sigma / 2 if relation == "replace-one" else sigma)
 
 
-def _gaussian_noise(event: events.DpEvent) -> float | None:
-    """Return the noise multiplier of one Gaussian that equals several on the same records.
-
-    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
-    """
-    total, stack = 0.0, [(event, 1)]
-    while stack:
-        item, times = stack.pop()
-        if isinstance(item, events.SelfComposedDpEvent):
-            stack.append((item.event, times * _validate.count(count=item.count)))
-        elif isinstance(item, events.ComposedDpEvent):
-            stack.extend((part, times) for part in item.events)
-        elif isinstance(item, events.GaussianDpEvent):
-            sigma = _validate.noise(noise_multiplier=item.noise_multiplier)
-            total += times / sigma**2
-        else:
-            return None
-    if isinstance(event, events.GaussianDpEvent):
-        return float(event.noise_multiplier)
-    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
-
-
-def _sampled_noise(event: Any, relation: str) -> float:
-    """Return the noise multiplier of the Gaussian answers about one sample."""
-    sigma = _gaussian_noise(event.event)
-    if sigma is None:
-        reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
-        raise refuse(event, relation, reason)
-    return sigma
-
-
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
-    q = _sampling(event)
-    inner = event.event
-    if q == 0:
-        # No record is ever read, so the output does not depend on the data.
-        return NO_LOSS, NO_LOSS
-    if q == 1:
-        return dominating_pairs(inner, relation)
-    if isinstance(inner, events.PoissonSampledDpEvent):
-        # A sample of a sample: a record stays with the product of both probabilities.
-        twice = q * _sampling(inner)
-        return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
-    sigma = _gaussian_noise(inner)
-    if sigma is not None:
-        return samplers.poisson(q, sigma, relation)
-    if relation == "replace-one":
-        raise refuse(event, relation)
-    if relation == "replace-special" and not isinstance(event.event, _SUMS):
-        # A blanked record of a sum gives the same law as a record that was not sampled.
-        reason = "A blanked record that is sampled may leave another law than one that is not."
-        raise refuse(event, relation, reason)
-    if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:
-        return dominating_pairs(_amplified_claim(q, event.event), relation)
-    if isinstance(event.event, _SUMS + _CLAIMS):
-        law, _ = dominating_pairs(event.event, relation)
-        return (law, law) if law is NO_LOSS else sampled(law, q)
-    raise refuse(
-        event,
-        relation,
-        "What is sampled has no dominating pair here that sampling amplifies value by value.",
-    )
-
-
-# Sums with noise, and claims: sampling amplifies the losses of their pairs value by value.
-_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
-_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
-
-
-def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
-    """Return a sampled claim, rounded up (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
-    given = _validate.non_negative(epsilon=claim.epsilon)
-    epsilon = float(amplified(np.array(given), q))
-    delta = math.nextafter(q * claim.delta, 1.0)
-    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
+    return poisson_sampled(event, relation, dominating_pairs)
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
-    sigma = _sampled_noise(event, relation)
-    return samplers.without_replacement(
-        event.source_dataset_size, event.sample_size, sigma, relation
-    )
-
-
-def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
-    sigma = _sampled_noise(event, relation)
-    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
+    return without_replacement(event, relation, dominating_pairs)
 
 
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
@@ -341,7 +247,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
     events.PoissonSampledDpEvent: _poisson_sampled,
     events.SampledWithoutReplacementDpEvent: _without_replacement,
-    events.SampledWithReplacementDpEvent: _with_replacement,
+    events.SampledWithReplacementDpEvent: with_replacement,
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.RandomAllocationDpEvent: _random_allocation,

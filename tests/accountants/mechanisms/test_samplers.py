@@ -516,11 +516,6 @@ def test_truncation_that_never_or_always_happens():
     [
         (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "replace-one", "exchang"),
         (
-            events.SampledWithoutReplacementDpEvent(9, 3, events.DiscreteLaplaceDpEvent(1.0, 1)),
-            "replace-one",
-            "Only Gaussian mechanisms",
-        ),
-        (
             events.SampledWithoutReplacementDpEvent(10, 10, events.GaussianDpEvent(1.0)),
             "add-or-remove-one",
             "no neighbor",

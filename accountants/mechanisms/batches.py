@@ -1,0 +1,309 @@
+r"""Which pair dominates any mechanism on a random batch? Rules for Poisson samples and fixed sizes.
+
+Gaussian mechanisms have rules of their own, in :mod:`dpcal.accountants.mechanisms.sampling`. All
+others are priced from their law on everyone, by the theorems of
+:mod:`dpcal.accountants.mechanisms.amplification`.
+
+For a record that is replaced, one more theorem holds for sums with symmetric log-concave noise, on
+the line or on the whole numbers. Let xi_k be the law of the noise moved by k. On a Poisson sample
+(1 - q) xi + q xi_s against (1 - q) xi + q xi_-s dominates, s the bound on a contribution.
+
+*Proof.* Given the other records, the laws are (1 - q) xi + q xi_a and (1 - q) xi + q xi_b, with a
+and b at most s in size. For alpha > 1, H_alpha is q times H_c of xi_a against (1 - r) xi + r xi_b,
+for some c and r (Balle, Barthe and Gaboardi 2018, Theorem 2). An event of probability p under xi_a
+has at least some T_a(p) under xi and T_(a - b)(p) under xi_b, by the lemma of Neyman and Pearson,
+where T falls with the size of the shift. At a = s and b = -s both are least, and half-lines, with a
+share of their end, attain both at once. For alpha < 1 exchange a and b.
+
+>>> from dpcal.accountants.mechanisms.table import dominating_pairs
+>>> event = events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(2.0))
+>>> remove, add = dominating_pairs(event, "add-or-remove-one")
+>>> remove.failure_probability < 1e-290, f"{add.upper:.6f}"      # -log(0.9)
+(True, '0.105361')
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.inversion.transform import Parts
+from dpcal.accountants.losses.base import NO_LOSS
+from dpcal.accountants.mechanisms import sampling as samplers
+from dpcal.accountants.mechanisms.amplification import (
+    amplified,
+    fixed_batch,
+    loss_of,
+    revealed,
+    sampled,
+)
+from dpcal.accountants.mechanisms.finite_laws import (
+    FiniteLaw,
+    cut,
+    gathered,
+    law_of,
+    mirrored,
+    noise_reach,
+    summed,
+)
+from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, refuse
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["poisson_sampled", "with_replacement", "without_replacement"]
+
+Reals = NDArray[np.float64]
+PairsOf = Callable[[events.DpEvent, str], Pairs]
+
+# Least sampling probability > 0: moments need its sixth power as a normal double.
+_LEAST_SAMPLING = 1e-50
+# Number of intervals into which each half of the outputs between two shifts is cut.
+_INTERVALS = 512
+# Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
+_SUMS = (
+    events.GaussianDpEvent,
+    events.LaplaceDpEvent,
+    events.DiscreteLaplaceDpEvent,
+    events.DiscreteGaussianDpEvent,
+)
+
+
+def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
+    """Return the pairs of a mechanism on a batch that each record joins with probability q.
+
+    Where neither theorem on samples applies, whether the record was drawn counts as known.
+
+    Parameters
+    ----------
+    event
+        The sampled event, perhaps a composition of answers about one sample.
+    relation
+        Any neighboring relation.
+    pairs_of
+        Returns the dominating pairs of an elementary event under a relation.
+    """
+    q, inner = _probability(event), event.event
+    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
+        # A sample of a sample: a record stays with the product of both probabilities.
+        q, inner = q * _probability(inner), inner.event
+    if q == 0:
+        # No record is ever read, so the output does not depend on the data.
+        return NO_LOSS, NO_LOSS
+    sigma = gaussian_noise(inner)
+    if sigma is not None:
+        return samplers.poisson(q, sigma, relation)
+    event = events.PoissonSampledDpEvent(q, inner)
+    if q == 1:
+        return _on_everyone(event, relation, pairs_of)
+    if relation == "replace-one" and type(inner) in _REPLACED:
+        # The pairs on everyone check the parameters.
+        pairs_of(inner, relation)
+        loss = loss_of(_replaced(event, relation), repr(event), q)
+        return loss, loss
+    if relation == "add-or-remove-one" and _may_fail(inner):
+        return pairs_of(_amplified_claim(q, inner), relation)
+    return _amplified(q, event, relation, _laws(event, relation, pairs_of))
+
+
+def _amplified(q: float, event: Any, relation: str, laws: list[FiniteLaw]) -> Pairs:
+    """Return the pairs on a Poisson sample from the laws on everyone, in each direction."""
+    name = repr(event.event)
+    if not laws:
+        return NO_LOSS, NO_LOSS
+    if relation == "add-or-remove-one" or (relation == "replace-special" and _is_sum(event.event)):
+        return sampled(laws[0], q, name)
+    losses = [
+        revealed(law, q, each) for law, each in zip(laws, (name, f"{name}, added"), strict=False)
+    ]
+    return losses[0], losses[-1]
+
+
+def without_replacement(
+    event: events.SampledWithoutReplacementDpEvent, relation: str, pairs_of: PairsOf
+) -> Pairs:
+    """Return the pairs of a mechanism on a batch of distinct records, of fixed size.
+
+    A record always takes its place in the batch from another one, so that the mechanism's pair for
+    a replaced record counts. When a record is added or removed, it is amplified as on a Poisson
+    sample: the batch without the record is the batch with another one in its place.
+
+    Parameters
+    ----------
+    event
+        The sampled event, perhaps a composition of answers about one batch.
+    relation
+        Any neighboring relation; "replace-special" for sums alone.
+    pairs_of
+        Returns the dominating pairs of an elementary event under a relation.
+    """
+    inner = event.event
+    size, batch = event.source_dataset_size, event.sample_size
+    sigma = gaussian_noise(inner)
+    if sigma is not None:
+        return samplers.without_replacement(size, batch, sigma, relation)
+    q = samplers.share_of_batch(size, batch, relation)
+    if q == 1:
+        return _on_everyone(event, relation, pairs_of)
+    if relation == "replace-special" and not _is_sum(inner):
+        reason = "A blanked record may leave a law that no record that takes its place leaves."
+        raise refuse(event, relation, reason)
+    laws = _laws(event, "replace-one", pairs_of)
+    if not laws:
+        return NO_LOSS, NO_LOSS
+    if len(laws) > 1:
+        raise refuse(event, relation, "Its pairs for a replaced record depend on the order.")
+    if relation == "add-or-remove-one":
+        return sampled(laws[0], q, repr(inner))
+    loss = fixed_batch(laws[0], q, repr(inner))
+    return loss, loss
+
+
+def with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+    """Return the pairs of Gaussian answers about independent draws of records."""
+    sigma = gaussian_noise(event.event)
+    if sigma is None:
+        reason = "Only Gaussian mechanisms and compositions of them are priced on repeated draws."
+        raise refuse(event, relation, reason)
+    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
+
+
+def gaussian_noise(event: events.DpEvent) -> float | None:
+    """Return the noise multiplier of one Gaussian that equals several on the same records.
+
+    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
+
+    Returns
+    -------
+    float or None
+        None if the event composes anything but Gaussian mechanisms.
+    """
+    if isinstance(event, events.GaussianDpEvent):
+        return _validate.noise(noise_multiplier=event.noise_multiplier)
+    total = 0.0
+    for item, times in leaves(event).items():
+        if not isinstance(item, events.GaussianDpEvent):
+            return None
+        total += times / _validate.noise(noise_multiplier=item.noise_multiplier) ** 2
+    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
+
+
+def _probability(event: Any) -> float:
+    """Return a sampling probability that is 0, or in the range that accountants take."""
+    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+
+
+def _is_sum(event: events.DpEvent) -> bool:
+    """Return whether a blanked record of every answer leaves the law of no record."""
+    return all(isinstance(leaf, _SUMS) for leaf in leaves(event))
+
+
+def _may_fail(event: events.DpEvent) -> bool:
+    return isinstance(event, events.EpsilonDeltaDpEvent) and event.delta > 0
+
+
+def _amplified_claim(q: float, claim: Any) -> events.EpsilonDeltaDpEvent:
+    """Return a sampled claim, rounded up (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
+    given = _validate.non_negative(epsilon=claim.epsilon)
+    epsilon = float(amplified(np.array(given), q))
+    delta = math.nextafter(q * claim.delta, 1.0)
+    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
+
+
+def _losses(event: Any, relation: str, pairs_of: PairsOf) -> list[Parts]:
+    """Return the losses of the answers about one batch, in each direction."""
+    composition = composed(event.event, relation, pairs_of)
+    laws = composition.laws
+    if not composition.private:
+        raise refuse(event, relation, "What is sampled is not private.")
+    if laws is None:
+        raise refuse(event, relation, "The law of what is sampled is not known.")
+    return [item.parts for item in laws.directions if item.parts]
+
+
+def _laws(event: Any, relation: str, pairs_of: PairsOf) -> list[FiniteLaw]:
+    """Return the law of the answers about one batch, in each direction; none without a loss."""
+    found = _losses(event, relation, pairs_of)
+    try:
+        return [summed([(law_of(loss), times) for loss, times in parts]) for parts in found]
+    except UnsupportedEvent as error:
+        raise refuse(event, relation, str(error)) from None
+
+
+def _on_everyone(event: Any, relation: str, pairs_of: PairsOf) -> Pairs:
+    """Return the pairs where every record is in the batch."""
+    found = _losses(event, relation, pairs_of)
+    if all(len(parts) == 1 and parts[0][1] == 1 for parts in found):
+        losses = [parts[0][0] for parts in found]
+    else:
+        losses = [loss_of(law, repr(event)) for law in _laws(event, relation, pairs_of)]
+    return (losses[0], losses[-1]) if losses else (NO_LOSS, NO_LOSS)
+
+
+# -- a replaced record of a sum on a Poisson sample
+
+
+def _replaced(event: Any, relation: str) -> FiniteLaw:
+    """Return the law of a replaced record of a sum."""
+    try:
+        return _REPLACED[type(event.event)](event.event, event.sampling_probability)
+    except UnsupportedEvent as error:
+        raise refuse(event, relation, str(error)) from None
+
+
+def _between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
+    """Return losses and log probabilities under Q from those of noise, and of noise moved."""
+    up, down = amplified(above, q), amplified(below, q)
+    return up - down, log_noise + down
+
+
+def _replaced_discrete_gaussian(event: Any, q: float) -> FiniteLaw:
+    s, variance = event.sensitivity, event.sigma**2
+    far, log_norm, outside = noise_reach(event.sigma)
+    x = np.arange(-far - s, far + s + 1.0)
+    above, below = (s * (sign * 2 * x - s) / (2 * variance) for sign in (1, -1))
+    exact = FiniteLaw(*_between(-(x**2) / (2 * variance) - log_norm, above, below, q))
+    return gathered(replace(exact, outside=outside, below=exact))
+
+
+def _replaced_discrete_laplace(event: Any, q: float) -> FiniteLaw:
+    a, s = event.noise_parameter, event.sensitivity
+    x = np.arange(-s, s + 1.0)
+    log_noise = math.log(math.tanh(a / 2)) - a * np.abs(x)
+    # Outputs further out have the losses of s and -s.
+    log_noise[[0, -1]] = -a * s - math.log1p(math.exp(-a))
+    above, below = (a * (np.abs(x) - np.abs(x - shift)) for shift in (s, -s))
+    return FiniteLaw(*_between(log_noise, above, below, q))
+
+
+def _replaced_laplace(event: Any, q: float) -> FiniteLaw:
+    """Return the law, cut into intervals of outputs between the shifts -1 and 1."""
+    a = 1 / event.noise_multiplier
+    x = np.linspace(0.0, 1.0, _INTERVALS + 1)
+    low, high = x[:-1], x[1:]
+    log_noise = -a * low + math.log(-math.expm1(-a / _INTERVALS) / 2)
+    away = np.full(_INTERVALS, -a)
+    ends, _ = _between(x, a * (2 * x - 1), np.full(len(x), -a), q)
+    values, log_q = _between(log_noise, a * (low + high - 1), away, q)
+    half = cut(ends, log_q, log_q + values)
+    # All outputs beyond 1 have one loss.
+    tail, log_tail = _between(np.array([-a - math.log(2.0)]), np.array([a]), np.array([-a]), q)
+    laws = [
+        FiniteLaw(np.append(item.values, tail), np.append(item.log_reference, log_tail))
+        for item in (half, half.down)
+    ]
+    up, down = (mirrored(law.values, law.log_reference) for law in laws)
+    return FiniteLaw(*up, below=FiniteLaw(*down))
+
+
+_REPLACED: dict[type[events.DpEvent], Callable[[Any, float], FiniteLaw]] = {
+    events.DiscreteGaussianDpEvent: _replaced_discrete_gaussian,
+    events.DiscreteLaplaceDpEvent: _replaced_discrete_laplace,
+    events.LaplaceDpEvent: _replaced_laplace,
+}

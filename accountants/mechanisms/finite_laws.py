@@ -1,0 +1,310 @@
+r"""What is the law of a privacy loss, as finitely many values? What samples amplify value by value.
+
+A pair (P, Q) is kept as the values of its loss, with their probabilities under Q; under P each is
+exp(value) times as likely. Where one of both laws has outcomes that the other has not, the loss is
+infinite, and the same probability of either law is kept apart. A law with a density, and a sum of
+losses with too many values, is replaced by two laws: one that dominates it, where the mass between
+two values moves to both so that P and Q keep their mass (Doroshenko et al. 2022), and one that it
+dominates, where the outcomes between two values are merged, which is post-processing.
+
+>>> from dpcal.accountants.losses.discrete import pure
+>>> law = summed([(law_of(pure(1.0)), 3)])
+>>> law.values.tolist()
+[-3.0, -1.0, 1.0, 3.0]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.discrete import DiscreteLoss, pure
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["FiniteLaw", "cut", "gathered", "law_of", "mirrored", "noise_reach", "summed"]
+
+Reals = NDArray[np.float64]
+
+# Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of
+# Laplace noise of scale 1, rounding up adds 2e-7 to epsilon.
+_INTERVALS = 1024
+# Most values of a law: each takes a complex multiplication at each node of a contour.
+_MOST = 8192
+# Most values of a sum before they are gathered: 2^22 doubles take 32 MB.
+_MOST_OF_SUM = 1 << 22
+# Standard deviations of Gaussian noise beyond which outcomes count as infinite losses. A discrete
+# Gaussian has 1e-297 there.
+_REACH = 37.0
+# The smallest probability of such outcomes, which stands for those below the range of a double.
+_LEAST_OUTSIDE = 1e-300
+# Standard deviations of a law within which its values are gathered about evenly.
+_EVEN = 4.0
+_LOG_TWO = math.log(2.0)
+# Largest distance of two values, over their size, at which they are one value up to rounding.
+_SAME = 2.0**-50
+
+
+@dataclass(frozen=True)
+class FiniteLaw:
+    """A dominating pair whose loss has finitely many values.
+
+    Attributes
+    ----------
+    values
+        The finite values, increasing.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    outside
+        Probability under P that the loss is infinite; that of minus infinity under Q is the same.
+    below
+        A law that the mechanism dominates, if this law is rounded up; None otherwise.
+    """
+
+    values: Reals
+    log_reference: Reals
+    outside: float = 0.0
+    below: FiniteLaw | None = None
+
+    @property
+    def down(self) -> FiniteLaw:
+        """The law rounded down, or this law if it is not rounded."""
+        return self.below or self
+
+
+@singledispatch
+def law_of(loss: PrivacyLoss) -> FiniteLaw:
+    """Return the law of a loss as finitely many values.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If there is no such law here for a loss of this family, or if it has too many values.
+    """
+    raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
+
+
+@law_of.register
+def _(loss: DiscreteLoss) -> FiniteLaw:
+    law = FiniteLaw(loss.values, np.array(loss.log_reference))
+    return law if loss.below is None else replace(law, below=law_of(loss.below))
+
+
+@law_of.register
+def _(loss: LossWithFailure) -> FiniteLaw:
+    kept = loss.log_finite
+    given = law_of(loss.given)
+
+    def failing(law: FiniteLaw) -> FiniteLaw:
+        outside = loss.failure_probability + law.outside
+        return FiniteLaw(law.values, law.log_reference + kept, outside)
+
+    law = failing(given)
+    if loss.below is not None:
+        return replace(law, below=law_of(loss.below))
+    return law if given.below is None else replace(law, below=failing(given.below))
+
+
+@law_of.register
+def _(loss: DiscreteGaussian) -> FiniteLaw:
+    s, variance = loss.sensitivity, loss.sigma**2
+    far, log_norm, outside = noise_reach(loss.sigma)
+    x = np.arange(-far, far + s + 1.0)
+    exact = FiniteLaw(s * (2 * x - s) / (2 * variance), -(x**2) / (2 * variance) - log_norm)
+    return gathered(replace(exact, outside=outside, below=exact))
+
+
+def noise_reach(sigma: float) -> tuple[int, float, float]:
+    """Return the reach of discrete Gaussian noise, the log of its norm, and P(abs(noise) > reach).
+
+    Raises
+    ------
+    UnsupportedEvent
+        If there are too many whole numbers within its reach.
+    """
+    far = math.ceil(_REACH * sigma)
+    if 4 * far > _MOST_OF_SUM:
+        raise UnsupportedEvent(
+            f"Discrete Gaussian noise is priced on batches up to sigma = "
+            f"{_MOST_OF_SUM // (4 * _REACH):g}, got sigma = {sigma!r}."
+        )
+    log_norm = math.log(np.exp(-0.5 * (np.arange(-far, far + 1.0) / sigma) ** 2).sum())
+    # The terms beyond fall faster than a geometric series.
+    first = -0.5 * ((far + 1) / sigma) ** 2 - log_norm
+    beyond = math.exp(max(first, -720.0)) / -math.expm1(-(far + 1) / sigma**2)
+    return far, log_norm, max(2 * beyond, _LEAST_OUTSIDE)
+
+
+@law_of.register(Laplace)
+def _of_interval(loss: IntervalLoss) -> FiniteLaw:
+    """Return the law of ends and a density proportional to exp(l / 2), cut into intervals."""
+    a, h = loss.half_width, 2 * loss.half_width / _INTERVALS
+    ends = np.linspace(-a, a, _INTERVALS + 1)
+    # Under Q the interval from l to l + h has the density times 2 (exp(-l / 2) - exp(-(l + h) /
+    # 2)), of which its lower end gets 2 exp(-l / 2) tanh(h / 4), and the upper one exp(-h / 2)
+    # times that.
+    falling, density = -0.5 * ends, loss.log_density
+    points = loss.log_end + np.array([a / 2, -a / 2])
+    lower = density + math.log(2 * math.tanh(h / 4)) + falling
+    up = lower + math.log(2.0)
+    up[[0, -1]] = np.logaddexp(lower[[0, -1]], points)
+    inner = density + math.log(2.0) + falling[:-1] + math.log(-math.expm1(-h / 2))
+    middles = np.concatenate([[-a], ends[:-1] + h / 2, [a]])
+    down = np.concatenate([points[:1], inner, points[1:]])
+    some = down > -math.inf
+    return FiniteLaw(ends, up, below=FiniteLaw(middles[some], down[some]))
+
+
+@law_of.register
+def _(loss: BoundedRange) -> FiniteLaw:
+    """Return the law of the worst mechanism at each epsilon, above one of those mechanisms."""
+    above = _of_interval(loss)
+    # Answers with losses epsilon / 2 and -epsilon / 2 have this range.
+    return replace(above, below=law_of(pure(loss.epsilon / 2)))
+
+
+@law_of.register
+def _(loss: Gaussian) -> FiniteLaw:
+    mu = 1 / loss.noise_multiplier
+    x = _spread(mu / 2, 1.0, -_REACH, _REACH + mu, _MOST // 2)
+    law = cut(mu * x - mu * mu / 2, _log_between(x), _log_between(x - mu))
+    outside = 2 * math.exp(float(log_ndtr(-_REACH))) * (1 + 1e-9)
+    return replace(law, outside=max(outside, _LEAST_OUTSIDE))
+
+
+def _log_between(x: Reals) -> Reals:
+    """Return the logs of the standard normal probabilities between neighboring points."""
+    # On the right the upper tails keep the digits.
+    left = x[1:] <= 0
+    low, high = np.where(left, x[:-1], -x[1:]), np.where(left, x[1:], -x[:-1])
+    tails = log_ndtr(high), log_ndtr(low)
+    return np.asarray(tails[0] + np.log(-np.expm1(tails[1] - tails[0])))
+
+
+def cut(ends: Reals, log_q: Reals, log_p: Reals) -> FiniteLaw:
+    """Return the law of a loss from its masses between the losses ``ends``, rounded up and down."""
+    low, high, ratio = ends[:-1], ends[1:], log_p - log_q
+    ratio = np.clip(ratio, low, high)
+    gap = np.expm1(low - high)
+    with np.errstate(divide="ignore"):
+        to_low = log_q + np.log(np.expm1(ratio - high) / gap)
+        to_high = log_q + ratio - high + np.log(np.expm1(low - ratio) / gap)
+    up = np.logaddexp(np.append(to_low, -math.inf), np.append(-math.inf, to_high))
+    some = up > -math.inf
+    return FiniteLaw(ends[some], up[some], below=FiniteLaw(ratio, log_q))
+
+
+def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[Reals, Reals]:
+    """Return a law that is its own mirror image: values >= 0, and their negatives under Q as P.
+
+    The mass of a value 0, and the given one, are on both sides together.
+    """
+    gains = values > 0
+    middle = np.logaddexp(np.logaddexp.reduce(logs[~gains], initial=-math.inf) + _LOG_TWO, log_zero)
+    values, logs = values[gains], logs[gains]
+    some = [0.0] if middle > -math.inf else []
+    return (
+        np.concatenate([-values[::-1], some, values]),
+        np.concatenate([(logs + values)[::-1], some and [middle], logs]),
+    )
+
+
+def gathered(law: FiniteLaw, most: int = _MOST) -> FiniteLaw:
+    """Return a law with at most about ``most`` values: itself, or one rounded up and down."""
+    values = law.values
+    if len(values) <= most and len(law.down.values) <= most:
+        return law
+    # Halfway between P and Q neither has tails that leave the range of a double.
+    halfway = np.exp(law.log_reference + values / 2)
+    weights = halfway / halfway.sum()
+    mean = float(weights @ values)
+    scale = math.sqrt(float(weights @ (values - mean) ** 2))
+    ends = _spread(mean, scale, float(values[0]), float(values[-1]), most)
+    below = FiniteLaw(*_merged(law.down, ends), law.down.outside)
+    return FiniteLaw(*_moved(law, ends), law.outside, below)
+
+
+def _spread(mean: float, scale: float, low: float, high: float, count: int) -> Reals:
+    """Return increasing points from low to high, closest within a few ``scale`` of ``mean``."""
+    unit = _EVEN * scale
+    first, last = (math.asinh((end - mean) / unit) for end in (low, high))
+    points: Reals = mean + unit * np.sinh(np.linspace(first, last, count))
+    points[0], points[-1] = low, high
+    return points
+
+
+def _moved(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
+    """Return the law in which each value's mass has moved to both ends around it."""
+    values, logs = law.values, law.log_reference
+    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+    low, high = ends[at], ends[at + 1]
+    gap = np.expm1(low - high)
+    shares = np.expm1(values - high) / gap, np.exp(values - high) * np.expm1(low - values) / gap
+    total = np.zeros(len(ends))
+    for places, share, ended in ((at, shares[0], low), (at + 1, shares[1], high)):
+        total += np.bincount(places, share * np.exp(logs + ended / 2), len(ends))
+    some = total > 0
+    return ends[some], np.log(total[some]) - ends[some] / 2
+
+
+def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
+    """Return the law in which all values between two ends are one outcome."""
+    values, halfway = law.values, np.exp(law.log_reference + law.values / 2)
+    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+    middle = (ends[:-1] + ends[1:]) / 2
+    off = (values - middle[at]) / 2
+    p, q = (np.bincount(at, halfway * np.exp(sign * off), len(middle)) for sign in (1.0, -1.0))
+    some = (p > 0) & (q > 0)
+    p, q, middle = p[some], q[some], middle[some]
+    return middle + np.log(p / q), np.log(q) - middle / 2
+
+
+def summed(parts: list[tuple[FiniteLaw, int]]) -> FiniteLaw:
+    """Return the law of a sum of independent losses.
+
+    Parameters
+    ----------
+    parts
+        Laws, and how often each adds up.
+    """
+    total = FiniteLaw(np.zeros(1), np.zeros(1))
+    for law, times in parts:
+        power = law
+        while times:
+            total = _sum(total, power) if times & 1 else total
+            times >>= 1
+            power = _sum(power, power) if times else power
+    return total
+
+
+def _sum(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
+    """Return the law of the sum of two losses, gathered if it has too many values."""
+    if len(one.values) * len(other.values) > _MOST_OF_SUM:
+        few = math.isqrt(_MOST_OF_SUM)
+        one, other = gathered(one, few), gathered(other, few)
+    law = _outer(one, other)
+    if one.below is not None or other.below is not None:
+        law = replace(law, below=_outer(one.down, other.down))
+    return gathered(law)
+
+
+def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
+    """Return the law of the sum of two losses; values that differ by rounding are one value."""
+    values = np.add.outer(one.values, other.values).ravel()
+    logs = np.add.outer(one.log_reference, other.log_reference).ravel()
+    order = np.argsort(values)
+    values, logs = values[order], logs[order]
+    largest = max(abs(float(values[0])), abs(float(values[-1])))
+    first = np.flatnonzero(np.diff(values, prepend=-math.inf) > _SAME * largest)
+    last = np.append(first[1:], len(values)) - 1
+    outside = one.outside + other.outside - one.outside * other.outside
+    return FiniteLaw(values[last], np.logaddexp.reduceat(logs, first), outside)
