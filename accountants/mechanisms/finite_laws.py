@@ -21,8 +21,8 @@ from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
+from dpcal._lazy import special
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -177,7 +177,7 @@ def _(loss: Gaussian) -> FiniteLaw:
     mu = 1 / loss.noise_multiplier
     x = _spread(mu / 2, 1.0, -_REACH, _REACH + mu, _MOST // 2)
     law = cut(mu * x - mu * mu / 2, _log_between(x), _log_between(x - mu))
-    outside = 2 * math.exp(float(log_ndtr(-_REACH))) * (1 + 1e-9)
+    outside = 2 * math.exp(float(special.log_ndtr(-_REACH))) * (1 + 1e-9)
     return replace(law, outside=max(outside, _LEAST_OUTSIDE))
 
 
@@ -186,7 +186,7 @@ def _log_between(x: Reals) -> Reals:
     # On the right the upper tails keep the digits.
     left = x[1:] <= 0
     low, high = np.where(left, x[:-1], -x[1:]), np.where(left, x[1:], -x[:-1])
-    tails = log_ndtr(high), log_ndtr(low)
+    tails = special.log_ndtr(high), special.log_ndtr(low)
     return np.asarray(tails[0] + np.log(-np.expm1(tails[1] - tails[0])))
 
 
