@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import attr
 
@@ -17,7 +18,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["for_group", "rows_of_one_person", "unit_of"]
+__all__ = ["for_group", "in_batches", "rows_of_one_person", "unit_of"]
 
 # Scales of noise over what a single record moves: a group moves it so many times as far.
 _SCALES = {
@@ -39,11 +40,14 @@ def unit_of(group_size: int) -> str:
     return f"one person, who has at most {group_size} training records (rows of the table)"
 
 
-def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
+def for_group(
+    event: events.DpEvent, group_size: int, neighboring_relation: str | None = None
+) -> events.DpEvent:
     """Return an event that bounds what k records reveal together, from one that bounds each.
 
     Noise scales are divided by k: neighbors that differ in k records are k steps apart. Of Poisson
-    samples the law of :func:`rows_of_one_person` is taken; ranges of bounded-range mechanisms
+    samples the law of :func:`rows_of_one_person` is taken, and of batches of a fixed size, under
+    add-or-remove-one, that of :func:`in_batches`; ranges of bounded-range mechanisms
     add up along the steps; and (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... +
     e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof). A delta without an
     epsilon stands beside noise that it is the failure of, as a threshold's does: of several records
@@ -52,9 +56,11 @@ def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
     Parameters
     ----------
     event
-        Of one record, under any neighboring relation.
+        Of one record.
     group_size
         Number of records k >= 1.
+    neighboring_relation
+        The relation of the price, if it is known; None for any.
 
     Raises
     ------
@@ -68,9 +74,12 @@ def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
     if k == 1 or isinstance(event, events.NoOpDpEvent):
         return event
     if isinstance(event, events.ComposedDpEvent):
-        return events.ComposedDpEvent([for_group(each, k) for each in event.events])
+        parts = [for_group(each, k, neighboring_relation) for each in event.events]
+        return events.ComposedDpEvent(parts)
     if isinstance(event, events.SelfComposedDpEvent):
-        return events.SelfComposedDpEvent(for_group(event.event, k), event.count)
+        return events.SelfComposedDpEvent(
+            for_group(event.event, k, neighboring_relation), event.count
+        )
     if type(event) in _SCALES:
         scales = {name: getattr(event, name) / k for name in _SCALES[type(event)]}
         return attr.evolve(event, **{name: math.nextafter(x, 0.0) for name, x in scales.items()})
@@ -80,15 +89,38 @@ def for_group(event: events.DpEvent, group_size: int) -> events.DpEvent:
         return attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf))
     if isinstance(event, events.EpsilonDeltaDpEvent) and (event.epsilon or not event.delta):
         return _pure_or_approximate(event, k)
-    if isinstance(event, events.PoissonSampledDpEvent):
-        inner, q = event.event, event.sampling_probability
-        if isinstance(inner, events.GaussianDpEvent):
-            return rows_of_one_person(
-                noise_multiplier=inner.noise_multiplier, group_size=k, sampling_probability=q
-            )
+    sampled = _of_samples(event, k, neighboring_relation)
+    if sampled is not None:
+        return sampled
+    under = "" if neighboring_relation is None else f" under {neighboring_relation!r}"
     raise UnsupportedEvent(
-        f"No theorem here prices {event!r} for a person with {k} records: the unit of this run is "
-        "one record, and other runs are about such a person."
+        f"No theorem here prices {event!r} for a person with {k} records{under}: the unit of this "
+        "run is one record. Rows that are drawn by coins have a price, and so have persons who are "
+        "drawn as records, the sum of their rows clipped (clipped='user')."
+    )
+
+
+def _of_samples(
+    event: events.DpEvent, k: int, neighboring_relation: str | None
+) -> events.DpEvent | None:
+    """Return the event for k records of a Gaussian answer about a sample; None without one."""
+    inner = getattr(event, "event", None)
+    if not isinstance(inner, events.GaussianDpEvent):
+        return None
+    sigma = inner.noise_multiplier
+    if isinstance(event, events.PoissonSampledDpEvent):
+        return rows_of_one_person(
+            noise_multiplier=sigma, group_size=k, sampling_probability=event.sampling_probability
+        )
+    if not isinstance(event, events.SampledWithoutReplacementDpEvent):
+        return None
+    if neighboring_relation != "add-or-remove-one":
+        return None
+    return in_batches(
+        noise_multiplier=sigma,
+        group_size=k,
+        n=event.source_dataset_size,
+        batch_size=event.sample_size,
     )
 
 
@@ -128,10 +160,60 @@ def rows_of_one_person(
     if k == 1:
         return events.PoissonSampledDpEvent(q, events.GaussianDpEvent(sigma))
     sensitivities = tuple(float(j) for j in range(k + 1))
-    return events.MixtureOfGaussiansDpEvent(sigma, sensitivities, _shares(k, q))
+    return events.MixtureOfGaussiansDpEvent(sigma, sensitivities, _binomial(k, q))
 
 
-def _shares(k: int, q: float) -> tuple[float, ...]:
+def in_batches(
+    *, noise_multiplier: float, group_size: int, n: int, batch_size: int
+) -> events.MixtureOfGaussiansDpEvent:
+    """Return the event of a sum over b of n rows, for a person whose k rows are added or removed.
+
+    A batch is one of the others' rows in which j random rows are exchanged for rows of the person,
+    j hypergeometric: given that batch, the sum moves by at most 2 j. A larger j costs more, so that
+    its probabilities may be rounded towards more rows. Whether a blanked row is drawn would decide
+    which other rows are: the mixture does not dominate where rows are blanked, and nothing is known
+    here where they are replaced.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation > 0 of the noise, in units of the bound on one row.
+    group_size
+        Largest number of rows of a person, in [1, n - batch_size].
+    n
+        Number of rows with the person's.
+    batch_size
+        Number b of rows in a batch, in [1, n).
+
+    >>> in_batches(noise_multiplier=4.0, group_size=2, n=4, batch_size=2).sensitivities
+    (0.0, 2.0, 4.0)
+    """
+    sigma = _validate.positive(noise_multiplier=noise_multiplier)
+    k, size = _validate.count(group_size=group_size), _validate.count(batch_size=batch_size)
+    if k > _validate.count(n=n) - size:
+        raise ValueError(
+            f"group_size must be at most n - batch_size = {n - size}: rows of others must "
+            f"fill a batch; got {k}."
+        )
+    shares = _hypergeometric(n, k, size)
+    return events.MixtureOfGaussiansDpEvent(
+        sigma, tuple(2.0 * j for j in range(len(shares))), shares
+    )
+
+
+def _binomial(k: int, q: float) -> tuple[float, ...]:
     """Return binomial probabilities that add up to one, rounded towards more sampled rows."""
     above = [math.comb(k, j) * q**j * (1 - q) ** (k - j) * (1 + 1e-14) for j in range(1, k + 1)]
     return (max(0.0, 1 - math.fsum(above)), *above)
+
+
+def _hypergeometric(n: int, k: int, b: int) -> tuple[float, ...]:
+    """Return probabilities of j = 0, 1, ... of k rows in b of n, rounded towards more rows."""
+    ways, shares, left = math.perm(n, k), [], Fraction(1)
+    for j in range(min(k, b), 0, -1):
+        exact = Fraction(math.comb(k, j) * math.perm(b, j) * math.perm(n - b, k - j), ways)
+        share = float(exact)
+        share = share if Fraction(share) >= exact else math.nextafter(share, 2.0)
+        shares.append(min(share, float(left)))
+        left -= Fraction(shares[-1])
+    return (max(0.0, float(left)), *reversed(shares))

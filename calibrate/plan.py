@@ -141,6 +141,8 @@ class Plan:
                     f"batch_size of query {query.name!r} must be at most n={self.n}, "
                     f"got {query.batch_size}."
                 )
+        if len({query.clipped for query in self.queries}) > 1:
+            raise ValueError("queries must all have the same clipped, 'row' or 'user'.")
         budgets = {query.budget for query in self.queries}
         if len(budgets) > 1:
             raise ValueError(
@@ -149,6 +151,8 @@ class Plan:
             )
 
         self._check_public_n()
+        if self.group_size > 1 and any(query.sampler == "fixed-size" for query in self.queries):
+            self.under()  # refuses relations under which rows of a person have no price
 
     def _check_public_n(self) -> None:
         sampled = all(
@@ -192,6 +196,11 @@ class Plan:
     def group_size(self) -> int:
         """Largest number of records of a person whom the claim is about; 1 for single records."""
         return max(query.group_size for query in self.queries)
+
+    @property
+    def clipped(self) -> str:
+        """Whether each ``"row"`` is clipped, or the sum of a ``"user"``'s rows, who is a record."""
+        return self.queries[0].clipped
 
     @property
     def event(self) -> events.DpEvent:
@@ -337,6 +346,8 @@ def compose(
     rate = Fraction(0)
     asked = [(query, count) for query, count in asked if count]
     group_size = max([group_size, *(query.group_size for query, _ in asked)])
+    # Where the sum of a person's rows is clipped, persons are the records.
+    records = group_size if all(query.clipped == "row" for query, _ in asked) else 1
     for query, count in asked:
         query = query.of_single_records()
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
@@ -368,7 +379,7 @@ def compose(
             _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = query.answers(n, count)
     priced = (
-        (event if key[0] == "person" else for_group(event, group_size), count)
+        (event if key[0] == "person" else for_group(event, records, neighboring_relation), count)
         for key, (event, count) in costs.items()
     )
     parts = [

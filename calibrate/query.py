@@ -214,16 +214,22 @@ _RULES = (
     ),
     # No theorem here prices what all records of a person add to other answers.
     _Rule(
-        lambda query: query.group_size > 1,
+        lambda query: query.group_size > 1 and query.clipped == "row",
         {
-            "sampler": ("full", "poisson"),
+            "sampler": ("full", "poisson", "fixed-size"),
             "composition": ("sequential",),
             "budget": (None,),
             "correlation": (None,),
             "kind": tuple(name for name in KINDS if name not in LAPLACE + CHOICES),
         },
-        "group_size > 1 is for sums over every record or Poisson samples, in sequence, with "
-        "independent noise that is planned, got {group_size!r} for query {name!r}.",
+        "group_size > 1 is for sums over every record, Poisson samples or batches of a fixed size, "
+        "in sequence, with independent noise that is planned, got {group_size!r} for query "
+        "{name!r}. With clipped='user' any sums have a price.",
+    ),
+    _Rule(
+        lambda query: query.clipped == "user",
+        {"kind": ("gradient", "gradient difference", "gradient norm", "scalar")},
+        "clipped='user' is for sums of gradients or losses, got kind={kind!r}.",
     ),
 )
 
@@ -327,6 +333,9 @@ class Query:
     group_size
         Largest number of records of a person, k >= 1. The claim is then about the person: about k
         records at once, each of which is clipped and sampled independently.
+    clipped
+        ``"row"``, or ``"user"`` where a person is a record: persons are sampled, and the sum of a
+        person's rows is clipped. The n of the plan is the number of persons then.
     """
 
     name: str
@@ -348,6 +357,7 @@ class Query:
     participations: int | None = None
     threshold: float | None = None
     group_size: int = 1
+    clipped: str = "row"
     epoch: int | None = None
 
     def __post_init__(self) -> None:
@@ -389,6 +399,7 @@ class Query:
         if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
             raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
         _validate.count(group_size=self.group_size)
+        _validate.choice(("row", "user"), clipped=self.clipped)
 
     def _check_noise(self) -> None:
         """Refuse noise that does not go with the kind, the budget or the sampler."""
@@ -467,14 +478,11 @@ class Query:
         of_kind = KINDS[self.kind].event
         if of_kind is not None:
             return of_kind(self)
-        if self.group_size > 1:
-            return rows_of_one_person(
-                noise_multiplier=self.noise_multiplier,
-                group_size=self.group_size,
-                sampling_probability=self.sampling_probability or 1.0,
-            )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
-        return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
+        event = gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
+        # Plans of batches of a fixed size about persons are under this relation.
+        k = self.group_size if self.clipped == "row" else 1
+        return for_group(event, k, "add-or-remove-one")
 
     def answers(self, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return the event of answers in a row on ``n`` records, and how often it happens.
@@ -565,9 +573,10 @@ class Query:
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        for name in ("threshold", "epoch"):
-            if values[name] is None:
-                # The document of a plan without it stays the same, and so do its seeds.
+        # The document of a plan without these stays the same, and so do its seeds.
+        absent = {"threshold": None, "epoch": None, "clipped": "row"}
+        for name, default in absent.items():
+            if values[name] == default:
                 del values[name]
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()

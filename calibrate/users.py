@@ -9,14 +9,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import FixedSize, Full, Poisson, Sampler
-from dpcal.calibrate.groups import rows_of_one_person
+from dpcal.calibrate.groups import in_batches, rows_of_one_person
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["User"]
@@ -96,7 +94,7 @@ class User:
             size = _known_size(sampler, size)
         if self.clipped == "user":
             return sampler.event(events.GaussianDpEvent(sigma), size or 1)
-        if relation == "replace-one" and self.rows > 1:
+        if relation == "replace-one" and self.rows > 1 and not isinstance(sampler, Full):
             raise self._refused(sampler, relation, _REASONS[relation])
         if isinstance(sampler, Full | Poisson):
             q = getattr(sampler, "sampling_probability", 1.0)
@@ -108,16 +106,11 @@ class User:
             raise self._refused(sampler, relation, reason)
         if self.rows == 1:
             return sampler.event(events.GaussianDpEvent(sigma), size)
-        if self.rows > size - sampler.batch_size:
-            raise ValueError(
-                f"rows must be at most n - batch_size = {size - sampler.batch_size}: other users' "
-                f"rows must fill a batch; got {self.rows}."
-            )
         if relation in _REASONS:
             raise self._refused(sampler, relation, _REASONS[relation])
-        shares = _shares(size, self.rows, sampler.batch_size)
-        steps = tuple(2.0 * j for j in range(len(shares)))
-        return events.MixtureOfGaussiansDpEvent(sigma, steps, shares)
+        return in_batches(
+            noise_multiplier=sigma, group_size=self.rows, n=size, batch_size=sampler.batch_size
+        )
 
     def _refused(self, sampler: Sampler, relation: str, reason: str) -> UnsupportedEvent:
         return UnsupportedEvent(
@@ -137,15 +130,3 @@ def _known_size(sampler: FixedSize, n: int | None) -> int:
     if sampler.batch_size > size:
         raise ValueError(f"n must be at least batch_size={sampler.batch_size}, got {size}.")
     return size
-
-
-def _shares(n: int, k: int, b: int) -> tuple[float, ...]:
-    """Return probabilities of j = 0, 1, ... of k rows in b of n, rounded towards more rows."""
-    ways, shares, left = math.perm(n, k), [], Fraction(1)
-    for j in range(min(k, b), 0, -1):
-        exact = Fraction(math.comb(k, j) * math.perm(b, j) * math.perm(n - b, k - j), ways)
-        share = float(exact)
-        share = share if Fraction(share) >= exact else math.nextafter(share, 2.0)
-        shares.append(min(share, float(left)))
-        left -= Fraction(shares[-1])
-    return (max(0.0, float(left)), *reversed(shares))

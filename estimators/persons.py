@@ -23,7 +23,7 @@ from dpcal.calibrate import Query
 from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.objectives.domains import labels_of, unlabelled
+from dpcal.optim.objectives.domains import persons
 from dpcal.tables.splitting import within_group_size
 
 __all__ = ["of_persons", "rows_kept", "together", "within_persons"]
@@ -97,14 +97,6 @@ def rows_kept(groups: Any, n: int, most: int, *, seed: int | None = None) -> NDA
     ValueError
         If the shape is another one, or a row does not say whose it is.
     """
-    given = labels_of(groups)
-    if given.shape != (n,):
-        raise ValueError(
-            f"groups must have one person for each of {n} records, got an array of shape "
-            f"{given.shape}."
-        )
-    if unlabelled(given).any():
-        raise ValueError("groups must say of every record whose it is, got a missing one.")
-    _, people = np.unique(given.astype(str), return_inverse=True)
+    people = persons("groups", groups, n)
     key = secrets.token_bytes(32) if seed is None else str(seed).encode()
-    return within_group_size(people.astype(np.int64), most, key)
+    return within_group_size(people, most, key)

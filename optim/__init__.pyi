@@ -41,6 +41,7 @@ from dpcal.optim.objectives.robust import (
     Welsch as Welsch,
 )
 from dpcal.optim.objectives.softmax import Softmax as Softmax
+from dpcal.optim.objectives.users import Users as Users
 from dpcal.optim.result import Result as Result, Trace as Trace
 from dpcal.optim.second_order.curvature import Curvature as Curvature, curvature as curvature
 from dpcal.optim.second_order.distributed_psgd import (

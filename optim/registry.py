@@ -144,7 +144,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Wang, Ye and Xu 2017, Theorem 5",
         relations=_FIXED,
-        options=("steps", "max_norm", "learning_rate"),
+        options=("steps", "max_norm", "learning_rate", "group_size"),
     ),
     Optimizer(
         name="kl_spider",
@@ -166,7 +166,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
         relations=_FIXED,
-        options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "preset"),
+        options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "preset", "group_size"),
     ),
     Optimizer(
         name="adaptive_gd",
@@ -188,7 +188,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
         relations=_FIXED,
-        options=("steps", "batch_size", "max_norm", "learning_rate", "preset"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "preset", "group_size"),
     ),
     Optimizer(
         name="tree_spider",
@@ -229,6 +229,7 @@ _ROWS = (
             "matrix",
             "matrix_seed",
             "preset",
+            "group_size",
         ),
     ),
     Optimizer(
@@ -286,7 +287,7 @@ _ROWS = (
         measure="gradient norm of the value function",
         theorem="Xu et al. 2026, Algorithms 2 and 3, Theorem 1 (corrected)",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "inner_steps", "preset"),
+        options=("steps", "batch_size", "max_norm", "inner_steps", "preset", "group_size"),
         blocks=True,
     ),
     Optimizer(
@@ -300,7 +301,7 @@ _ROWS = (
         measure="primal-dual risk",
         theorem="Yang et al. 2022, Algorithm 1",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "learning_rate"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
         blocks=True,
     ),
     Optimizer(
@@ -314,7 +315,7 @@ _ROWS = (
         measure="gradient norm of the value function",
         theorem="Zhang et al. 2025, approximately",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "learning_rate", "inner_steps"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "inner_steps", "group_size"),
         blocks=True,
     ),
     Optimizer(
@@ -328,7 +329,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Liu et al. 2023, as Xu et al. 2026 run it",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "learning_rate"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     ),
     Optimizer(
         name="ada_dp_spider",
@@ -341,7 +342,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Tao et al. 2025, as Xu et al. 2026 run it",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "learning_rate"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     ),
 )
 

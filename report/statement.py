@@ -81,6 +81,13 @@ _SEED = (
 )
 
 
+_PERSONS = {
+    "row": "",
+    "user": "A record is here a person: the sum of a person's rows is clipped, and n counts "
+    "persons. ",
+}
+
+
 def privacy_statement(
     result: Result, *, outside: Iterable[str] = (), unit: str | None = None
 ) -> dict[str, Any]:
@@ -98,7 +105,8 @@ def privacy_statement(
     return {
         "unit": unit or unit_of(result.plan.group_size),
         "neighboring_relation": result.plan.neighboring_relation,
-        "mechanism": f"{_mechanism(result.plan)} {_NOISE[result.noise]}",
+        "mechanism": f"{_mechanism(result.plan)} {_PERSONS[result.plan.clipped]}"
+        f"{_NOISE[result.noise]}",
         "noise": result.noise,
         "covered": "the released parameters and every iterate of the run",
         "not_covered": [

@@ -19,6 +19,12 @@ epsilon, delta
 neighboring_relation
     ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``. Builders with disjoint
     batches take the last two: a record must stay in its batch.
+group_size
+    Number of records >= 1 that a person has at most: the claim is about all records of a person.
+    Whoever hands in the records keeps more of them out, by a rule that reads only that person's.
+clipped
+    ``"row"``: rows are drawn, and each is clipped. ``"user"``: persons are drawn, and the sum of
+    a person's rows is clipped (:class:`dpcal.optim.Users`); n is the number of persons then.
 steps
     Number of steps, >= 1.
 batch_size

@@ -27,10 +27,11 @@ from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.noise import EventOf, noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
-from dpcal.errors import VacuousSchedule
+from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = [
     "PRESETS",
@@ -74,16 +75,23 @@ _SIZE_RATIO = 1.02
 
 
 class Target(NamedTuple):
-    """A privacy target: epsilon >= 0, delta in (0, 1) and the neighboring relation."""
+    """A privacy target: epsilon >= 0, delta in (0, 1), the neighboring relation, and the unit.
+
+    The unit is a person with at most ``group_size`` records, of whom rows or their sum are
+    ``clipped``: see :class:`dpcal.calibrate.Query`.
+    """
 
     epsilon: float
     delta: float
     relation: str
+    group_size: int = 1
+    clipped: str = "row"
 
     def noise(self, event_of_sigma: EventOf) -> float:
-        """Return the least noise multiplier with which an event meets the target."""
+        """Return the least noise multiplier with which an event of one record meets the target."""
+        records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
-            event_of_sigma,
+            lambda value: for_group(event_of_sigma(value), records, self.relation),
             epsilon=self.epsilon,
             delta=self.delta,
             neighboring_relation=self.relation,
@@ -104,8 +112,14 @@ class Target(NamedTuple):
         queries: tuple[Query, ...],
         parameters: Mapping[str, Parameter],
     ) -> Plan:
-        """Return the plan of this target."""
-        return Plan(
+        """Return the plan of this target; a plan about persons that misses it is refused."""
+        about_records = self.group_size == 1 and self.clipped == "row"
+        if not about_records:
+            queries = tuple(
+                dataclasses.replace(query, group_size=self.group_size, clipped=self.clipped)
+                for query in queries
+            )
+        plan = Plan(
             optimizer=optimizer,
             n=n,
             queries=queries,
@@ -114,6 +128,12 @@ class Target(NamedTuple):
             neighboring_relation=self.relation,
             parameters=parameters,
         )
+        if not about_records and plan.price() > self.epsilon:
+            raise UnsupportedEvent(
+                f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
+                f"{self.group_size}."
+            )
+        return plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +167,8 @@ class Given:
         epsilon: float,
         delta: float,
         neighboring_relation: str = "add-or-remove-one",
+        group_size: int = 1,
+        clipped: str = "row",
     ) -> Given:
         """Return a builder's arguments, with sizes checked."""
         neighboring_relation = _validate.relation(neighboring_relation)
@@ -155,7 +177,13 @@ class Given:
             constants=constants,
             n=_validate.count(n=n),
             dimension=_validate.count(dimension=dimension) if single else dimension,
-            target=Target(epsilon, delta, neighboring_relation),
+            target=Target(
+                epsilon,
+                delta,
+                neighboring_relation,
+                _validate.count(group_size=group_size),
+                _validate.choice(("row", "user"), clipped=clipped),
+            ),
         )
 
     @property
@@ -184,8 +212,8 @@ def builder(
 
     The function takes a :class:`Given`, and keywords of its own. The builder takes ``constants``,
     and keywords ``n``, that of the dimension, ``epsilon``, ``delta``, the function's own,
-    ``neighboring_relation`` and ``public``. It refuses constants that were measured on records,
-    unless ``public=True``.
+    ``neighboring_relation``, ``group_size``, ``public``, and ``clipped`` for problems in one
+    block. It refuses constants that were measured on records, unless ``public=True``.
 
     ``relation`` is the neighboring relation when omitted and ``sizes`` the keyword of the
     dimension. The fields of the record ``options`` are keywords of the builder too, which the
@@ -210,14 +238,21 @@ def builder(
                     "constants_for(row_norm=...) of the loss, or public=True if the records are "
                     "public."
                 )
-            shared = {name: given.kwargs[name] for name in _SHARED}
+            shared = {name: given.kwargs[name] for name in _SHARED if name in given.kwargs}
             own = {
                 name: value
                 for name, value in given.kwargs.items()
                 if name not in (*_SHARED, sizes, "public")
             }
             constants_of = dataclasses.replace(known_of, measured=False)
-            return build(Given.of(constants_of, dimension=given.kwargs[sizes], **shared), **own)
+            made = Given.of(constants_of, dimension=given.kwargs[sizes], **shared)
+            plan = build(made, **own)
+            if (plan.group_size, plan.clipped) != made.target[3:]:
+                raise UnsupportedEvent(
+                    f"{build.__name__} has no plans with group_size={made.target.group_size!r} and "
+                    f"clipped={made.target.clipped!r}: its records are rows."
+                )
+            return plan
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         return checked
@@ -226,7 +261,7 @@ def builder(
 
 
 # Keywords of every builder, beside that of the dimension.
-_SHARED = ("n", "epsilon", "delta", "neighboring_relation")
+_SHARED = ("n", "epsilon", "delta", "neighboring_relation", "group_size", "clipped")
 
 
 def _signature(
@@ -247,6 +282,9 @@ def _signature(
         *(each for each in own if each.kind != each.VAR_KEYWORD),
         *(keyword(each.name, each.default) for each in listed),
         keyword("neighboring_relation", relation),
+        keyword("group_size", 1),
+        # Minimax problems have no persons for records.
+        *([keyword("clipped", "row")] if sizes == "dimension" else []),
         keyword("public", False),
         *(rest if options is None else []),
     ]
@@ -285,9 +323,9 @@ def practical_only(preset: str, **given: object) -> None:
             raise ValueError(f"{name} is for preset 'practical', got {value!r} with {preset!r}.")
 
 
-def single_release(epsilon: float, delta: float, neighboring_relation: str) -> float:
+def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:
     """Return the noise multiplier of one Gaussian release that spends the whole target."""
-    return Target(epsilon, delta, neighboring_relation).noise(events.GaussianDpEvent)
+    return Target(epsilon, delta, neighboring_relation, *unit).noise(events.GaussianDpEvent)
 
 
 def repeated(multiplier: float, count: int) -> float:

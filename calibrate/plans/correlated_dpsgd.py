@@ -46,6 +46,8 @@ def correlated_dpsgd(
     max_norm: float = 1.0,
     learning_rate: float | None = None,
     neighboring_relation: str = "add-or-remove-one",
+    group_size: int = 1,
+    clipped: str = "row",
     statistics: bool | str = True,
     draws: int = 100_000,
     failure_probability: float | None = None,
@@ -81,6 +83,9 @@ def correlated_dpsgd(
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``; also ``"replace-one"`` for ``"full"`` and
         for independent noise.
+    group_size, clipped
+        See :mod:`dpcal.calibrate.plans`. More than one record of a person needs ``"user"``: where
+        each is clipped and drawn by itself, their joint price is open.
     statistics
         Where no exact price is known: True for draws with a confidence bound whose failure
         probability is part of delta, False for proved bounds only, which need more noise, or
@@ -136,6 +141,8 @@ def correlated_dpsgd(
             seed=secrets.randbits(63) if seed is None else seed,
             failure_probability=failure_probability,
         ),
+        group_size=group_size,
+        clipped=clipped,
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
     parameters: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}

@@ -40,6 +40,7 @@ def dpsgd(
     learning_rate: float | None = None,
     neighboring_relation: str = "add-or-remove-one",
     group_size: int = 1,
+    clipped: str = "row",
     sampler: str = "poisson",
 ) -> Plan:
     """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) that meets (epsilon, delta).
@@ -59,8 +60,6 @@ def dpsgd(
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``; for shuffles ``"replace-special"`` or
         ``"replace-one"``.
-    group_size
-        How many records a person has at most, >= 1: the claim is about all records of a person.
     sampler
         ``"poisson"``; ``"random-allocation"``, where each record draws one batch of an epoch by
         itself, afresh for every epoch; or ``"shuffled-epochs"``, where a fresh permutation of the
@@ -88,11 +87,11 @@ def dpsgd(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "
             f"got {count}."
         )
-    target = Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation, group_size, clipped)
     clip = _validate.positive(max_norm=max_norm)
 
     def queries(sigma: float) -> tuple[Query, ...]:
-        return (gradients(clip, sigma, count, group_size=group_size, **sampling),)
+        return (gradients(clip, sigma, count, **sampling),)
 
     (query,) = target.met_by(queries, n)
     parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}

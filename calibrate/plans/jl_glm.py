@@ -145,6 +145,7 @@ def jl_glm(
         epsilon=target.epsilon,
         delta=target.delta,
         neighboring_relation=relation,
+        group_size=target.group_size,
         **options,
     )
     parameters |= {

@@ -223,7 +223,7 @@ class _Problem:
         z2 = batch * math.sqrt(room / self.d) if period > 1 else 1.0
         if z2 < _LEAST_MULTIPLIER:
             return None
-        epsilon, delta, relation = self.target
+        epsilon, delta, relation = self.target[:3]
         counts = self.counts(steps, period, batch)
         if period > 1:
             differences = counts.event((1.0, z2), first=1)

@@ -9,7 +9,7 @@ ratio of the two noise multipliers is the theorem's, and their common scale is c
 ...                     relation="replace-one")
 >>> releases.refreshes, releases.differences
 (40, 1960)
->>> common = releases.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+>>> common = releases.scaled((1.0, 1.0), Target(2.0, 1e-6, "replace-one"))
 >>> print(f"{common[0] / 2:.3f}")  # relative to 2 C / b, of which a record that is replaced moves
 14.531
 """
@@ -181,13 +181,9 @@ class Releases:
         ratios = [(cost / a) ** 0.25 for cost, a in zip(costs, variances, strict=True)]
         return 1.0, ratios[1] / ratios[0]
 
-    def scaled(
-        self, ray: tuple[float, float], *, epsilon: float, delta: float
-    ) -> tuple[float, float]:
-        """Return the smallest multipliers along a ray that meet (epsilon, delta), exactly."""
-        scale = Target(epsilon, delta, self.relation).noise(
-            lambda value: self.event((value * ray[0], value * ray[1]))
-        )
+    def scaled(self, ray: tuple[float, float], target: Target) -> tuple[float, float]:
+        """Return the smallest multipliers along a ray that meet a target, exactly."""
+        scale = target.noise(lambda value: self.event((value * ray[0], value * ray[1])))
         return scale * ray[0], scale * ray[1]
 
     def _sampling(self, size: int) -> dict[str, Any]:
@@ -196,7 +192,7 @@ class Releases:
 
 def settled_counts(
     counts_at: Callable[[float], Releases],
-    target: tuple[float, float, str],
+    target: Target,
     *,
     n: int,
     d: float,
@@ -210,7 +206,7 @@ def settled_counts(
     rate = math.sqrt(d) * scale / n
     for _ in range(_ROUNDS):
         counts = counts_at(rate)
-        renewed = Target(*target).noise(
+        renewed = target.noise(
             lambda value, counts=counts: counts.event(counts.multipliers(value))  # type: ignore[misc]
         )
         settled = abs(renewed - scale) < _SETTLED * scale

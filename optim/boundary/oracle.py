@@ -122,6 +122,7 @@ class Admitted:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
             )
+        _check_unit(objective, plan)
         screen(objective)
         self.objective = objective
         self.plan = plan
@@ -217,6 +218,22 @@ class Admitted:
         if vector is None:
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
+
+
+def _check_unit(objective: Objective, plan: Plan) -> None:
+    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
+    most = getattr(objective, "group_size", None)
+    if plan.clipped == "user" and most is None:
+        raise ValueError(
+            "plan must be for rows, which are the objective's records, got one with "
+            "clipped='user', which is for optim.Users."
+        )
+    if most is not None and (plan.clipped == "row" or most > plan.group_size):
+        raise ValueError(
+            "plan must be for persons, who are the objective's records, with clipped='user' and "
+            f"group_size of at least {most}, got clipped={plan.clipped!r} and group_size="
+            f"{plan.group_size!r}."
+        )
 
 
 class PrivateOracle(Admitted):

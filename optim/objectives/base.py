@@ -51,6 +51,8 @@ class Objective(ABC):
         left out.
     kernel
         Compiled form of :meth:`clipped_sum`, which fused loops need; None without one.
+    group_size
+        Where records are persons, the largest number of rows of one; None where they are rows.
     read_from_data
         Names of what was read off the records to make the objective, as ``("classes",)``: no claim
         covers it, and statements of runs name it.
@@ -66,6 +68,7 @@ class Objective(ABC):
     l2: float = 0.0
     penalized: int
     kernel: ClippedSum | None = None
+    group_size: int | None = None
     checked: bool = False
     read_from_data: tuple[str, ...] = ()
 

@@ -32,6 +32,7 @@ __all__ = [
     "declared",
     "finite_rows",
     "labels_of",
+    "persons",
     "records_of",
     "typed",
     "unlabelled",
@@ -208,6 +209,24 @@ def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     found = sorted(counts)
     values = np.array([label for _, label in found], dtype=object)
     return values, np.array([counts[key] for key in found], dtype=np.intp)
+
+
+def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:
+    """Return a number for each row, equal where rows are about one person, shape (n,).
+
+    ``owners``, which errors call ``name``, say who each row is about: numbers or texts, shape (n,).
+    Two are one person if their texts are the same. ValueError is raised for another shape, or if a
+    row does not say whose it is.
+    """
+    given = labels_of(owners)
+    if given.shape != (n,):
+        raise ValueError(
+            f"{name} must have one person for each of {n} records, got an array of shape "
+            f"{given.shape}."
+        )
+    if unlabelled(given).any():
+        raise ValueError(f"{name} must say of every record whose it is, got a missing one.")
+    return np.unique(given.astype(str), return_inverse=True)[1].astype(np.int64)
 
 
 def unlabelled(labels: NDArray[Any]) -> Mask:

@@ -101,7 +101,7 @@ def test_a_plan_for_people_meets_its_target(relation):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sampler": "fixed-size", "batch_size": 5},
+        {"sampler": "fixed-size", "batch_size": 5, "composition": "disjoint"},
         {"sampler": "full", "composition": "disjoint"},
         {"sampler": "full", "budget": 1.0},
     ],

@@ -97,7 +97,7 @@ def test_open_prices_are_refused_by_name(sampler, relation, words):
 
 
 def test_bad_sizes_are_named():
-    with pytest.raises(ValueError, match="rows must be at most n - batch_size = 5"):
+    with pytest.raises(ValueError, match="group_size must be at most n - batch_size = 5"):
         User(6).event(FixedSize(5), 2.0, 10)
     with pytest.raises(ValueError, match="n must be at least batch_size=5"):
         User(1).event(FixedSize(5), 2.0, 4)

@@ -114,3 +114,32 @@ def test_plans_of_silos_are_for_the_optimizer_over_silos(run):
     for given in ([plan, plan], None, plan.to_json()):
         with pytest.raises(TypeError, match=r"plan must be a Plan, .* optim\.distributed_psgd"):
             run(logistic(200, DIMENSION), given)
+
+
+# Where rows of a person are clipped one by one, these have parts, budgets or noise without a price.
+ROWS_REFUSED = {
+    "tree_spider",
+    "recursive_regularization",
+    "kl_spider",
+    "adaptive_gd",
+    "gauss_psgd",
+    "distributed_psgd",
+    "correlated_dpsgd",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT)
+def test_a_plan_for_persons_meets_its_target_or_is_refused_by_name(name):
+    relation = min(OPTIMIZERS[name].relations)  # add-or-remove-one, if it is among them
+    case = BUILT[name][min(1, len(BUILT[name]) - 1)]
+    if name in ROWS_REFUSED:
+        with pytest.raises(ValueError, match="group_size > 1 is for sums"):
+            built(name, {**case, "group_size": 3}, relation)
+        return
+    plan, _ = built(name, {**case, "group_size": 3}, relation)
+    assert plan.group_size == 3
+    assert plan.price() <= plan.epsilon
+    alone, _ = built(name, case, relation)
+    shared = [dataclasses.replace(query, group_size=3) for query in alone.queries]
+    assert dataclasses.replace(alone, queries=shared).price() > 1.5 * plan.epsilon

@@ -75,7 +75,7 @@ def sto_spider(
         **sizes,
     )
     bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
-    multipliers = releases.scaled((1.0, 1.0), epsilon=target.epsilon, delta=target.delta)
+    multipliers = releases.scaled((1.0, 1.0), target)
     parameters = {
         **setting.dimensions,
         "steps": T,

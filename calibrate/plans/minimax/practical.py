@@ -74,7 +74,7 @@ def practical(setting: Setting, options: Options) -> Plan:
     )
     errors = setting.errors(releases, bounds, chosen.step_length)
     ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
-    multipliers = releases.scaled(ray, epsilon=target.epsilon, delta=target.delta)
+    multipliers = releases.scaled(ray, target)
     rate, floor = _escape_rate(setting, options), setting.floor(errors, multipliers)
     movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
     # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
