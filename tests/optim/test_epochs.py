@@ -440,7 +440,11 @@ ASKED = {"n": 100, "batch_size": 30, "epsilon": 2.0, "delta": DELTA}
             UnsupportedEvent,
             "Two blanked records bound it",
         ),
-        ({"sampler": "random-allocation", "epochs": 1, "group_size": 2}, ValueError, "group_size"),
+        (
+            {"sampler": "random-allocation", "epochs": 1, "group_size": 2},
+            UnsupportedEvent,
+            "2 records",
+        ),
     ],
 )
 def test_a_plan_that_no_theorem_covers_is_refused(wrong, error, why):

@@ -253,3 +253,22 @@ def test_other_optimizers_plan_for_persons(build, given):
     plan = getattr(calibrate, build)(SMOOTH, group_size=3, clipped="user", **asked)
     alone = getattr(calibrate, build)(SMOOTH, **asked)
     assert plan.price() == alone.price()
+
+
+@pytest.mark.parametrize(
+    ("fields", "relation"),
+    [
+        ({"sampler": "random-allocation", "participations": 1}, "add-or-remove-one"),
+        ({"sampler": "shuffled-epochs"}, "replace-special"),
+    ],
+)
+def test_users_draw_batches_of_an_epoch_as_records_do(fields, relation):
+    query = dataclasses.replace(PLAN.queries[0], sampling_probability=None, epoch=4, **fields)
+    plan = dataclasses.replace(PLAN, queries=(query,), neighboring_relation=relation)
+    record = dataclasses.replace(query, group_size=1, clipped="row")
+    assert plan.event == dataclasses.replace(plan, queries=(record,)).event
+    assert optim.run(users_of(X), plan, seed=5).complete
+    with pytest.raises(UnsupportedEvent, match="person with 4 records"):
+        dataclasses.replace(plan, queries=(record,)).event_for(4)
+    with pytest.raises(ValueError, match="group_size > 1 is for sums"):
+        dataclasses.replace(query, clipped="row")
