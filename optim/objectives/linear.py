@@ -35,6 +35,7 @@ from dpcal._ext.gradients import (
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
+    digest_of,
     parameters,
     prints_of_rows,
     records,
@@ -103,6 +104,8 @@ class Linear(Objective):
     # The largest number that the loss of a record is multiplied by.
     largest_weight: float = 1.0
     kernel: LinearClippedSum
+    # What embedded records are made of.
+    _embedded: tuple[Linear, Vector] | None = None
 
     def __init__(
         self, X: ArrayLike, targets: Vector, *, l2: float = 0.0, fit_intercept: bool = True
@@ -185,8 +188,14 @@ class Linear(Objective):
         return np.asarray(np.nextafter(self.largest_weight * self.curvature * norms**2, math.inf))
 
     def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return self.kernel.digest()
+        """See :meth:`Objective.digest`; of embedded records, that of the originals and the matrix.
+
+        The products of both are rounded in another way on another processor.
+        """
+        if self._embedded is None:
+            return self.kernel.digest()
+        originals, matrix = self._embedded
+        return digest_of(np.frombuffer(originals.digest(), np.uint8), matrix)
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
@@ -203,6 +212,7 @@ class Linear(Objective):
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
         table, targets = _Embedded(self.kernel.features, matrix), self.kernel.targets
         small = copy.copy(self)
+        small._embedded = self, matrix
         small.fit_intercept = False
         small.dimension = small.penalized = len(matrix)
         small.kernel = LinearClippedSum(self._point_loss(), table, targets, intercept=False)
