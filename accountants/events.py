@@ -262,11 +262,14 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
         Number >= 1 of batches of an epoch, those of the largest size.
     epochs
         Number >= 1 of epochs.
+    remainder
+        Whether the records that are left over are one more batch of an epoch.
     """
 
     noise_multiplier: float
     batches: int
     epochs: int
+    remainder: bool = False
 
 
 def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -> DpEvent:

@@ -505,8 +505,9 @@ class ShuffledEpochs(Sampler):
         An epoch that is broken off costs no more than a whole one: its answers are a function of
         those that it would have had. Only batches of the largest size hide a record.
         """
-        largest, epochs = n // self._largest(n), -(-count // self.epoch)
-        return events.ShuffledEpochsDpEvent(noise_multiplier, largest, epochs), 1
+        size, epochs = self._largest(n), -(-count // self.epoch)
+        full, left = divmod(n, size)
+        return events.ShuffledEpochsDpEvent(noise_multiplier, full, epochs, left > 0), 1
 
     def _largest(self, n: int) -> int:
         """Return the number of records of the largest batches."""

@@ -469,12 +469,26 @@ def sampling_probability(
         ) from None
 
 
+def _meets(event: ShuffledEpochsDpEvent, target: _Target) -> bool:
+    """Whether a shuffled run meets a target by the upper end of its price."""
+    return bool(
+        _annexes.shuffling.meets(
+            event,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            neighboring_relation=target.relation,
+        )
+    )
+
+
 def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, highest: int) -> int:
     """Return the largest whole number in [1, highest] that meets the target."""
 
     def excess(count: int) -> tuple[float, float | None]:
         neighbor = count + 1 if count < highest else count - 1
         here, there = (event_of_count(at) for at in (count, neighbor))
+        if isinstance(here, ShuffledEpochsDpEvent):
+            return (-1.0 if _meets(here, target) else 1.0), None
         change = float(neighbor - count)
         return target(target.decomposed(here), target.decomposed(there), change)
 

@@ -76,11 +76,8 @@ def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
     unknown = [
         name for name in ("noise_multiplier", "steps", "rate") if getattr(told, name) is None
     ]
-    if told.sampler == "shuffled-epochs":
-        # Only the number of passes matters; batch size and steps are needed to compute it.
-        passes = told.epochs is not None or (told.steps is not None and told.rate is not None)
-        unknown = [] if told.noise_multiplier is not None else ["noise_multiplier"]
-        unknown += [] if passes else ["epochs"]
+    if told.sampler in ("random-allocation", "shuffled-epochs"):
+        unknown = ["epochs" if name == "steps" else name for name in unknown]
     if len(unknown) != 1:
         raise ValueError(
             "Exactly one of --noise-multiplier, --steps (or --epochs) and --sampling-probability "

@@ -20,7 +20,7 @@ from dpcal.commands._options import (
     required,
 )
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run, noise_of
-from dpcal.commands.checking.output import at_most, present
+from dpcal.commands.checking.output import at_most, interval, present
 from dpcal.commands.checking.progress import counted, stage
 from dpcal.errors import DisagreementWarning, DpcalError
 
@@ -30,6 +30,8 @@ EXAMPLES = (
     "--samplers --n 6000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5",
 )
 ALL = ",".join(SAMPLERS)
+# Significant digits of an answer that is known to so many, and of the ends of a bracket.
+_DIGITS, _FEW_DIGITS = 6, 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -181,22 +183,34 @@ def _needs(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
 
 
 def _cell(answer: dict[str, Any]) -> str:
-    value = answer.get("noise_multiplier")
-    return at_most(answer["epsilon"]["upper"] if value is None else value, digits=6)
+    if "noise_multiplier" in answer:
+        return at_most(answer["noise_multiplier"], digits=_DIGITS)
+    lower, upper = answer["epsilon"]["lower"], answer["epsilon"]["upper"]
+    if _is_bracket(answer):
+        return interval(lower, upper, digits=_FEW_DIGITS)
+    return at_most(upper, digits=_DIGITS)
+
+
+def _is_bracket(answer: dict[str, Any]) -> bool:
+    """Whether the ends of an answer differ in the digits that are shown."""
+    found = answer.get("epsilon")
+    return isinstance(found, dict) and found["lower"] < found["upper"] * (1 - 10.0 ** (1 - _DIGITS))
 
 
 def _table(rows: list[dict[str, Any]], heads: list[str]) -> str:
     """The answers, and what each sampler assumes: epsilons, or noise multipliers at targets."""
-    wide = "".join(f"{head:>18}" for head in heads)
+    wide = "".join(f"{head:>20}" for head in heads)
     lines = [f"{'sampler':<21}{'relation':<19}{wide}   assumes", ""]
     for row in rows:
-        cells = "".join(f"{_cell(each):>18}" for each in row["answers"])
+        cells = "".join(f"{_cell(each):>20}" for each in row["answers"])
         if not row["answers"]:
-            cells = f"{'refused':>18}" * len(heads)
+            cells = f"{'refused':>20}" * len(heads)
         lines.append(
             f"{row['sampler']:<21}{row['neighboring_relation']:<19}{cells}   {row['assumes']}"
         )
     lines += ["", *(f"{row['sampler']}: {row['refused']}" for row in rows if "refused" in row)]
+    if any(_is_bracket(each) for row in rows for each in row["answers"]):
+        lines += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
     if heads[0].startswith("("):
         lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
     return "\n".join(lines).rstrip()

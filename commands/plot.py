@@ -29,8 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         """
 picture profile|trade-off|renyi|accuracy  of a mechanism, profile: delta against epsilon;
     trade-off: false-negative against false-positive rate; renyi: divergence against order. With
-    --sampler random-allocation, profile and trade-off are bounds from some epsilons, and there is
-    no renyi. accuracy: a demo report's
+    --sampler random-allocation and shuffled-epochs, profile and trade-off are bounds from some
+    epsilons, and shuffled-epochs have no renyi. accuracy: a demo report's
 """,
     )
     add_run(parser)
@@ -88,7 +88,7 @@ def _profile(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
         how: dict[str, Any] = {"accountants": (name,), "neighboring_relation": relation}
         curves.append(dpcal.plot.Curve.of(event, label, **how))
         if curves[-1].lines[0].accountant != name:
-            # A run that is priced as a whole has one line, whatever the accountants are.
+            # What is priced point by point has the same lines, whatever the accountants are.
             break
     drawn = tuple(line for each in curves for line in each.lines)
     curve = replace(curves[0], lines=drawn, target=targets[0] if targets else None)

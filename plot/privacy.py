@@ -28,7 +28,12 @@ from dpcal.accountants import (
 )
 from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
 from dpcal.accountants.curves.tradeoff import TradeOff
-from dpcal.accountants.events import CorrelatedGaussianDpEvent
+from dpcal.accountants.events import (
+    CorrelatedGaussianDpEvent,
+    RandomAllocationDpEvent,
+    ShuffledEpochsDpEvent,
+)
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import BackendRefused, UnsupportedEvent
 from dpcal.plot.style import (
     INK,
@@ -70,16 +75,22 @@ NAMES = {
     "renyi": "Renyi",
     "pld": "PLD (dp-accounting)",
     "prv": "PRV (prv-accountant)",
+    "attack": "lower ends, by attacks",
 }
 # Runs that are priced as a whole: epsilon at so many deltas, of which each may take seconds. A step
 # to the right of a point is a bound too, for delta falls in epsilon; a straight line is none.
 WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
+# Their lower ends, where these are attacks: a step to the left of a point is a lower bound.
+BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "steps-pre"}
 WHOLE_POINTS = 10
 # A trade-off of such a run is a bound by lines at so many epsilons, up to that at the delta below:
 # an axis from 0 to 1 shows no more.
 TRADE_OFF_POINTS, TRADE_OFF_DELTA = 20, 1e-3
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4
+
+# Events that are priced alone, and have no divergences.
+WHOLE_RUNS = CorrelatedGaussianDpEvent, ShuffledEpochsDpEvent
 
 Vector = NDArray[np.float64]
 
@@ -127,27 +138,33 @@ class Curve:
     ) -> Curve:
         """Return the profile of an event by accountants, for delta down to 1e-10.
 
-        A run with correlated noise, or with batches by random allocation, is priced as a whole:
-        then epsilon is computed at ten deltas, whatever the accountants are.
+        A run with correlated noise, by random allocation or over shuffled epochs is priced point by
+        point: epsilon is computed at ten deltas, whatever the accountants are. Of shuffled epochs
+        the lower ends, which are attacks, are a second line.
         """
         neighboring_relation = _validate.relation(neighboring_relation)
         about = _about(event, neighboring_relation)
-        if isinstance(event, CorrelatedGaussianDpEvent):
-            whole = _whole_run(event, neighboring_relation)
-            return cls(label=label, lines=(whole,), target=target, about=about)
+        if _contains(event, *WHOLE_RUNS, RandomAllocationDpEvent):
+            lines = _whole_run(event, neighboring_relation)
+            return cls(label=label, lines=lines, target=target, about=about)
 
         def end(delta: float, name: str = "characteristic") -> float:
             how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
             return max(epsilon(event, delta=delta, **how).upper, 1e-6)
 
-        lines = []
+        found = []
         for name in accountants:
             dense = "marker" not in STYLES[name]
             high = end(LOWEST, name) if dense else end(1e-8)
             low = max(end(0.2 if dense else 1e-2), high / 12)
             grid = np.geomspace(low, high, 160 if dense else MARKS)
-            lines.append(_line(event, name, grid, neighboring_relation))
-        return cls(label=label, lines=tuple(lines), target=target, about=about)
+            found.append(_line(event, name, grid, neighboring_relation))
+        return cls(label=label, lines=tuple(found), target=target, about=about)
+
+
+def _contains(event: DpEvent, *kinds: type[DpEvent]) -> bool:
+    """Return whether a mechanism of these kinds is in an event."""
+    return any(isinstance(leaf, kinds) for leaf in leaves(event))
 
 
 def _about(event: DpEvent, relation: str) -> str:
@@ -156,14 +173,19 @@ def _about(event: DpEvent, relation: str) -> str:
     return f"{text if len(text) <= 300 else text[:297] + '...'} | {relation}"
 
 
-def _whole_run(event: DpEvent, relation: str) -> Line:
-    """Return epsilons of a run that has no price by steps, at deltas over the picture's range."""
+def _whole_run(event: DpEvent, relation: str) -> tuple[Line, ...]:
+    """Return epsilons of a run that is priced point by point, at deltas over a picture's range."""
     deltas = np.geomspace(0.1, LOWEST, WHOLE_POINTS)
     answers = [
         epsilon(event, delta=float(delta), neighboring_relation=relation) for delta in deltas
     ]
-    bounds = np.array([answer.upper for answer in answers])
-    return Line(accountant=answers[0].accountant, epsilon=bounds, delta=deltas)
+    upper, lower = np.array([(answer.upper, answer.lower) for answer in answers]).T
+    name = f"{answers[0].accountant}, point by point"
+    lines = [Line(accountant=name, epsilon=upper, delta=deltas)]
+    if isinstance(event, ShuffledEpochsDpEvent):
+        seen = lower > 0
+        lines.append(Line(accountant="attack", epsilon=lower[seen], delta=deltas[seen]))
+    return tuple(lines)
 
 
 def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
@@ -187,6 +209,11 @@ def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
     return Line(accountant=accountant, epsilon=epsilons, delta=deltas)
 
 
+def _style(name: str) -> Mapping[str, Any]:
+    """Return how the line of an accountant, of a whole run or of attacks is drawn."""
+    return BELOW if name == "attack" else STYLES.get(name, WHOLE)
+
+
 def profile(curves: Sequence[Curve]) -> Any:
     """Draw delta against epsilon, a curve for each event and accountant.
 
@@ -207,7 +234,7 @@ def profile(curves: Sequence[Curve]) -> Any:
                 line.epsilon,
                 line.delta,
                 color=color,
-                **STYLES.get(line.accountant, WHOLE),
+                **_style(line.accountant),
                 zorder=3,
             )
             if line.lower is not None:
@@ -256,12 +283,12 @@ class TradeOffCurve:
     ) -> TradeOffCurve:
         """Return false-negative rates at false-positive rates, numbers in (0, 1), shape (n,).
 
-        A run with correlated noise, or with batches by random allocation, is priced as a whole:
-        then delta is computed at twenty epsilons, which prove a lower bound.
+        A run with correlated noise, by random allocation or over shuffled epochs is priced point by
+        point: delta is computed at twenty epsilons, which prove a lower bound.
         """
         neighboring_relation = _validate.relation(neighboring_relation)
         relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
-        if not isinstance(event, CorrelatedGaussianDpEvent):
+        if not _contains(event, *WHOLE_RUNS, RandomAllocationDpEvent):
             return cls(curve=trade_off(event, rates, **relation))
         highest = epsilon(event, delta=TRADE_OFF_DELTA, **relation).upper
         if not math.isfinite(highest):
@@ -351,12 +378,12 @@ class RenyiCurve:
             If the event is not supported, or is priced as a whole.
         """
         neighboring_relation = _validate.relation(neighboring_relation)
-        if isinstance(event, CorrelatedGaussianDpEvent):
+        if _contains(event, *WHOLE_RUNS):
             raise UnsupportedEvent(
-                "A run that is priced as a whole (batches by random allocation, or correlated "
-                "noise) has no Renyi picture, for what is known is delta at single epsilons, and "
-                "no finite divergence follows from finitely many of these: use 'dpcal plot "
-                "profile' or 'dpcal plot trade-off'."
+                "A run that is priced as a whole (shuffled epochs, or correlated noise) has no "
+                "Renyi picture, for what is known is delta at single epsilons, and no finite "
+                "divergence follows from finitely many of these: use 'dpcal plot profile' or "
+                "'dpcal plot trade-off'."
             )
         orders = 1 + np.geomspace(0.05, highest - 1, 160)
         values = [
@@ -444,8 +471,8 @@ def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> Non
         return
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=INK, **STYLES.get(name, WHOLE)) for name in drawn]
-    names = [NAMES.get(name, f"{name}, the run as a whole") for name in drawn]
+    handles = [Line2D([], [], color=INK, **_style(name)) for name in drawn]
+    names = [NAMES.get(name, name) for name in drawn]
     if targets:
         handles.append(Line2D([], [], color=INK, **TARGET))
         names.append("claimed (epsilon, delta)")

@@ -5,6 +5,11 @@ Every record is in one batch of an epoch, but others move when it does, and no d
 known. The upper end is the theorem of docs/accountants.md, "Shuffled epochs"; the lower ends are
 attacks on one data set, in which all other records contribute -1.
 
+If b does not divide n, one more batch is smaller. Above, whoever is told a random set of T batches
+that holds the record's faces T equal ones. Below, the record is in batch j with a probability p_j:
+delta of the pair (sum p_j N(2 e_j), sum p_j N(e_j)) is convex and symmetric in p, epoch by epoch,
+so that it is at least that of T + 1 equal batches.
+
 >>> from dpcal.accountants import events
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=1000, epochs=20)
 >>> answer = epsilon(run, delta=1e-5, neighboring_relation="replace-special")
@@ -37,7 +42,7 @@ from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "noise_multiplier"]
+__all__ = ["delta", "epsilon", "meets", "noise_multiplier"]
 
 # Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
 _LOG_ALPHAS = 0.01, 12.0
@@ -53,6 +58,8 @@ _CLOSE = 1e-3
 _LARGEST_NORM = 2.0
 # Relative distance of an upper end from the least one that the theorem gives.
 _WIDTH = 2e-4
+# The search for an upper end stops above the least one by less than this: factor on a target.
+_INSIDE = 1 / (1 + 2 * _WIDTH)
 # Logarithm of the largest ratio of what is searched to its least argument.
 _REACH = 12.0
 # Largest number of guesses of a delta.
@@ -185,7 +192,7 @@ def _least(value: Callable[[float], float], limit: Callable[[float], float], mos
 
 def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -> float:
     """Return about the least epsilon that the theorem gives, at most ``highest``."""
-    if 1 / sigma > _LARGEST_NORM:
+    if T == 1 or 1 / sigma > _LARGEST_NORM:
         return highest
     return _least(
         partial(_excess, sigma, T, E, delta), partial(_limit, sigma, T, E, delta), highest
@@ -195,7 +202,7 @@ def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -
 def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -> float:
     """Return the least delta that the theorem gives, at most ``highest``."""
     best = highest
-    for _ in range(_REFINEMENTS if 1 / sigma <= _LARGEST_NORM else 0):
+    for _ in range(_REFINEMENTS if T > 1 and 1 / sigma <= _LARGEST_NORM else 0):
         reduced = _reduced(sigma, T, E, best, epsilon)
         found = best if reduced is None else reduced.delta(epsilon)
         if not found < best:
@@ -230,18 +237,19 @@ def epsilon(
     sigma, T, E = _checked(run, neighboring_relation)
     known = event_epsilon(_no_gain(sigma, E, neighboring_relation), delta=target)
     upper, method = known.upper, "bracket: batches known"
-    if T == 1:
+    most = T + run.remainder
+    if most == 1:
         lower = known.lower
     elif neighboring_relation == "replace-one":
         # Others contribute -1 and so does the substitute: an allocation of twice the contribution.
         norm_of_pair = 2 / sigma
         reached = norm_of_pair <= LARGEST_NORM
-        lower = Allocated(norm_of_pair, T, E).lower_epsilon(target) if reached else 0.0
+        lower = Allocated(norm_of_pair, most, E).lower_epsilon(target) if reached else 0.0
     else:
         found = _upper_epsilon(sigma, T, E, target, upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
-        lower = max(each.epsilon(target) for each in attacks(sigma, T, E))
+        lower = max(each.epsilon(target) for each in attacks(sigma, most, E))
     return Epsilon(
         upper,
         lower=min(lower, upper),
@@ -257,16 +265,17 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
     sigma, T, E = _checked(run, neighboring_relation)
     known = event_delta(_no_gain(sigma, E, neighboring_relation), epsilon=at)
     upper, method = known.upper, "bracket: batches known"
-    if T == 1:
+    most = T + run.remainder
+    if most == 1:
         lower = known.lower
     elif neighboring_relation == "replace-one":
         reached = 2 / sigma <= LARGEST_NORM
-        lower = Allocated(2 / sigma, T, E).lower_delta(at) if reached else 0.0
+        lower = Allocated(2 / sigma, most, E).lower_delta(at) if reached else 0.0
     else:
         found = _upper_delta(sigma, T, E, at, upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
-        lower = max(each.delta(at) for each in attacks(sigma, T, E))
+        lower = max(each.delta(at) for each in attacks(sigma, most, E))
     return Delta(
         upper,
         lower=min(lower, upper),
@@ -274,6 +283,23 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
         method=method,
         neighboring_relation=neighboring_relation,
     )
+
+
+def meets(
+    run: events.ShuffledEpochsDpEvent, *, epsilon: float, delta: float, neighboring_relation: str
+) -> bool:
+    """Return whether the upper end of a run's price is sure to meet a target.
+
+    The parameters are those of :func:`noise_multiplier`.
+    """
+    at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
+    sigma, T, E = _checked(run, neighboring_relation)
+    known = _no_gain(sigma, E, neighboring_relation)
+    if event_epsilon(known, delta=target).upper <= at:
+        return True
+    if T == 1 or neighboring_relation == "replace-one" or 1 / sigma > _LARGEST_NORM:
+        return False
+    return _excess(sigma, T, E, target, at * _INSIDE) <= 0
 
 
 def noise_multiplier(
@@ -298,17 +324,16 @@ def noise_multiplier(
     at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
     _, T, E = _checked(run, neighboring_relation)
 
-    def meets(sigma: float) -> bool:
+    def suffices(sigma: float) -> bool:
         known = _no_gain(sigma, E, neighboring_relation)
         return event_epsilon(known, delta=target).upper <= at
 
-    falls = bracket(lambda x: not meets(x), miss=2.0, start=1.0, factor=0.5, last=1e-9).meet
-    sides = bracket(meets, miss=falls, start=2 * falls)
-    highest = bisect(meets, sides, Stop(relative=1e-9)).meet
+    falls = bracket(lambda x: not suffices(x), miss=2.0, start=1.0, factor=0.5, last=1e-9).meet
+    sides = bracket(suffices, miss=falls, start=2 * falls)
+    highest = bisect(suffices, sides, Stop(relative=1e-9)).meet
     if T == 1 or neighboring_relation == "replace-one":
         return highest
-    # The answer's own search for epsilon ends above the least one, by less than this.
-    inside = at / (1 + 2 * _WIDTH)
+    inside = at * _INSIDE
 
     def of(bound: Callable[..., float]) -> Callable[[float], float]:
         return lambda x: bound(x, T, E, target, inside) if x * _LARGEST_NORM >= 1 else math.inf

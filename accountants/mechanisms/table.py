@@ -76,7 +76,9 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
         if cls in RULES:
             found = RULES[cls](event, relation)
             return found if isinstance(found, tuple) else (found, found)
-    raise refuse(event, relation)
+    whole = isinstance(event, events.CorrelatedGaussianDpEvent | events.ShuffledEpochsDpEvent)
+    reason = "Such a run is priced as a whole: alone, and by accountant 'auto'." if whole else ""
+    raise refuse(event, relation, reason)
 
 
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:

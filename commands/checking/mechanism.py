@@ -8,8 +8,10 @@ never below it, so that no price is too small.
 ...                     sampling_probability=None, steps=None, noise_multiplier=0.8,
 ...                     neighboring_relation=None)
 >>> run = Mechanism.of(options)
->>> run.event(), run.relation
-(SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=0.8), count=100), 'replace-special')
+>>> run.event()
+ShuffledEpochsDpEvent(noise_multiplier=0.8, batches=117, epochs=100, remainder=True)
+>>> run.relation
+'replace-special'
 """
 
 from __future__ import annotations
@@ -128,6 +130,13 @@ class Mechanism:
         """Batches in a pass over the records, rounded up."""
         (rate,) = self.known("rate")
         count: int = math.ceil(1 / rate)
+        return count
+
+    @property
+    def full_batches(self) -> int:
+        """Batches of the largest size in a pass over the records."""
+        (rate,) = self.known("rate")
+        count: int = math.floor(1 / rate)
         return count
 
     @property
@@ -279,29 +288,31 @@ def _drawn(kind: str, run: Mechanism) -> DpEvent:
 
 
 def _shuffled(run: Mechanism) -> DpEvent:
-    events = dpcal.accountants.events
     (sigma,) = run.known("noise_multiplier")
-    return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), run.passes)
+    full = run.full_batches
+    return dpcal.accountants.events.ShuffledEpochsDpEvent(
+        sigma, batches=full, epochs=run.passes, remainder=full < run.batches
+    )
 
 
 def _allocated(run: Mechanism) -> DpEvent:
     (sigma,) = run.known("noise_multiplier")
-    accountants = dpcal.accountants
-    independent = accountants.matrix.LambdaCGD(run.batches * run.passes, 0.0)
-    once_a_pass = accountants.correlated.RandomAllocation(1, run.batches)
-    # It has no price by steps: whoever is in one batch of a pass is in no other one.
-    return accountants.events.CorrelatedGaussianDpEvent(independent, once_a_pass, sigma)
+    events = dpcal.accountants.events
+    epoch = events.RandomAllocationDpEvent(sigma, run.batches)
+    return events.SelfComposedDpEvent(epoch, run.passes)
+
+
+def _allocated_or_told(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
+    return (_allocated(run), "") if run.relation != REPLACE_ONE else _told_batches(run, failure)
 
 
 def _told_batches(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
-    if run.relation != REPLACE_ONE:
-        (sigma,) = run.known("noise_multiplier")
-        events = dpcal.accountants.events
-        epoch = events.RandomAllocationDpEvent(sigma, run.batches)
-        return events.SelfComposedDpEvent(epoch, run.passes), ""
     # A mixture of runs against one run, or against a mixture of the same shares, is no easier to
     # tell apart than the worst of them: hockey-stick divergences are jointly convex.
-    return _shuffled(run), "a run that also tells in which batch of a pass each record is"
+    (sigma,) = run.known("noise_multiplier")
+    events = dpcal.accountants.events
+    told = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), run.passes)
+    return told, "a run that also tells in which batch of a pass each record is"
 
 
 def _told_draws(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
@@ -336,7 +347,7 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ADD_OR_REMOVE,
             "in every pass each record draws one of the batches, independently of the others",
             "{run.batches} batches a pass, of which each record draws one, in {run.passes} passes",
-            _told_batches,
+            _allocated_or_told,
         ),
         "without-replacement": _Sampler(
             partial(_drawn, "SampledWithoutReplacementDpEvent"),
@@ -355,8 +366,9 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
         "shuffled-epochs": _Sampler(
             _shuffled,
             ZERO_OUT,
-            "each record is in one batch of every pass; nothing is gained from the shuffling",
-            "shuffled batches, of which each record is in one in each of {run.passes} passes",
+            "every pass cuts a fresh uniform permutation of all records, of a fixed number",
+            "shuffled batches, in {run.passes} passes with {run.full_batches} of the largest size",
+            _told_batches,
         ),
     }
 )
@@ -402,20 +414,16 @@ def noise_of(told: Mechanism, *, epsilon: float, delta: float, accountant: str =
     ValueError
         If the accountant gives no answer.
 
-    >>> rate = Fraction(512, 60_000)
-    >>> run = Mechanism("shuffled-epochs", 60_000, 512, rate, None, Fraction(1), None,
+    >>> run = Mechanism("random-allocation", 512, 512, Fraction(1), None, Fraction(1), None,
     ...                 "replace-special")
     >>> round(noise_of(run, epsilon=4.377178, delta=1e-5), 5)  # one Gaussian answer: mu = 1
     1.0
     """
-    event = told.event(noise_multiplier=1.0)
-    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    if isinstance(event, dpcal.accountants.events.CorrelatedGaussianDpEvent):
-        # The price comes first: a relation without one is refused by it, in words of its own.
-        dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=told.relation)
-        found = dpcal.calibrate.correlated.noise_multiplier(event.strategy, event.sampler, **target)
-        return float(found.noise_multiplier)
-    target["neighboring_relation"] = told.relation
+    target: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "neighboring_relation": told.relation,
+    }
 
     def event_of(sigma: float) -> Any:
         return told.event(noise_multiplier=sigma)

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
@@ -113,3 +115,45 @@ def test_a_replaced_record_costs_more():
 def test_adding_a_record_is_refused():
     with pytest.raises(UnsupportedEvent, match="moves others"):
         accountants.epsilon(events.ShuffledEpochsDpEvent(10.0, 10, 1), delta=1e-5)
+
+
+def test_a_smaller_last_batch_costs_less_than_equal_ones_and_more_than_one_more():
+    """Two of three records in the first batch, one in the second: by quadrature on the plane."""
+    x = np.linspace(-9.0, 11.0, 1001)
+    cell = (x[1] - x[0]) ** 2
+
+    def law(mean):
+        one, rest = norm.pdf(x, mean), norm.pdf(x)
+        return cell * (2 * np.outer(one, rest) + np.outer(rest, one)) / 3
+
+    with_record, blank = law(2.0), law(1.0)
+    for epsilon in (1.0, 3.0):
+        exact = max(
+            np.maximum(p - math.exp(epsilon) * q, 0).sum()
+            for p, q in ((with_record, blank), (blank, with_record))
+        )
+        run = events.ShuffledEpochsDpEvent(1.0, 1, 1, remainder=True)
+        found = accountants.delta(run, epsilon=epsilon, **ZERO_OUT)
+        assert found.lower < exact * 1.001
+        assert exact * 0.999 < found.upper
+
+
+def test_epochs_with_known_batches_are_solved_for():
+    """A replaced record: Gaussian answers of mu = 2 sqrt(E) / 10."""
+
+    def run(epochs):
+        return events.ShuffledEpochsDpEvent(10.0, 4, epochs)
+
+    target = {"epsilon": 1.0, "delta": 1e-5, "neighboring_relation": "replace-one"}
+    mu = 1 / calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=1e-5)
+    assert calibrate.steps(run, **target) == math.floor((5 * mu) ** 2)
+
+
+@pytest.mark.study
+def test_epochs_are_solved_for_by_the_upper_end():
+    def run(epochs):
+        return events.ShuffledEpochsDpEvent(10.0, 117, epochs)
+
+    found = calibrate.steps(run, epsilon=1.0, delta=1e-5, **ZERO_OUT)
+    ends = [accountants.epsilon(run(E), delta=1e-5, **ZERO_OUT).upper for E in (found, found + 4)]
+    assert ends[0] <= 1.0 < ends[1]
