@@ -1,7 +1,8 @@
 """``dpcal attack``: try to tell a record from a run; the exit status is 1 if a claim breaks.
 
 replay: record a run and play it again on neighbouring tables. likelihood: bound epsilon from below
-by likelihood ratios of canaries. canaries: bound it from one run seen from outside.
+by likelihood ratios of canaries. canaries: bound it from one run seen from outside. loader: bound
+it by runs of a loader, on a data set that tells a record's batch.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import importlib.util
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal import _validate
 from dpcal._files import text_of
 from dpcal.commands._options import add_options, fields_of, relation, required
-from dpcal.commands.checking.output import present
+from dpcal.commands.checking.mechanism import Mechanism, noise_of
+from dpcal.commands.checking.output import interval, present
+from dpcal.commands.checking.progress import stage
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
 EXAMPLES = (
     "likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5",
-    "canaries --records 1000 --batch-size 100 --steps 20 --epsilon 2 --delta 1e-5 --samples 500",
+    "loader --records 60000 --batch-size 512 --epochs 1 --epsilon 1.38 --delta 1e-5",
 )
 # Features of the random table that a plan's own optimizer is replayed on.
 _FEATURES = 5
@@ -33,8 +38,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(
         parser,
         """
-attack replay|likelihood|canaries  replay: on neighbouring tables; likelihood: all answers, many
-    canaries; canaries: one run, from outside
+attack replay|likelihood|canaries|loader  replay: on neighbouring tables; likelihood: all answers,
+    many canaries; canaries: one run, from outside; loader: runs of a loader that was not priced
 """,
     )
     parser.add_argument(
@@ -49,14 +54,19 @@ attack replay|likelihood|canaries  replay: on neighbouring tables; likelihood: a
         """
 --plan FILE:path       a plan in JSON; or DP-SGD with:
 --records N:whole      number of records
---batch-size B:number  expected, of Poisson samples
+--batch-size B:number  expected, of Poisson samples; of a loader, the size of its batches
 --steps T:whole        number of steps
 --epsilon E:number     the claim
 --delta D:number       the claim's delta
+[loader]
+--sampler NAME=shuffled-epochs  shuffled-epochs, random-allocation (default: %(default)s)
+--epochs E:whole                passes, whole
+--noise-multiplier S:number     noise over the clipping norm (default: the least at which Poisson
+    samples of these sizes meet the claim)
 """,
-        relation(default="add-or-remove-one"),
+        relation("add-or-remove-one; of shuffled-epochs replace-special"),
         """
---samples M:whole=1000000   canaries (default: 1000000)
+--samples M:whole           canaries (default: 1000000), or runs of a loader (default: 100000)
 --confidence C:number=0.99  of bounds (default: 0.99)
 --seed S:whole              to repeat an attack
 --seconds T:number=0        for replay: go on trying random neighbours for so long (default: 0)
@@ -84,8 +94,9 @@ def _plan(options: Namespace) -> Plan:
         )
     names = ("batch_size", "steps", "epsilon", "delta")
     required(options, "records", *names)
-    given = fields_of(options, *names, "neighboring_relation")
-    return dpcal.calibrate.dpsgd(n=options.records, **given)
+    given = fields_of(options, *names)
+    relation = options.neighboring_relation or "add-or-remove-one"
+    return dpcal.calibrate.dpsgd(n=options.records, neighboring_relation=relation, **given)
 
 
 def _replay(options: Namespace) -> int:
@@ -136,7 +147,10 @@ def _likelihood(options: Namespace) -> int:
             plan.event, neighboring_relation=plan.neighboring_relation
         )
     found = dpcal.optim.attacks.likelihood(
-        plan, samples=options.samples, confidence=options.confidence, seed=options.seed
+        plan,
+        samples=1_000_000 if options.samples is None else options.samples,
+        confidence=options.confidence,
+        seed=options.seed,
     )
     if curve is not None:
         rates = found.rates()
@@ -160,6 +174,39 @@ def _canaries(options: Namespace) -> int:
     return _said(options, found.epsilon <= plan.epsilon, document, f"{found}\n{power}")
 
 
+def _loader(options: Namespace) -> int:
+    required(options, "records", "batch_size", "epochs", "epsilon", "delta")
+    size = _validate.count(batch_size=options.batch_size)
+    sizes = {"n": options.records, "batch_size": size, "sampling_probability": None}
+    told = Mechanism.of(Namespace(**{**vars(options), **sizes}))
+    target = fields_of(options, "epsilon", "delta")
+    noise, how = told.noise_multiplier, ""
+    if noise is None:
+        stage(options, "noise of Poisson samples")
+        noise = noise_of(replace(told, sampler="poisson"), **target)
+        how = ", with which Poisson samples of these sizes meet the claim"
+    told = replace(told, noise_multiplier=noise)
+    relation: dict[str, Any] = {"neighboring_relation": told.relation}
+    stage(options, "price")
+    price = dpcal.accountants.epsilon(told.event(), delta=options.delta, **relation)
+    stage(options, "attack")
+    found = dpcal.optim.attacks.loader(
+        told.sampler,
+        **fields_of(told, "n", "batch_size", "noise_multiplier"),
+        epochs=told.passes,
+        samples=100_000 if options.samples is None else options.samples,
+        **fields_of(options, "confidence", "seed"),
+        **target,
+        **relation,
+    )
+    text = (
+        f"{told.sentence()}{how}\n{found}\nits price: epsilon in "
+        f"{interval(price.lower, price.upper, digits=5)}, {price.method}, {told.relation}"
+    )
+    document = {**found.to_dict(), "mechanism": told.to_dict(), "price": price.to_dict()}
+    return _said(options, found.holds, document, text)
+
+
 def _said(options: Namespace, holds: bool, document: dict[str, Any], text: str) -> int:
     """Print an outcome, and return the exit status."""
     verdict = "the claim holds" if holds else "THE CLAIM DOES NOT HOLD"
@@ -167,4 +214,9 @@ def _said(options: Namespace, holds: bool, document: dict[str, Any], text: str) 
     return 0 if holds else 1
 
 
-ATTACKS = {"replay": _replay, "likelihood": _likelihood, "canaries": _canaries}
+ATTACKS = {
+    "replay": _replay,
+    "likelihood": _likelihood,
+    "canaries": _canaries,
+    "loader": _loader,
+}

@@ -19,17 +19,17 @@ from dpcal.commands._options import (
     relation,
     required,
 )
-from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run, noise_of
+from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.output import at_most, interval, present
-from dpcal.commands.checking.progress import counted, stage
-from dpcal.errors import DisagreementWarning, DpcalError
+from dpcal.commands.checking.prices import ALL, priced, targets
+from dpcal.commands.checking.progress import counted
+from dpcal.errors import DisagreementWarning
 
 EXAMPLES = (
     "--sampling-probability 512/60000 --noise-multiplier 1 --steps 10000 --delta 1e-6 "
     "--accountant characteristic,renyi",
     "--samplers --n 6000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5",
 )
-ALL = ",".join(SAMPLERS)
 # Significant digits of an answer that is known to so many, and of the ends of a bracket.
 _DIGITS, _FEW_DIGITS = 6, 4
 
@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
         raise ValueError(f"--accountants must be of {', '.join(ACCOUNTANTS)}, got none.")
     for name in names:
         _validate.choice(ACCOUNTANTS, accountants=name)
-    for epsilon, delta in _targets(options):
+    for epsilon, delta in targets(options):
         ask = _epsilons if epsilon is None else _noises
         asked = [
             ask(options, told, epsilon, delta, accountants=(name,))
@@ -85,11 +85,6 @@ def run(options: Namespace) -> int:
     document = documents[0] if len(documents) == 1 else {"comparisons": documents}
     present(options, document, "\n\n".join(map(str, tables)))
     return 1 if any(getattr(table, "disagreements", ()) for table in tables) else 0
-
-
-def _targets(options: Namespace) -> list[tuple[Any, float]]:
-    """Return each epsilon at each delta; None for epsilon where noise was given instead."""
-    return [(epsilon, delta) for delta in options.delta for epsilon in options.epsilon or (None,)]
 
 
 def _epsilons(
@@ -129,12 +124,7 @@ def _noises(
 
 def _samplers(options: Namespace) -> int:
     """Print a row a sampler: what it costs, under which relation, and what it assumes."""
-    names = names_of(options.samplers)
-    unknown = [name for name in names if name not in SAMPLERS]
-    if unknown or not names:
-        raise ValueError(f"--samplers must be of {ALL}, got {options.samplers!r}.")
-    required(options, "n", "batch_size")
-    rows = [_row(options, Mechanism.of(options, name)) for name in names]
+    rows = priced(options, options.samplers)
     present(options, {"samplers": rows}, _table(rows, _heads(options)))
     return 0
 
@@ -143,43 +133,8 @@ def _heads(options: Namespace) -> list[str]:
     """Return the heads of the columns of answers."""
     return [
         f"delta = {delta:g}" if epsilon is None else f"({epsilon:g}, {delta:g})"
-        for epsilon, delta in _targets(options)
+        for epsilon, delta in targets(options)
     ]
-
-
-def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
-    """Return the price of one sampler at each delta, or why no price is known."""
-    row: dict[str, Any] = {
-        "sampler": told.sampler,
-        "neighboring_relation": told.relation,
-        "assumes": SAMPLERS[told.sampler].assumes,
-        "mechanism": told.to_dict(),
-    }
-    try:
-        answers = _prices(options, told) if options.epsilon is None else _needs(options, told)
-    except DpcalError as error:
-        return {**row, "answers": [], "refused": str(error)}
-    return {**row, "answers": answers}
-
-
-def _prices(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
-    """Return epsilon at each delta, at the given noise."""
-    event, answers = told.event(), []
-    for delta in options.delta:
-        stage(options, f"{told.sampler} at delta = {delta:g}")
-        epsilon = dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=told.relation)
-        answers.append({"delta": delta, "epsilon": epsilon.to_dict()})
-    return answers
-
-
-def _needs(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
-    """Solve for the noise that each target needs."""
-    answers = []
-    for epsilon, delta in _targets(options):
-        stage(options, f"{told.sampler} for epsilon = {epsilon:g} at delta = {delta:g}")
-        noise = noise_of(told, epsilon=epsilon, delta=delta)
-        answers.append({"epsilon": epsilon, "delta": delta, "noise_multiplier": noise})
-    return answers
 
 
 def _cell(answer: dict[str, Any]) -> str:

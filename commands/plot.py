@@ -13,6 +13,7 @@ from dpcal import _validate
 from dpcal.commands._options import add_options, names_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.output import at_most, present
+from dpcal.commands.checking.prices import ALL, priced
 from dpcal.commands.checking.progress import counted, stage
 
 EXAMPLES = (
@@ -27,10 +28,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(
         parser,
         """
-picture profile|trade-off|renyi|accuracy  of a mechanism, profile: delta against epsilon;
+picture profile|trade-off|renyi|samplers|accuracy  of a mechanism, profile: delta against epsilon;
     trade-off: false-negative against false-positive rate; renyi: divergence against order. With
     --sampler random-allocation and shuffled-epochs, profile and trade-off are bounds from some
-    epsilons, and shuffled-epochs have no renyi. accuracy: a demo report's
+    epsilons, and shuffled-epochs have no renyi. samplers: epsilon at --delta by how batches are
+    drawn. accuracy: a demo report's
 """,
     )
     add_run(parser)
@@ -38,7 +40,7 @@ picture profile|trade-off|renyi|accuracy  of a mechanism, profile: delta against
         parser,
         relation("the sampler's own"),
         """
---delta D:number+                   for profile and renyi: mark epsilon at these deltas
+--delta D:number+                   for profile, renyi and samplers: epsilon at these deltas
 --accountants --accountant NAMES=characteristic,renyi  comma-separated, of characteristic, renyi,
     pld, prv (default: %(default)s)
 --report FOLDER:path                for accuracy: a report
@@ -59,7 +61,7 @@ def run(options: Namespace) -> int:
         title, draw = PICTURES[options.picture]
         found, figure = draw(options, told)
         document = {"mechanism": told.to_dict(), **found}
-        about = [told.sentence(), told.relation]
+        about = document.pop("about", [told.sentence(), told.relation])
     about.append(f"dpcal {dpcal.report.software()['dpcal']}")
     if "bound" in document:
         about.append(document["bound"])
@@ -146,6 +148,25 @@ def _renyi(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
     return document, dpcal.plot.renyi_curve([curve], delta=deltas[0] if deltas else None)
 
 
+def _samplers(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]:
+    """Draw epsilon of each sampler that has a price."""
+    told.known("noise_multiplier", "steps")
+    if len(options.delta or ()) != 1:
+        raise ValueError(f"A samplers picture needs one --delta, got {options.delta}.")
+    rows = priced(Namespace(**vars(options) | {"epsilon": None}), ALL)
+    drawn = [
+        (f"{row['sampler']}\n{row['neighboring_relation']}", ends["lower"], ends["upper"])
+        for row in rows
+        for ends in (each["epsilon"] for each in row["answers"])
+    ]
+    sizes = (
+        f"{told.n} records, batches of {told.batch_size}, {told.passes} passes, noise of "
+        f"{told.noise_multiplier!r} clipping norms"
+    )
+    figure = dpcal.plot.loaders(drawn, delta=options.delta[0])
+    return {"samplers": rows, "about": [sizes]}, figure
+
+
 def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Read a demonstration's report and draw its accuracies again."""
     required(options, "report")
@@ -177,4 +198,5 @@ PICTURES: Mapping[str, tuple[str, Callable[..., tuple[dict[str, Any], Any]]]] = 
     "profile": ("Privacy profile", _profile),
     "trade-off": ("Trade-off of false positives and false negatives", _trade_off),
     "renyi": ("Renyi divergences", _renyi),
+    "samplers": ("Epsilon by how batches are drawn", _samplers),
 }

@@ -16,6 +16,10 @@ from dpcal.optim.attacks.likelihood_ratio import (
     Likelihood as Likelihood,
     likelihood as likelihood,
 )
+from dpcal.optim.attacks.loaders import (
+    LoaderAttack as LoaderAttack,
+    loader as loader,
+)
 from dpcal.optim.attacks.neighbouring import (
     Neighbours as Neighbours,
     neighbours as neighbours,

@@ -30,14 +30,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from dpcal import _validate
-from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.evidence import Evidence, evidence_of
+from dpcal.optim.attacks.rates import apart, together, without_curve
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
@@ -299,9 +298,9 @@ class _Ratios(Recorder):
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
     chance = (1 - confidence) / 2
-    rates = _together if _drawn_together(plan) else _apart
+    rates = together if _drawn_together(plan) else apart
     most, least = rates(members, others, 0.0, chance)
-    alone = _alone(rates, members, others, plan.delta, chance)
+    alone = without_curve(rates, members, others, plan.delta, chance)
     scale, epsilon = _MOST_NOISE, 0.0
     if isinstance(plan.event, CorrelatedGaussianDpEvent):
         scale, epsilon = math.nan, alone
@@ -329,28 +328,6 @@ def _drawn_together(plan: Plan) -> bool:
         query.sampler == "fixed-size" and query.composition == "sequential"
         for query in plan.queries
     )
-
-
-_Rates = Callable[[Vector, Vector, float, float], tuple[float, float]]
-
-
-def _apart(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
-    """Return an upper bound on false and a lower bound on true positives (Clopper, Pearson)."""
-    alarms, hits = int((others > level).sum()), int((members > level).sum())
-    most = (
-        special.betaincinv(alarms + 1, len(others) - alarms, 1 - chance)
-        if (alarms < len(others))
-        else 1.0
-    )
-    least = special.betaincinv(hits, len(members) - hits + 1, chance) if hits else 0.0
-    return float(most), float(least)
-
-
-def _together(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
-    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
-    alarms, hits = float((others > level).mean()), float((members > level).mean())
-    most = upper_mean(alarms, draws=len(others), failure_probability=chance)
-    return min(1.0, most), lower_mean(hits, draws=len(members), failure_probability=chance)
 
 
 def _scaled(plan: Plan, scale: float) -> Plan:
@@ -390,17 +367,3 @@ def _largest_noise(plan: Plan, most: float, least: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if allowed(middle) else (low, middle)
     return high
-
-
-def _alone(rates: _Rates, members: Vector, others: Vector, delta: float, chance: float) -> float:
-    """Bound epsilon by rates alone: the level is chosen on a tenth of the canaries."""
-    some = [len(ratios) // 10 for ratios in (members, others)]
-
-    def bound(level: float, first: Vector, second: Vector) -> float:
-        most, least = rates(first, second, level, chance)
-        return math.log((least - delta) / most) if least > delta else -math.inf
-
-    choosing = members[: some[0]], others[: some[1]]
-    levels = np.quantile(np.concatenate(choosing), np.linspace(0.02, 0.995, 40))
-    best = max(levels, key=lambda level: bound(float(level), *choosing))
-    return max(0.0, bound(float(best), members[some[0] :], others[some[1] :]))

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from dpcal import calibrate
+from dpcal import accountants, calibrate
+from dpcal.accountants import events
 from dpcal.cli import main
 
 MECHANISM = ["--records", "400", "--batch-size", "80", "--steps", "10", "--delta", "1e-3"]
@@ -54,6 +55,19 @@ def test_likelihood_of_a_plan_in_a_file(capsys, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_shuffle_breaks_the_claim_for_which_poisson_batches_were_given_noise(capsys):
+    words = ["--records", "600", "--batch-size", "20", "--epochs", "1", "--samples", "20000"]
+    words += ["--epsilon", "1.5", "--delta", "1e-3"]
+    status, document = answered(capsys, "loader", *words)
+    assert status == 1
+    assert 1.5 < document["epsilon"] < document["price"]["upper"]
+    noise = document["mechanism"]["noise_multiplier"]
+    rate = {"sampling_probability": 20 / 600, "noise_multiplier": noise, "steps": 30}
+    assert accountants.epsilon(events.dpsgd(**rate), delta=1e-3) == pytest.approx(1.5, rel=1e-6)
+    assert answered(capsys, "loader", *words, "--sampler", "random-allocation")[0] == 0
+
+
+@pytest.mark.slow
 def test_canaries(capsys):
     status, document = answered(capsys, "canaries", *MECHANISM, "--epsilon", "4")
     assert status == 0
@@ -67,6 +81,7 @@ def test_canaries(capsys):
         (["replay", "--run", "no.py:f", "--records", "9"], "--run must be FILE:FUNCTION"),
         (["canaries", "--run", "a:b"], "--run is for replay"),
         (["replay", "-o", "a.png"], "--output is for likelihood"),
+        (["loader", "--records", "9"], "attack needs --batch-size and --epochs"),
     ],
 )
 def test_wrong_input(capsys, words, sentence):
