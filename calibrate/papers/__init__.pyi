@@ -32,7 +32,6 @@ from dpcal.calibrate.papers.claims.language import (
     errata_of as errata_of,
     erratum as erratum,
     positive as positive,
-    real as real,
     settings_of as settings_of,
     theorems_of as theorems_of,
 )

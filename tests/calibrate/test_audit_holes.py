@@ -241,7 +241,7 @@ def test_sympy_input_is_checked_too():
     import sympy
 
     plain, x = sympy.Symbol("x"), sympy.Symbol("x", positive=True)
-    with pytest.raises(ValueError, match="claim 'b': symbol must be declared positive or real"):
+    with pytest.raises(ValueError, match="claim 'b': symbol x of sympy must be declared positive"):
         Bound("b", plain, 2 * x)
     with pytest.raises(ValueError, match="claim 'b': number must be exact"):
         Bound("b", 0.1 * x, x)

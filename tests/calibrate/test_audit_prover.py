@@ -26,7 +26,6 @@ from dpcal.calibrate.papers.claims.language import (
     SoftRate,
     Units,
     positive,
-    real,
     standalone,
 )
 from dpcal.calibrate.papers.claims.normal import Normal
@@ -37,7 +36,7 @@ from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.recheck import recheck
 
 x, y, z, n, d, kappa = positive("x y z n d kappa")
-(w,) = real("w")
+REAL = {"w": (-oo, oo)}
 
 TRUE = [
     Identity("root", sqrt(x * y) ** 2, x * y),
@@ -50,7 +49,7 @@ TRUE = [
     Bound("extremum", 1 / Max(x, y), 1 / x),
     Bound("cases", Min(x, n / x), sqrt(n)),
     Bound("power in range", x ** (2 / kappa), x, on={kappa: (2, oo), x: (1, oo)}),
-    Bound("quartic", 4 * w - 3, w**4),
+    Bound("quartic", "4*w - 3 <= w**4", on=REAL),
     Bound("box", sympy.sin(x), x, on={x: (Rational(1, 10), 3)}),
     Bound("logarithmic", x / (1 + x), log(1 + x), on={x: (Rational(1, 10), 10)}),
     Rate("rate", n + sqrt(n) * log(n), n, growth={n: 1}),
@@ -67,7 +66,7 @@ FALSE = [
     Identity("wrong exponent", sqrt(x * y), x * y),
     Bound("reversed means", x + y, 2 * sqrt(x * y)),
     Bound("not at 1", x**2, x, on={x: (0, 2)}),
-    Bound("cubic", w, w**3),
+    Bound("cubic", "w <= w**3", on=REAL),
     Rate("dropped term", n + sqrt(d) * n**2, n, growth={n: 1}),
     Rate("logarithm", n * log(n), n, growth={n: 1}),
     Rate("in part of the range", n ** (-1 / kappa), n**-1, growth={n: 1}, on={kappa: (1, 2)}),

@@ -11,19 +11,19 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from dpcal.calibrate.papers.claims.formulas import signs_of, term_of
+from dpcal.calibrate.papers.claims.formulas import term_of
 from dpcal.calibrate.papers.claims.ranges import (
     Goal,
     Range,
     Replace,
     assignments,
     end_of_range,
+    positive_symbols,
     relations,
 )
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require, symbols
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require, symbol, symbols
 
 __all__ = ["Claim"]
 
@@ -56,6 +56,9 @@ class Claim:
         ``"x = 1 | x = 2"``, or mappings.
     domain
         Ranges of all symbols, filled in when the claim is resolved.
+    sizes
+        Terms that were put in for symbols, with the ranges of these symbols, filled in when the
+        claim is resolved. A counterexample must respect them; a proof need not use them.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Claim:
     at: Any = field(default_factory=dict, kw_only=True, hash=False)
     points: Any = field(default=(), kw_only=True, hash=False)
     domain: Mapping[str, Range] = field(default_factory=dict, kw_only=True, hash=False)
+    sizes: tuple[tuple[Term, Range], ...] = field(default=(), kw_only=True, hash=False)
 
     proved = "PROVED"  # the status of a claim of this kind that is proved
 
@@ -81,10 +85,8 @@ class Claim:
 
     def _settle(self) -> None:
         assumed: dict[str, Range] = dict(self.domain)
-        for value in self._given():
-            for name, (sign, whole) in signs_of(value).items():
-                known = Range(None if sign == "?" else Fraction(0), None, sign == "+", False, whole)
-                assumed[name] = assumed.get(name, known).meet(known)
+        for name, known in positive_symbols(*self._given()).items():
+            assumed[name] = assumed.get(name, known).meet(known)
         self._set("domain", assumed)
         given = (self.where,) if isinstance(self.where, str) else self.where
         self._set("where", tuple(pair for part in given for pair in relations(part)))
@@ -143,8 +145,22 @@ class Claim:
 
     def facts(self) -> list[tuple[Term, bool]]:
         """Return the facts of the domain: terms that are nonnegative, or positive (flag set)."""
-        found = [fact for name, values in self.ranges().items() for fact in values.facts(name)]
+        found = [f for name, values in self.ranges().items() for f in values.facts(symbol(name))]
         return found + [(minus(large, small), strict) for small, large, strict in self.where]
+
+    def limits(self) -> list[tuple[Term, bool]]:
+        """Return the facts about points of the paper's domain: also sizes are in their ranges."""
+        return self.facts() + [f for term, values in self._sizes() for f in values.facts(term)]
+
+    def counts(self) -> list[Term]:
+        """Return the terms that are whole at points of the paper's domain."""
+        found = [(symbol(name), values) for name, values in self.ranges().items()]
+        return [term for term, values in (*found, *self._sizes()) if values.whole]
+
+    def _sizes(self) -> list[tuple[Term, Range]]:
+        """Return the sizes whose symbols do not grow."""
+        names = self.ranges().keys()
+        return [(term, values) for term, values in self.sizes if symbols(term) <= names]
 
     def goals(self, *given: Term) -> list[Goal]:
         """Return the inequalities and equations that are equivalent to the claim.

@@ -31,7 +31,14 @@ from dpcal.calibrate.papers.claims.formulas import (
     to_latex,
     to_sympy,
 )
-from dpcal.calibrate.papers.claims.ranges import Goal, Range, Relation, Replace, relations
+from dpcal.calibrate.papers.claims.ranges import (
+    POSITIVE,
+    Goal,
+    Range,
+    Relation,
+    Replace,
+    relations,
+)
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     ZERO,
@@ -71,8 +78,6 @@ __all__ = [
     "SoftRate",
     "Units",
 ]
-
-_POSITIVE = Range(Fraction(0), None, True)
 
 
 @dataclass(frozen=True)
@@ -163,8 +168,11 @@ class Balance(_TwoSided):
         self._set("of", str(self.of))
 
     def ranges(self) -> dict[str, Range]:
-        raw = {self.of, f"scale_{self.of}", *(s for side in self.raw or () for s in symbols(side))}
-        return {**dict.fromkeys(sorted(raw), _POSITIVE), **super().ranges()}
+        known = super().ranges()
+        raw = {s for side in self.raw or () for s in symbols(side)}
+        require(raw <= {self.of, *known}, "sides in declared symbols.")
+        scale = _fresh((f"scale_{self.of}",), {*known, self.of})
+        return {**dict.fromkeys((self.of, *scale), POSITIVE), **known}
 
     def goals(self, *given: Term) -> list[Goal]:
         """Return the goals that both sides are equal and scale by powers of opposite sign."""
@@ -221,9 +229,11 @@ class Loose(Bound):
     def _settle(self) -> None:
         super()._settle()
         self._set("factor", term_of(self.factor))
+        if symbols(self.factor):
+            raise ValueError(f"factor must be a number, got {show(self.factor)}.")
 
     def goals(self, *given: Term) -> list[Goal]:
-        smaller = Goal(times(self.factor, self.left), "<=", self.right)
+        smaller = Goal(times(self.factor, self.left), self.relation, self.right)
         return [Goal(ONE, "<", self.factor), Goal(ZERO, "<=", self.left), smaller]
 
 
@@ -257,9 +267,14 @@ class Rate(_TwoSided):
     def all_terms(self) -> tuple[Term, ...]:
         return (*super().all_terms(), *map(symbol, self.growth), *self.growth.values())
 
+    def _occurring(self) -> set[str]:
+        return symbols(self.left) | symbols(self.right)
+
     def before(self) -> Claim:
         """Return the facts about the symbols before they grow: their domain."""
-        return Claim(self.name).changed(domain=self.domain, where=self.where, points=self.points)
+        return Claim(self.name).changed(
+            domain=self.domain, where=self.where, points=self.points, sizes=self.sizes
+        )
 
     def _size(self) -> str:
         """Return a name for t that no symbol of the claim has."""
@@ -268,7 +283,9 @@ class Rate(_TwoSided):
     def ranges(self) -> dict[str, Range]:
         """Return the ranges of t (at least 3) and of the symbols that do not grow."""
         found = super().ranges()
+        require(self.growth.keys() <= self._occurring(), "growing symbols that occur on a side.")
         for name, exponent in self.growth.items():
+            require(not symbols(exponent) & self.growth.keys(), "exponents that do not grow.")
             values = found.pop(name)
             size = exponent[1] if exponent[0] == "num" else None
             rises, falls = size is None or size > 0, size is None or size < 0
@@ -286,9 +303,8 @@ class Rate(_TwoSided):
         ``given`` has the constant and the scale of t, and for a SoftRate the power of log(t).
         """
         constant, scale, logs = given
-        require(
-            not (symbols(constant) | symbols(scale)) & {self._size(), *self.growth}, "constants."
-        )
+        fixed = self.ranges().keys() - {self._size()}
+        require(symbols(constant) | symbols(scale) <= fixed, "constants in declared symbols.")
         soft = isinstance(self, SoftRate) and logs[0] == "num" and logs[1] >= 0
         require(logs == ZERO or soft, "no more logarithms than the claim allows.")
         t = symbol(self._size())
@@ -380,8 +396,10 @@ class Units(Claim):
         return (*super().all_terms(), *(power for unit in units for power in unit.values()))
 
     def ranges(self) -> dict[str, Range]:
+        known = super().ranges()
         bases = {base for unit in (self.unit, *self.scales.values()) for base in unit}
-        return {**super().ranges(), **{f"scale_{base}": _POSITIVE for base in bases}}
+        scales = _fresh((f"scale_{base}" for base in bases), known)
+        return {**known, **dict.fromkeys(scales, POSITIVE)}
 
     def goals(self, *given: Term) -> list[Goal]:
         """Return the goal that rescaled symbols rescale the expression by its unit."""
@@ -400,6 +418,13 @@ class Units(Claim):
 
     def latex(self) -> str:
         return rf"\left[{to_latex(self.expression)}\right] = \text{{{_unit_name(self.unit)}}}"
+
+
+def _fresh(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return names, which no symbol of the claim may have."""
+    found = sorted(names)
+    require(not {*found} & {*known}, f"no symbol called {' or '.join(found)}.")
+    return found
 
 
 def _scale(unit: Mapping[str, Term]) -> Term:

@@ -40,7 +40,6 @@ __all__ = [
     "parse",
     "relation",
     "show",
-    "signs_of",
     "term_of",
     "to_latex",
     "to_sympy",
@@ -297,17 +296,6 @@ def term_of(value: Any) -> Term:
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
         return number(value)
     return from_sympy(value)
-
-
-def signs_of(expression: Any) -> dict[str, tuple[str, bool]]:
-    """Return sign and wholeness of the symbols of a sympy expression, from their assumptions."""
-    found = {}
-    for entry in sorted(getattr(expression, "free_symbols", ()), key=str):
-        sign = "+" if entry.is_positive else "0+" if entry.is_nonnegative else "?"
-        if sign == "?" and not entry.is_real:
-            raise ValueError(f"symbol must be declared positive or real, got the plain {entry}.")
-        found[str(entry)] = (sign, bool(entry.is_integer))
-    return found
 
 
 def to_sympy(term: Term, signs: Mapping[str, str], evaluate: bool = True) -> Any:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -45,10 +44,11 @@ from dpcal.calibrate.papers.claims.claims import (
 )
 from dpcal.calibrate.papers.claims.content import restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
-from dpcal.calibrate.papers.claims.formulas import signs_of, term_of, to_sympy
+from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
 from dpcal.calibrate.papers.claims.notation import claims_of, indented, nearest, theorems_of
-from dpcal.calibrate.papers.claims.ranges import Range
-from dpcal.calibrate.papers.kernel.terms import Term, substitute, symbols
+from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
+from dpcal.calibrate.papers.claims.resolve import resolved, unfold
+from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
 if TYPE_CHECKING:
     from dpcal.calibrate.plan import Plan
@@ -79,12 +79,10 @@ __all__ = [
     "erratum",
     "nearest",
     "positive",
-    "real",
     "settings_of",
     "theorems_of",
+    "unfold",
 ]
-
-_POSITIVE = Range(Fraction(0), None, True)
 
 
 def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # noqa: A002
@@ -95,11 +93,6 @@ def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # no
 def positive(names: str) -> tuple[Any, ...]:
     """Return positive sympy symbols with these space-separated names."""
     return tuple(sympy.Symbol(name, positive=True) for name in names.split())
-
-
-def real(names: str) -> tuple[Any, ...]:
-    """Return real sympy symbols with these space-separated names."""
-    return tuple(sympy.Symbol(name, real=True) for name in names.split())
 
 
 @dataclass(frozen=True)
@@ -183,12 +176,9 @@ class Setting:
         term = self.term(printed)
         return to_sympy(term, dict.fromkeys(symbols(term), "+"))
 
-    def assumed(self) -> dict[str, tuple[str, bool]]:
-        """Return sign and wholeness of the symbols, as sympy's assumptions declare them."""
-        found: dict[str, tuple[str, bool]] = {}
-        for part in (self.symbol, self.corrected, self.printed):
-            found.update(signs_of(part))
-        return found
+    def assumed(self) -> dict[str, Range]:
+        """Return the ranges of the symbols, as sympy's assumptions declare them."""
+        return positive_symbols(self.symbol, self.corrected, self.printed)
 
 
 def settings_of(text: str) -> tuple[Setting, ...]:
@@ -312,61 +302,32 @@ class Schedule:
         """Return the range of every declared symbol."""
         found: dict[str, Range] = {}
         for setting in self.settings:
-            for name, (sign, whole) in setting.assumed().items():
-                low = None if sign == "?" else Fraction(0)
-                found[name] = Range(low, None, sign == "+", False, whole)
-            found[setting.name] = found.get(setting.name, _POSITIVE)
+            found.update(setting.assumed())
         return {**found, **{quantity.name: quantity.values() for quantity in self.quantities}}
 
     def resolve(self, claim: Claim) -> Claim:
-        """Return ``claim`` with settings replaced by formulas in the paper's inputs."""
+        """Return ``claim`` with settings replaced by formulas in the paper's inputs.
+
+        Raises
+        ------
+        ValueError
+            If an option of the claim is about a symbol that it does not have, a value lies outside
+            of its symbol's range, or a symbol is not declared.
+        """
         for name in claim.printed:
             self.setting(name)
-        table = {
-            setting.name: setting.term(setting.name in claim.printed)
-            for setting in self.settings
-            if setting.name not in claim.free
-        }
-        resolved = claim.substitute(lambda term: self._put_in(term, table, claim.at))
-        if isinstance(claim, Balance) and isinstance(resolved, Balance):
-            others = {name: term for name, term in table.items() if name != claim.of}
-            special = {name: term for name, term in claim.at.items() if name != claim.of}
-            sides = (claim.left, claim.right)
-            raw = tuple(self._put_in(side, others, special) for side in sides)
-            resolved = resolved.changed(raw=raw)
-        if isinstance(resolved, Rate):
-            growth = {s: self._put_in(v, table, claim.at) for s, v in resolved.growth.items()}
-            resolved = resolved.changed(growth=growth)
-        if isinstance(resolved, Units) and not resolved.scales:
+        settings = {s.name: s.term(s.name in claim.printed) for s in self.settings}
+        if isinstance(claim, Units) and not claim.scales:
             scales = {
                 quantity.name: {base: term_of(p) for base, p in quantity.units.items()}
                 for quantity in self.quantities
             }
-            resolved = resolved.changed(scales=scales)
-        return resolved.changed(domain=self._domain(resolved))
-
-    def _put_in(self, term: Term, table: Mapping[str, Term], special: Mapping[str, Term]) -> Term:
-        """Substitute settings and special values; each may contain the other."""
-        for _ in range(2):
-            term = substitute(unfold(term, table), special)
-        return unfold(term, table)
-
-    def _domain(self, claim: Claim) -> dict[str, Range]:
-        ranges = self.ranges()
-        domain = {}
-        for name in sorted(claim.used_symbols()):
-            known = claim.domain.get(name)
-            declared = ranges.get(name)
-            if known is None and declared is None:
-                raise ValueError(
-                    f"claim {claim.name!r}: symbol {name} is not declared as a quantity of "
-                    f"{self.name}, which declares {', '.join(sorted(ranges)) or 'none'}"
-                )
-            values = (declared or known or _POSITIVE).meet(known or declared or _POSITIVE)
-            if name in claim.on:
-                values = values.meet(Range(*claim.on[name]))
-            domain[name] = values
-        return domain
+            claim = claim.changed(scales=scales)
+        rounded = [setting.name for setting in self.settings if setting.rounding]
+        try:
+            return resolved(claim, settings, self.ranges(), rounded)
+        except ValueError as error:
+            raise ValueError(f"claim {claim.name!r}: {error}") from error
 
     def planned_by(self, planner: Callable[..., Plan] | None) -> Schedule:
         """Return a copy with a planner; its claims are not checked a second time."""
@@ -400,6 +361,10 @@ class Schedule:
 
 def standalone(claim: Claim) -> Claim:
     """Return a claim without settings with the ranges of its symbols filled in."""
+    if claim.at or claim.free or claim.printed:
+        raise ValueError(
+            f"claim {claim.name!r}: at, free and printed must be resolved by a schedule, got none."
+        )
     domain = dict(claim.domain)
     for name in sorted(claim.used_symbols() - domain.keys()):
         if name not in claim.on:
@@ -416,14 +381,3 @@ def standalone(claim: Claim) -> Claim:
             if name in claim.used_symbols()
         }
     )
-
-
-def unfold(term: Term, table: Mapping[str, Term]) -> Term:
-    """Substitute settings until none is left."""
-    for _ in range(len(table) + 1):
-        used = symbols(term) & table.keys()
-        if not used:
-            return term
-        term = substitute(term, {name: table[name] for name in used})
-    names = ", ".join(sorted(used))
-    raise ValueError(f"settings must not define each other in a circle, got {names}.")

@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 import sympy
 
 from dpcal.calibrate.papers.claims.formulas import relation, show, term_of
-from dpcal.calibrate.papers.kernel.terms import Term, minus, number, symbol
+from dpcal.calibrate.papers.kernel.terms import Term, minus, number
 
 __all__ = [
+    "POSITIVE",
     "Goal",
     "Range",
     "Relation",
     "Replace",
     "assignments",
     "end_of_range",
+    "positive_symbols",
     "relations",
     "top_level",
 ]
@@ -59,9 +61,9 @@ class Range(NamedTuple):
         )
         return Range(low, high, open_low, open_high, self.whole or other.whole)
 
-    def facts(self, name: str) -> list[tuple[Term, bool]]:
-        """Return the terms that are nonnegative, or positive where the flag is set."""
-        x, found = symbol(name), []
+    def facts(self, x: Term) -> list[tuple[Term, bool]]:
+        """Return the terms that are nonnegative, or positive where the flag is set, for a term."""
+        found = []
         if self.low is not None:
             found.append((minus(x, number(self.low)), self.open_low))
             if self.low > 0:
@@ -78,6 +80,9 @@ class Range(NamedTuple):
             raise ValueError(f"range must be an interval such as '[1, 2]', got {text!r}.")
         left, low, high, right = found.groups()
         return cls(end_of_range(low), end_of_range(high), left == "(", right == ")", whole)
+
+
+POSITIVE = Range(Fraction(0), None, True)
 
 
 def _tighter(
@@ -170,3 +175,29 @@ def relations(condition: Any) -> list[Relation]:
     if isinstance(condition, sympy.And):
         return [pair for part in condition.args for pair in relations(part)]
     raise ValueError(f"condition must be built from <= and <, got {condition!r}.")
+
+
+def positive_symbols(*expressions: Any) -> dict[str, Range]:
+    """Return the ranges of the symbols of sympy expressions, from their assumptions.
+
+    Raises
+    ------
+    ValueError
+        For a symbol that may be zero or negative, since sympy simplifies ``x/x`` and
+        ``sqrt(x)**2`` before they are read; for assumptions beyond a positive, perhaps whole
+        number; and for two symbols of one name.
+    """
+    found: dict[str, Range] = {}
+    entries = {s for e in expressions for s in getattr(e, "free_symbols", ())}
+    for entry in sorted(entries, key=str):
+        name, whole = str(entry), bool(entry.is_integer)
+        known = {"positive": True, "integer": True} if whole else {"positive": True}
+        if entry != sympy.Symbol(name, **known):
+            raise ValueError(
+                f"symbol {name} of sympy must be declared positive and no more; a formula in other "
+                "symbols must be written as text."
+            )
+        if name in found:
+            raise ValueError(f"symbols called {name} must have the same assumptions.")
+        found[name] = POSITIVE.meet(Range(whole=whole))
+    return found

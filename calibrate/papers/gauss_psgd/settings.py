@@ -6,9 +6,9 @@ from dpcal.calibrate.papers.claims.language import Quantity, auxiliary, settings
 
 GRADIENT = {"loss": 1, "parameter": -1}
 QUANTITIES = (
-    Quantity("n", "records per client", range="[1, oo)"),
-    Quantity("m", "clients", range="[1, oo)"),
-    Quantity("d", "dimension", range="[1, oo)"),
+    Quantity("n", "records per client", range="[1, oo)", whole=True),
+    Quantity("m", "clients", range="[1, oo)", whole=True),
+    Quantity("d", "dimension", range="[1, oo)", whole=True),
     Quantity("epsilon", "target epsilon"),
     Quantity("G", "Lipschitz constant", GRADIENT),
     Quantity("M", "smoothness constant", {"loss": 1, "parameter": -2}),
@@ -21,7 +21,7 @@ QUANTITIES = (
     Quantity("s", "absolute constant"),
     Quantity("C", "absolute constant"),
     Quantity("omega", "failure probability", range="(0, 1)"),
-    Quantity("T", "oracle calls", range="[1, oo)"),
+    Quantity("T", "oracle calls", range="[1, oo)", whole=True),
     *auxiliary("A L Lam N c g t u v w x z"),
 )
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dpcal.calibrate.papers.claims.language import Quantity, auxiliary, settings_of
 
 QUANTITIES = (
-    Quantity("n", "number of records", range="[1, oo)"),
-    Quantity("d", "input dimension", range="[1, oo)"),
-    Quantity("B", "batch size", range="[1, oo)"),
-    Quantity("T", "steps", range="[1, oo)"),
+    Quantity("n", "number of records", range="[1, oo)", whole=True),
+    Quantity("d", "input dimension", range="[1, oo)", whole=True),
+    Quantity("B", "batch size", range="[1, oo)", whole=True),
+    Quantity("T", "steps", range="[1, oo)", whole=True),
     Quantity("epsilon", "target epsilon"),
     Quantity("Lam", "log(1/delta)"),
     Quantity("gamma", "margin, a public number", range="(0, 1]"),
     Quantity("lam", "correlation of the noise", range="(0, 1)"),
     Quantity("r", "sampling rate B/n", range="(0, 1]"),
+    Quantity("growth_sq", "squared bound on the row sums"),
     Quantity("relation", "1 for zero-out, 2 for replace-one", range="[1, 2]"),
     *auxiliary("C D G L beta c ell eta kappa m nu order p q rho t u v w x"),
     *auxiliary("De U Ws Wt Z Zp gr", range="(-oo, oo)"),

@@ -75,7 +75,11 @@ def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:
     base, count = _value(low, box), exponent[1] if exponent[0] == "num" else None
     if count is not None and count.denominator == 1:
         t.require(count >= 0 or not base.contains(0), "no division by what may be zero")
-        return base ** int(count)
+        if not base.contains(0):
+            return base ** int(count)
+        # The library has no value here. The powers of the ends, and zero, enclose all others.
+        low, high = (end ** int(count) for end in (base.lower(), base.upper()))
+        return low.union(high).union(_ball(t.ZERO[1])) if count else _ball(t.ONE[1])
     if count is not None and count > 0 and base >= 0 and not base > 0:
         return flint.arb(0).union(base.abs_upper() ** _value(exponent, box))
     t.require(base > 0, "no power of what may be negative or zero")

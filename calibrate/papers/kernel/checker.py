@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import balls, terms as t
+from dpcal.calibrate.papers.kernel.rings import exact
 from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def context_of(claim: Claim, deadline: float = math.inf) -> Context:
 
 def contains(claim: Claim, point: Mapping[str, Fraction]) -> bool:
     """Return whether an exact point certainly lies in a claim's domain."""
-    ranges = claim.ranges()
-    if not ranges.keys() <= point.keys():
+    if not claim.ranges().keys() <= point.keys():
         return False
-    whole = all(point[name].denominator == 1 for name, values in ranges.items() if values.whole)
-    signs = ((balls.sign_at(fact, point), strict) for fact, strict in claim.facts())
+    counts = [exact(count, point) for count in claim.counts()]
+    whole = all(count is not None and count.denominator == 1 for count in counts)
+    signs = ((balls.sign_at(fact, point), strict) for fact, strict in claim.limits())
     return whole and all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs)
 
 

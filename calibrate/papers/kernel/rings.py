@@ -67,6 +67,11 @@ def _numbers(polynomial: Any) -> list[Fraction]:
     return [Fraction(int(c.p), int(c.q)) for c in polynomial.coeffs()]
 
 
+def _bits(polynomial: Any) -> int:
+    """Return the digits of the largest number in a polynomial; 1 needs none."""
+    return max((int(c.height_bits()) - 1 for c in polynomial.coeffs()), default=0)
+
+
 def _number(form: Form) -> Fraction | None:
     if not (form[0].is_constant() and form[1].is_constant()):
         return None
@@ -111,6 +116,7 @@ class Ring:
 
     def logarithm(self, term: t.Term) -> t.Term:
         """Return the logarithm of a positive term, opened where the parts are positive."""
+        self._limit(0)
         head, *parts = term
         if head == "num" and parts[0] > 0:
             rows = []
@@ -154,7 +160,9 @@ class Ring:
         t.require(terms <= MOST_TERMS and time.thread_time() < self.deadline, "a shorter identity")
 
     def _quotient(self, top: Any, bottom: Any) -> Form:
+        self._limit(max(len(top), len(bottom)))
         t.require(max(top.total_degree(), bottom.total_degree()) <= MOST_DEGREE, "lower powers")
+        t.require(max(map(_bits, (top, bottom))) <= MOST_BITS, "a number with fewer digits")
         common = bottom if bottom.is_constant() else top.gcd(bottom)
         return top / common, bottom / common
 
@@ -180,7 +188,5 @@ class Ring:
         size, count = max(len(top), len(bottom)), abs(count)
         t.require(self._reduced(bottom) != 0, "no division by zero")
         self._limit(math.exp(min(count * math.log(size or 1), 99)))
-        parts = [part for v in _numbers(top) + _numbers(bottom) for part in v.as_integer_ratio()]
-        bits = max(part.bit_length() - 1 for part in parts)
-        t.require(count * bits <= MOST_BITS, "a number with fewer digits")
+        t.require(count * max(map(_bits, (top, bottom))) <= MOST_BITS, "a number with fewer digits")
         return self._quotient(top**count, bottom**count)

@@ -78,10 +78,15 @@ class Context:
         wider._add(facts)
         return wider
 
+    def look(self) -> None:
+        """Raise Undecided if the time is over."""
+        t.require(time.thread_time() < self.deadline, "a check within the time limit")
+
     def sign(self, term: t.Term) -> int:
         """Return 2 for a term that is plainly positive where it is defined, 1 for nonnegative."""
         if term[0] == "num":
             return 2 if term[1] > 0 else int(term[1] == 0)
+        self.look()
         if (found := self._signs.get(term)) is None:
             known = {True: 2, False: 1, None: 0}[self.facts.get(term)]
             found = self._signs[term] = max(known, self._sign(term)) if known < 2 else 2
@@ -117,6 +122,7 @@ class Context:
 
     def require_defined(self, term: t.Term) -> None:
         """Raise Undecided unless a term is plainly defined wherever the facts hold."""
+        self.look()
         t.require(t.symbols(term) <= self.names, "known symbols")
         for part, relation in obligations(term):
             held = self.is_at_least(part, relation != ">=")
@@ -136,8 +142,9 @@ def check(context: Context, term: t.Term, strict: bool, proof: Any, depth: int =
         If a step does not follow its rule, or a limit of depth or time is reached.
     """
     t.require(depth < t.DEEPEST, "a proof that is less deep")
-    t.require(time.thread_time() < context.deadline, "a check within the time limit")
+    context.look()
     t.require(isinstance(proof, Mapping), "a step that is an object")
+    t.require(t.symbols(term) <= context.names, "a goal about known symbols")
     name = str(proof.get("rule"))
     t.require(name in _RULES, f"a known rule, got {name!r:.40}")
     inner = _with_lemmas(context, proof.get("have", ()), depth + 1)
@@ -219,7 +226,10 @@ def _replace(context: Context, term: t.Term, strict: bool, proof: Proof, depth: 
         context.require_defined(part)
     t.require(context.is_at_least(t.minus(old, new)), "a term that is not too large")
     t.require(context.is_at_least(t.minus(new, old)), "a term that is not too small")
-    facts = [(t.replace(fact, {old: new}), known) for fact, known in context.facts.items()]
+    facts = []
+    for fact, known in context.facts.items():
+        context.look()
+        facts.append((t.replace(fact, {old: new}), known))
     check(context.extended(*facts), t.replace(term, {old: new}), strict, proof["then"], depth)
 
 
@@ -284,7 +294,6 @@ def _beyond(head: str, first: t.Term, second: t.Term) -> t.Term:
 def _bound(context: Context, term: t.Term, strict: bool, proof: Proof, depth: int) -> None:
     of = t.decode(proof["of"])
     context.require_defined(term)
-    context.require_defined(of)
     t.require(dict(bounds(context, of)).get(term, -1) >= strict, "a known bound")
 
 
@@ -298,7 +307,7 @@ def _balls(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
         box[name] = (low[1], high[1])
     pending: list[tuple[Any, Any]] = [(box, proof["tree"])]
     while pending:
-        t.require(time.thread_time() < context.deadline, "fewer boxes")
+        context.look()
         part, node = pending.pop()
         if node == ".":
             ball = balls.value(term, part)
@@ -308,7 +317,6 @@ def _balls(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
         else:
             name, cut = node[0], t.decode(["num", node[1]])[1]
             low, high = part[name]
-            t.require(low < cut < high, "a cut inside the part")
             pending += [
                 ({**part, name: (low, cut)}, node[2]),
                 ({**part, name: (cut, high)}, node[3]),

@@ -30,6 +30,7 @@ __all__ = [
     "power",
     "replace",
     "require",
+    "require_small",
     "substitute",
     "subterms",
     "symbol",
@@ -49,6 +50,8 @@ ARITY: dict[str, tuple[int, int]] = {
 }
 DEEPEST = 60  # levels of a term or a proof; deeper ones are refused before Python's stack is
 LONGEST = 400  # digits of one number
+MOST_PARTS = 60_000  # of a term; a copy of a part counts again, since rules look at each copy
+MOST_DERIVED = 2_000  # parts of a term with a derivative, which has at most their square
 
 
 class Undecided(ArithmeticError):  # noqa: N818
@@ -108,6 +111,17 @@ def over(top: Term, bottom: Term) -> Term:
     return times(top, ("pow", bottom, number(-1)))
 
 
+def require_small(term: Term, most: int = MOST_PARTS) -> Term:
+    """Return a term, or raise Undecided if it has too many parts."""
+    count, pending = 0, [term]
+    while pending:
+        part = pending.pop()
+        count += 1
+        require(count <= most, "a term with fewer parts")
+        pending += part[1:] if part[0] not in ("num", "sym") else ()
+    return term
+
+
 def subterms(term: Term) -> Iterator[Term]:
     """Yield a term and all its parts."""
     yield term
@@ -125,12 +139,16 @@ def symbols(term: Term) -> set[str]:
 
 def replace(term: Term, table: Mapping[Term, Term]) -> Term:
     """Return the term with whole subterms replaced, all at once."""
+    return require_small(_replace(term, table))
+
+
+def _replace(term: Term, table: Mapping[Term, Term]) -> Term:
     for old, new in table.items():  # compared and not hashed, which takes longer for large terms
         if term == old:
             return new
     if term[0] in ("num", "sym"):
         return term
-    return (term[0], *(replace(part, table) for part in term[1:]))
+    return (term[0], *(_replace(part, table) for part in term[1:]))
 
 
 def substitute(term: Term, table: Mapping[str, Term]) -> Term:
@@ -159,7 +177,8 @@ def decode(document: Any, depth: int = 0) -> Term:
     low, high = ARITY.get(head, (1, 0)) if isinstance(head, str) else (1, 0)
     if not low <= len(rest) <= high:
         raise Undecided(f"a term must use known functions, got {document!r:.60}.")
-    return (head, *(decode(part, depth + 1) for part in rest))
+    term = (head, *(decode(part, depth + 1) for part in rest))
+    return term if depth else require_small(term)
 
 
 def _is_fraction(text: Any) -> bool:
@@ -187,22 +206,26 @@ def _bell(argument: Term, factor: int) -> Term:
 
 def difference(term: Term, name: str) -> Term:
     """Return the derivative with respect to a symbol."""
+    return require_small(_difference(require_small(term, MOST_DERIVED), name))
+
+
+def _difference(term: Term, name: str) -> Term:
     if name not in symbols(term):
         return ZERO
     head, *parts = term
     if head == "sym":
         return ONE
     if head == "add":
-        return plus(*(difference(part, name) for part in parts))
+        return plus(*(_difference(part, name) for part in parts))
     if head == "mul":
-        rows = ((k, difference(part, name)) for k, part in enumerate(parts))
+        rows = ((k, _difference(part, name)) for k, part in enumerate(parts))
         return plus(*(times(*parts[:k], d, *parts[k + 1 :]) for k, d in rows if d != ZERO))
     if head == "pow":
         base, exponent = parts
         if name not in symbols(exponent):
             lower = number(exponent[1] - 1) if exponent[0] == "num" else minus(exponent, ONE)
-            return times(exponent, power(base, lower), difference(base, name))
-        return times(term, difference(times(exponent, ("log", base)), name))
+            return times(exponent, power(base, lower), _difference(base, name))
+        return times(term, _difference(times(exponent, ("log", base)), name))
     if head in _SLOPES:
-        return times(_SLOPES[head](parts[0]), difference(parts[0], name))
+        return times(_SLOPES[head](parts[0]), _difference(parts[0], name))
     raise Undecided(f"no derivative of {head} is known.")

@@ -30,10 +30,10 @@ class Limits:
         Ratios below one in a product, and negative terms that are bounded by such products.
     restarts
         Changes of the denominators of roots in an identity.
-    degree
-        Largest numerator and denominator in exponents of a term that is factored. Factoring makes
-        polynomials of this degree and does not look at the clock: at 64 it takes less than a
-        second, with a denominator of half a million it does not end.
+    degree, factored
+        Largest degree, in the smallest root that occurs, and largest number of terms of a quotient
+        of polynomials that is factored. Factoring does not look at the clock: within these limits
+        it takes less than a second, at a degree of half a million it takes all memory.
     logarithms
         Powers of log(t) that are tried in a rate.
     """
@@ -51,6 +51,7 @@ class Limits:
     negatives: int = 8
     restarts: int = 40
     degree: int = 64
+    factored: int = 200
     logarithms: int = 12
 
 

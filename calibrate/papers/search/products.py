@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +95,9 @@ def by_factors(
     """Factor the term as a quotient of polynomials, and decide the sign of each factor."""
     if depth > LIMITS.depth_of_factors:
         return None
-    expression = to_sympy(term, context.signs)
-    if not _of_small_degree(expression):
+    if not _is_small(term):
         return None
-    factored = sympy.factor(sympy.together(expression))
+    factored = sympy.factor(sympy.together(to_sympy(term, context.signs)))
     coefficient, parts = factored.as_coeff_mul()
     if len(parts) < 2 and not (parts and parts[0].is_Pow):
         return None
@@ -114,10 +114,37 @@ def by_factors(
     return {"rule": "product", "factors": [[encode(a), b] for a, b in rows]}
 
 
-def _of_small_degree(expression: Any) -> bool:
-    exponents = [power.exp for power in expression.atoms(sympy.Pow)]
-    numbers = {number for exponent in exponents for number in exponent.atoms(sympy.Rational)}
-    return all(max(abs(number.p), number.q) <= LIMITS.degree for number in numbers)
+def _expanded(term: Term) -> tuple[int, Fraction, Fraction]:
+    """Return bounds of the terms, and of the degrees above and below, of a quotient of sums."""
+    head, *parts = term
+    if head == "pow" and parts[1][0] == "num":
+        count, *degrees = _expanded(parts[0])
+        size = abs(parts[1][1])
+        most = math.comb(count - 1 + min(math.ceil(size), LIMITS.degree), count - 1)
+        top, bottom = degrees if parts[1][1] > 0 else degrees[::-1]
+        return most if size.denominator == 1 else 1, max(top, 1) * size, max(bottom, 0) * size
+    if head in ("exp", "pow"):
+        return 1, max(abs(value) for value in (Fraction(1), *_numbers(parts[-1]))), Fraction(0)
+    if head not in ("add", "mul"):
+        return 1, Fraction(head != "num"), Fraction(0)
+    counts, tops, bottoms = zip(*map(_expanded, parts), strict=True)
+    below = sum(bottoms, Fraction(0))
+    if head == "mul":
+        return math.prod(counts), sum(tops, Fraction(0)), below
+    rest = (top + below - bottom for top, bottom in zip(tops, bottoms, strict=True))
+    return sum(counts), max(rest), below
+
+
+def _numbers(term: Term) -> list[Fraction]:
+    return [part[1] for part in subterms(term) if part[0] == "num"]
+
+
+def _is_small(term: Term) -> bool:
+    """Return whether a term may be factored, which does not look at the clock."""
+    powers = [part for part in subterms(term) if part[0] in ("exp", "pow")]
+    finest = math.lcm(*(value.denominator for part in powers for value in _numbers(part[-1])))
+    count, *degrees = _expanded(term)
+    return count <= LIMITS.factored and max(degrees) * finest <= LIMITS.degree
 
 
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:

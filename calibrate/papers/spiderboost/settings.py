@@ -5,19 +5,19 @@ from __future__ import annotations
 from dpcal.calibrate.papers.claims.language import Quantity, auxiliary, settings_of
 
 QUANTITIES = (
-    Quantity("n", "number of records", range="[1, oo)"),
-    Quantity("d", "dimension", range="[1, oo)"),
+    Quantity("n", "number of records", range="[1, oo)", whole=True),
+    Quantity("d", "dimension", range="[1, oo)", whole=True),
     Quantity("epsilon", "target epsilon"),
     Quantity("Lam", "log(1/delta)"),
     Quantity("F0", "public bound on the initial gap", {"gradient": 1, "parameter": 1}),
     Quantity("L0", "Lipschitz constant", {"gradient": 1}),
     Quantity("L1", "smoothness constant", {"gradient": 1, "parameter": -1}),
     Quantity("W", "bound on the norm of the minimizer", {"parameter": 1}),
-    Quantity("D", "depth of the tree", range="[1, oo)"),
-    Quantity("K_t", "inner steps", range="[1, oo)"),
-    Quantity("T", "rounds of Algorithm 1 or 2"),
-    Quantity("rounds", "rounds of Algorithm 3", range="[1, oo)"),
-    Quantity("k", "embedding dimension", range="[1, oo)"),
+    Quantity("D", "depth of the tree", range="[1, oo)", whole=True),
+    Quantity("K_t", "inner steps", range="[1, oo)", whole=True),
+    Quantity("T", "rounds of Algorithm 1 or 2", whole=True),
+    Quantity("rounds", "rounds of Algorithm 3", range="[1, oo)", whole=True),
+    Quantity("k", "embedding dimension", range="[1, oo)", whole=True),
     Quantity("kappa", "common scale of the noise multipliers"),
     *auxiliary(
         "B Ct G N R_t Xn alphat depth ell eta_t j lam_1 m move mu_t p r rank tau1 tau2 u v x z"

@@ -1,0 +1,634 @@
+"""Each check of the kernel is needed: without it, a forged proof of what is false passes.
+
+The statements that check something are found in the kernel's source, so that a new one needs a
+forged proof here, or a reason why no proof can pass for lack of it.
+"""
+
+import ast
+import inspect
+
+import pytest
+
+from dpcal.calibrate.papers.claims.claims import Bound, Identity
+from dpcal.calibrate.papers.claims.formulas import parse
+from dpcal.calibrate.papers.claims.language import standalone
+from dpcal.calibrate.papers.kernel import balls, checker, rings, rules, terms
+from dpcal.calibrate.papers.kernel.terms import Undecided, encode, minus, negative, symbols
+
+MODULES = {"balls": balls, "checker": checker, "rings": rings, "rules": rules, "terms": terms}
+CHECKS = ("require", "require_defined", "require_small", "look", "check", "same")
+
+# Checks for the sake of time and memory: a document that breaks them proves nothing.
+LIMITS = {
+    "checker.refusal: evidence of a sane size.",
+    "rings.Ring._generator: an identity with fewer parts",
+    "rings.Ring._limit: a shorter identity",
+    "rings.Ring._quotient: lower powers",
+    "rings.Ring._quotient: a number with fewer digits",
+    "rings.Ring._whole_power: a number with fewer digits",
+    "rules.Context.look: a check within the time limit",
+    "rules.Context.sign: look()",
+    "rules.Context.require_defined: look()",
+    "rules.check: look()",
+    "rules._replace: look()",
+    "rules._balls: look()",
+    "rules.check: a proof that is less deep",
+    "terms.require_small: a term with fewer parts",
+}
+# Checks that another one repeats, each with this other one.
+REPEATED = {
+    "balls.value: a finite enclosure": "a ball without a value is never above zero",
+    "balls._value: a range of ": "the box has no such key",
+    "balls._power: no power of what may be negative or zero": "its logarithm has no value",
+    "checker._check: there is a proof for each goal.": "zip refuses lists of other lengths",
+    "checker._check: an inequality.": "claims have goals of these relations only",
+    "rings.Ring._whole_power: no division by zero": "the base of a defined power is not zero",
+    "rules.check: a step that is an object": "another object has no get",
+    "rules.check: a known rule, got ": "the table has no such rule",
+    "rules.same: a base that is not negative": "the old term is defined where it occurs",
+    "rules.same: a power that is positive": "the old term is defined where it occurs",
+    "rules.same: another form of it that is positive": "a logarithm opens for positive parts only",
+    "rules._cases: require_defined(on)": "no rule uses a fact that is not defined",
+    "rules._replace: require_defined(part)": "terms that facts make equal are defined",
+}
+
+
+def statements():
+    """Yield each statement of the kernel that checks something: its name, and how to remove it."""
+    for stem, module in MODULES.items():
+        tree = ast.parse(inspect.getsource(module))
+        for path, function in functions(tree, stem):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Expr) and is_check(node.value):
+                    yield f"{path}: {label(node.value)}", stem, path, node.lineno
+
+
+def functions(tree, path):
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{path}.{node.name}")
+        if isinstance(node, ast.FunctionDef):
+            yield f"{path}.{node.name}", node
+
+
+def is_check(node):
+    name = getattr(node, "func", None)
+    return getattr(name, "attr", getattr(name, "id", "")) in CHECKS
+
+
+def label(call):
+    if len(call.args) == 2:
+        parts = getattr(call.args[1], "values", [call.args[1]])
+        return parts[0].value if isinstance(parts[0], ast.Constant) else ast.unparse(call.args[1])
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return f"{name}({', '.join(map(ast.unparse, call.args))[-30:]})"
+
+
+STATEMENTS = {name: rest for name, *rest in statements()}
+
+
+def mutate(monkeypatch, name):
+    """Take a statement out of the running kernel."""
+    stem, path, line = STATEMENTS[name]
+    module = MODULES[stem]
+    tree = ast.parse(inspect.getsource(module))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and node.lineno == line:
+            node.value = ast.Constant(None)
+    install(monkeypatch, module, path, tree)
+
+
+def install(monkeypatch, module, path, tree):
+    """Give a function of a module the code that it has in a tree."""
+    space = {"__name__": module.__name__}
+    exec(compile(ast.fix_missing_locations(tree), module.__file__, "exec"), space)
+    live, changed = module, None
+    for part in path.split(".")[1:]:
+        live = getattr(live, part)
+        changed = getattr(changed, part) if changed else space[part]
+    assert live.__code__ != changed.__code__
+    monkeypatch.setattr(live, "__code__", changed.__code__)
+
+
+# ------------------------------------------------------------------------------------ forged proofs
+
+
+def plain(form=None, *by, **more):
+    step = {"rule": "plain", **more}
+    rows = {"by": [[E(a), E(b)] for a, b in by]} if by else {}
+    return {**step, **({"as": E(form)} if form else {}), **rows}
+
+
+def E(text):
+    return encode(parse(text))
+
+
+def slope(of, start, end, then=None):
+    ends = {"start": E(start), "end": E(end)}
+    return {"rule": "slope", "name": "z", "of": E(of), **ends, "slope": then or plain()}
+
+
+def monotone(function, low, high, exponent=None):
+    rest = {"exponent": E(exponent)} if exponent else {}
+    return {"rule": "monotone", "function": function, "low": E(low), "high": E(high), **rest}
+
+
+def let(name, value, then):
+    return {"rule": "let", "name": name, "value": E(value), "then": then}
+
+
+def put(old, new, then, *have):
+    return {"rule": "replace", "of": E(old), "by": E(new), "then": then, "have": list(have)}
+
+
+def in_box(tree):
+    return {"rule": "balls", "box": {"x": ["0", "1"]}, "tree": tree}
+
+
+def images(function, low, high):
+    head, low, high = function, parse(low), parse(high)
+    return minus((head, high), (head, low))
+
+
+NAMED = put("zz", "1", plain(), [E("1 - zz"), False, plain("-1*(zz - 1)")])
+NEVER = {
+    "rule": "cases",
+    "on": ["sym", "zz"],
+    "nonnegative": let("zz", "-1", plain("zz + -1*(zz + 1)")),
+    "nonpositive": let("zz", "1", plain("-1*zz + (zz - 1)")),
+}
+
+AT_ZERO = {"rule": "balls", "box": {"x": ["0", "0"]}, "tree": "x"}
+SPLIT = {"rule": "cases", "on": E("x"), "nonnegative": plain(), "nonpositive": plain()}
+
+# Statements that are removed; facts (those with a star are positive); a goal, whether it is strict;
+# its proof; and a point where the facts hold and the goal fails or has no value.
+FORGED = [
+    ("Context.extended: a fresh symbol", "x*", "-x", 0, let("x", "-1", plain("1 - (x + 1)")), "1"),
+    ("check: a goal about known symbols", "x*", "zz*x", 0, let("zz", "1", NAMED), "1 -1"),
+    (
+        "Context.require_defined: known symbols & Context._add: facts about known symbols",
+        "",
+        "-1",
+        0,
+        NEVER,
+        "",
+    ),
+    ("Context.require_defined: f'{part!r:.80} {relation} 0'", "", "x**(-2)", 0, plain(), "0"),
+    ("_plain: require_defined(term)", "", "x/x", 0, plain("1"), "0"),
+    ("_plain: require_defined(form)", "", "x**2", 1, plain("(1/x)**(-2)"), "0"),
+    ("_plain: parts of one sign in ", "", "-1", 0, plain(), ""),
+    ("_plain: a form that equals ", "", "-1", 0, plain("1"), ""),
+    (
+        "same: require_defined(new)",
+        "",
+        "x - sqrt(x**2)",
+        0,
+        plain("0", ("sqrt(x**2)", "sqrt(x)**2")),
+        "-1",
+    ),
+    (
+        "same: a root that is not negative",
+        "",
+        "x - sqrt(x**2)",
+        0,
+        plain("0", ("sqrt(x**2)", "x")),
+        "-1",
+    ),
+    ("same: terms that are equal: ", "x*", "-x", 0, plain("0", ("x", "0")), "1"),
+    ("_absurd: a fact and its opposite", "x*", "-1", 0, {"rule": "absurd", "fact": E("x")}, "1"),
+    ("_absurd: one of them strict", "x, -x", "-1", 0, {"rule": "absurd", "fact": E("x")}, "0"),
+    (
+        "_let: require_defined(value)",
+        "",
+        "-1",
+        0,
+        let("y", "y + 1", plain("y - (y + 1)")),
+        "",
+    ),
+    ("_replace: a term that is not too large", "1 - x", "x - 1", 0, put("x", "1", plain()), "0"),
+    ("_replace: a term that is not too small", "x - 1", "1 - x", 0, put("x", "1", plain()), "2"),
+    (
+        "_monotone: an increasing function",
+        "y - x",
+        images("abs", "x", "y"),
+        0,
+        monotone("abs", "x", "y"),
+        "-2 1",
+    ),
+    (
+        "_monotone: a base that is not negative",
+        "y - x",
+        "y**2 - x**2",
+        0,
+        monotone("pow", "x", "y", "2"),
+        "-2 1",
+    ),
+    (
+        "_monotone: an exponent that is not negative",
+        "x*, y*, y - x",
+        "y**(-1) - x**(-1)",
+        0,
+        monotone("pow", "x", "y", "-1"),
+        "1 2",
+    ),
+    (
+        "_monotone: arguments in order",
+        "",
+        images("exp", "x", "y"),
+        0,
+        monotone("exp", "x", "y"),
+        "1 0",
+    ),
+    ("_monotone: a difference of values", "", "-1", 0, monotone("exp", "1", "2"), ""),
+    (
+        "_monotone: require_defined(term)",
+        "y - x",
+        images("log", "x", "y"),
+        0,
+        monotone("log", "x", "y"),
+        "-1 0",
+    ),
+    ("_slope: a difference of values", "", "-1", 0, slope("z", "0", "1"), ""),
+    (
+        "_slope: require_defined(t.minus(end, start))",
+        "",
+        "x**(-2)",
+        0,
+        slope("z", "0", "x**(-2)"),
+        "0",
+    ),
+    (
+        "_slope: ends in order",
+        "",
+        minus(negative(parse("y")), negative(parse("x"))),
+        0,
+        slope("-z", "x", "y"),
+        "0 1",
+    ),
+    (
+        "_slope: require_defined(body)",
+        "",
+        minus(parse("1 + log(x)"), ("add", parse("0"), parse("log(x)"))),
+        0,
+        slope("z + log(x)", "0", "1"),
+        "-1",
+    ),
+    (
+        "bounds: a term with known bounds",
+        "",
+        "x - sin(x)",
+        0,
+        {"rule": "bound", "of": E("sin(x)")},
+        "-1",
+    ),
+    (
+        "_bound: require_defined(term)",
+        "",
+        minus(parse("log(x)"), parse("floor(log(x))")),
+        0,
+        {"rule": "bound", "of": E("floor(log(x))")},
+        "-1",
+    ),
+    ("_bound: a known bound", "", "-1", 0, {"rule": "bound", "of": E("floor(x)")}, ""),
+    ("_balls: a lower bound", "1 - x", "x + 1", 0, in_box("."), "-2"),
+    ("_balls: an upper bound", "x", "2 - x", 0, in_box("."), "3"),
+    ("_balls: a positive enclosure", "x, 1 - x", "x - 1/2", 0, in_box("."), "0"),
+    ("_balls: a part outside the domain", "x, 1 - x", "x - 1/2", 0, in_box("x"), "0"),
+    (
+        "balls._value: positive arguments of ",
+        "x + 7/4, -5/4 - x",
+        "gamma(x)",
+        0,
+        {"rule": "balls", "box": {"x": ["-7/4", "-5/4"]}, "tree": "."},
+        "-3/2",
+    ),
+    (
+        "balls._power: no division by what may be zero",
+        "x + 1, 1 - x",
+        "2 - x**(-2)",
+        0,
+        {"rule": "balls", "box": {"x": ["-1", "1"]}, "tree": "."},
+        "1/2",
+    ),
+    (
+        "_with_lemmas: check(context, *fact, row[2], depth)",
+        "",
+        "-x",
+        0,
+        plain(have=[[E("-x"), False, {}]]),
+        "1",
+    ),
+    (
+        "_cases: check(t, proof['nonnegative'], depth)",
+        "",
+        "-x",
+        0,
+        SPLIT,
+        "1",
+    ),
+    (
+        "_cases: check(t, proof['nonpositive'], depth)",
+        "",
+        "x",
+        0,
+        SPLIT,
+        "-1",
+    ),
+    (
+        "_let: check(, strict, proof['then'], depth)",
+        "",
+        "-1",
+        0,
+        let("y", "0", plain()),
+        "",
+    ),
+    (
+        "_replace: check(, strict, proof['then'], depth)",
+        "",
+        "-1",
+        0,
+        put("1", "1", plain()),
+        "",
+    ),
+    (
+        "_slope: check( strict, proof['slope'], depth)",
+        "",
+        minus(("mul", parse("-1"), parse("1")), ("mul", parse("-1"), parse("0"))),
+        0,
+        slope("-z", "0", "1"),
+        "",
+    ),
+    ("_plain: same(context, old, new)", "x*", "-x", 0, plain("0", ("x", "0")), "1"),
+]
+# Statements that forged evidence of claims needs, with a status and an empty domain.
+CLAIMS = {
+    "checker.refusal: a ": (
+        Bound("c", "x <= x + 1", on={"x": (0, 1)}),
+        "REFUTED",
+        {"witness": {"x": "1"}, "proofs": [plain("1")]},
+    ),
+    "checker._check: check(t, gap, relation == '<', proof)": (
+        Bound("c", "x + 1 <= x", on={"x": (0, 1)}),
+        "PROVED",
+        {"witness": {"x": "1"}, "proofs": [plain()]},
+    ),
+    "checker._check: check(xt, gap, False, proof['below'])": (
+        Identity("c", "x + 1 = 0*x", on={"x": (0, 1)}),
+        "PROVED",
+        {"witness": {"x": "1"}, "proofs": [{"below": plain("0")}]},
+    ),
+    "checker._check: check(ve(gap), False, proof['above'])": (
+        Identity("c", "0*x = x + 1", on={"x": (0, 1)}),
+        "PROVED",
+        {"witness": {"x": "1"}, "proofs": [{"below": plain("x + 1"), "above": plain()}]},
+    ),
+    "checker._check: a witness in the domain.": (
+        Bound("c", "2 <= 1 + 0*x", where=("x < y", "y - x <= 0"), on={"x": (0, 1), "y": (0, 1)}),
+        "PROVED",
+        {
+            "witness": {"x": "1", "y": "1"},
+            "proofs": [
+                {
+                    "rule": "absurd",
+                    "fact": E("y - x"),
+                    "have": [[encode(negative(parse("y - x"))), False, plain("0 - (y - x)")]],
+                }
+            ],
+        },
+    ),
+}
+
+
+def names_of(text):
+    """Return the full names of the statements that a row is about."""
+    return [name if name.startswith("balls.") else f"rules.{name}" for name in text.split(" & ")]
+
+
+def read(text):
+    facts = [part.strip() for part in text.split(",") if part.strip()]
+    return [(parse(part.rstrip("*")), part.endswith("*")) for part in facts]
+
+
+def case(row):
+    names, facts, goal, strict, proof, point = row
+    facts, goal = read(facts), parse(goal) if isinstance(goal, str) else goal
+    # A name that only the proof and the goal have is not one of the claim.
+    known = {s for term, _ in [*facts, (goal, 0)] for s in symbols(term)} - {"zz"}
+    values = dict(zip(["x", "zz" if "zz" in symbols(goal) else "y"], point.split(), strict=False))
+    return names_of(names), known, facts, goal, bool(strict), proof, values
+
+
+def sign(term, values):
+    """Return the sign of a term at a point, by the kernel's balls; None where it has no value."""
+    return balls.sign_at(term, {name: parse(value)[1] for name, value in values.items()})
+
+
+@pytest.mark.parametrize("row", FORGED, ids=lambda row: row[0])
+def test_without_a_check_a_forged_proof_passes(row, monkeypatch):
+    names, known, facts, goal, strict, proof, values = case(row)
+    values = {**dict.fromkeys(known, "1"), **values}
+    assert all(sign(fact, values) >= positive for fact, positive in facts)
+    assert sign(goal, values) in ((None, -1, 0) if strict else (None, -1))
+    with pytest.raises(Undecided):
+        rules.check(rules.Context(known, facts), goal, strict, proof)
+    for name in names:
+        mutate(monkeypatch, name)
+    rules.check(rules.Context(known, facts), goal, strict, proof)
+
+
+# Conditions inside of expressions: a function, its text, a text without the condition, and a forged
+# proof as above.
+REPLACED = [
+    ("rules.obligations", '("log", "gamma", "uppergamma")', "()", "", "0*log(x)", 0, "0", "-1"),
+    (
+        "rules.obligations",
+        "if not whole or exponent[1] < 0",
+        "if not whole",
+        "",
+        "1/x - 1/x",
+        0,
+        "0",
+        "0",
+    ),
+    ("rules.obligations", "if not whole or", "if whole and", "", "sqrt(x) - sqrt(x)", 0, "0", "-1"),
+    (
+        "rules.obligations",
+        '">=" if root else ">"',
+        '">="',
+        "x",
+        "x**(-1/2) - x**(-1/2)",
+        0,
+        "0",
+        "0",
+    ),
+    ("rules.Context._sign", "% 2 == 0", "% 1 == 0", "", "x**3", 0, None, "-1"),
+    (
+        "rules.Context._sign",
+        "2 if self.sign(term[1]) == 2 or",
+        "2 if True or",
+        "",
+        "x**2",
+        1,
+        None,
+        "0",
+    ),
+    (
+        "rules.Context._sign",
+        '"exp", "erfc"',
+        '"exp", "erfc", "erf"',
+        "",
+        "erf(x)",
+        0,
+        None,
+        "-1",
+    ),
+    (
+        "rules.Context._sign",
+        "{1: 2, 0: 1, -1: 0, None: 0}",
+        "{1: 2, 0: 2, -1: 0, None: 0}",
+        "",
+        "1 - 1",
+        1,
+        None,
+        "",
+    ),
+    (
+        "rules.Context._sign",
+        "{1: 2, 0: 1, -1: 0, None: 0}",
+        "{1: 2, 0: 1, -1: 1, None: 0}",
+        "",
+        "1 - 2",
+        0,
+        None,
+        "",
+    ),
+    (
+        "rules.Context._sign",
+        "0 if 0 in signs else max(signs)",
+        "max(signs)",
+        "x*",
+        "x - 2",
+        0,
+        None,
+        "1",
+    ),
+    ("rules.Context._sign", "return min(signs)", "return max(signs)", "x*", "x*y", 0, None, "1 -1"),
+    (
+        "rules.Context._sign",
+        "int(signs[0] == 1 and root)",
+        "int(root)",
+        "x*",
+        "x*y**3",
+        0,
+        None,
+        "1 -1",
+    ),
+    (
+        "rules.Context._sign",
+        'max(signs) if head == "max"',
+        "max(signs) if signs",
+        "x*",
+        "log(x)",
+        0,
+        None,
+        "1/2",
+    ),
+    ("rules.Context.sign", "term[1] == 0", "term[1] <= 0", "", "-1", 0, None, ""),
+    (
+        "rules.Context.sign",
+        "{True: 2, False: 1, None: 0}",
+        "{True: 2, False: 2, None: 0}",
+        "x",
+        "x",
+        1,
+        None,
+        "0",
+    ),
+    ("rules.Context.is_at_least", "1 + strict", "1", "x", "x", 1, None, "0"),
+    ("rules._is_outside", "(strict and ball <= 0)", "ball <= 0", "x, -x", "-1", 0, AT_ZERO, "0"),
+    (
+        "rules._monotone",
+        "minus(high, low), strict)",
+        "minus(high, low))",
+        "y - x",
+        images("exp", "x", "y"),
+        1,
+        monotone("exp", "x", "y"),
+        "1 1",
+    ),
+    (
+        "rules._monotone",
+        "rest[0], strict)",
+        "rest[0])",
+        "x*, y - x*",
+        "y**0 - x**0",
+        1,
+        monotone("pow", "x", "y", "0"),
+        "1 2",
+    ),
+    (
+        "rules._slope",
+        "rises = context.is_at_least(t.minus(end, start), strict)",
+        "rises = context.is_at_least(t.minus(end, start))",
+        "y - x",
+        "y - x",
+        1,
+        slope("z", "x", "y"),
+        "1 1",
+    ),
+    (
+        "rules.bounds",
+        "[(t.minus(a, term), False), (t.minus(t.plus(term",
+        "[(t.minus(a, term), True), (t.minus(t.plus(term",
+        "",
+        "x - floor(x)",
+        1,
+        {"rule": "bound", "of": E("floor(x)")},
+        "1",
+    ),
+    (
+        "rules.bounds",
+        "if all(map(context.is_at_least, gaps))",
+        "if True",
+        "",
+        "x - Max(x, y)",
+        0,
+        {"rule": "bound", "of": E("Max(x, y)")},
+        "0 1",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", REPLACED, ids=lambda row: " ".join(row[:2]))
+def test_without_a_condition_a_forged_proof_passes(row, monkeypatch):
+    path, old, new, facts, goal, strict, form, point = row
+    module = MODULES[path.split(".")[0]]
+    source = inspect.getsource(module)
+    assert source.count(old) == 1
+    _, known, facts, goal, strict, proof, values = case(
+        (path, facts, goal, strict, form if isinstance(form, dict) else plain(form), point)
+    )
+    values = {**dict.fromkeys(known, "1"), **values}
+    assert all(sign(fact, values) >= positive for fact, positive in facts)
+    assert sign(goal, values) in ((None, -1, 0) if strict else (None, -1))
+    with pytest.raises(Undecided):
+        rules.check(rules.Context(known, facts), goal, strict, proof)
+    install(monkeypatch, module, path, ast.parse(source.replace(old, new)))
+    rules.check(rules.Context(known, facts), goal, strict, proof)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_without_a_check_forged_evidence_passes(name, monkeypatch):
+    claim, status, evidence = CLAIMS[name]
+    claim = standalone(claim)
+    assert checker.refusal(claim, status, evidence)
+    mutate(monkeypatch, name)
+    assert checker.refusal(claim, status, evidence) == ""
+
+
+def test_each_check_has_a_forged_proof_or_a_reason():
+    forged = {name for row in FORGED for name in names_of(row[0])} | set(CLAIMS)
+    for group, others in ((LIMITS, forged), (REPEATED.keys(), forged | LIMITS)):
+        assert not set(group) & others
+    assert forged | LIMITS | REPEATED.keys() == STATEMENTS.keys()
