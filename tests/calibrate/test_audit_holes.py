@@ -25,6 +25,7 @@ from dpcal.calibrate.papers.claims.language import (
     standalone,
 )
 from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.rings import Ring
 from dpcal.calibrate.papers.kernel.rules import Context, check
 from dpcal.calibrate.papers.kernel.terms import ZERO, Undecided
@@ -253,3 +254,17 @@ def test_decimals_are_exact():
     claim = PLAIN.resolve(Bound("c", "0.1*x <= x/10"))
     assert claim.left[1] == ("num", Fraction(1, 10))
     assert verdict(Bound("c", "0.1*x <= x/10")).status == "PROVED"
+
+
+def test_powers_of_what_may_be_zero_have_a_value():
+    wide = {"x": (Fraction(-1), Fraction(2))}
+    for text, low, high in (("x**2", 0, 4), ("x**3", -1, 8), ("x**4 + 1", 1, 17), ("x**0", 1, 1)):
+        ball = balls.value(parse(text), wide)
+        assert float(ball.lower()) <= low <= high <= float(ball.upper())
+        assert float(ball.upper() - ball.lower()) < high - low + 1e-6
+    # Where both numbers are equal, both sides are zero.
+    pinsker = "2*(p - q)**2 <= p*log(p/q) + (1 - p)*log((1 - p)/(1 - q))"
+    names = {"p": ("1/10", "9/10"), "q": ("1/10", "9/10")}
+    found = prove(standalone(Bound("c", pinsker, on=names)), seconds=0.5)
+    assert found.status in ("PROVED", "SAMPLED"), found.reason
+    assert "undefined" not in found.reason

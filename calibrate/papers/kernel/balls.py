@@ -78,8 +78,8 @@ def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:
         if not base.contains(0):
             return base ** int(count)
         # The library has no value here. The powers of the ends, and zero, enclose all others.
-        low, high = (end ** int(count) for end in (base.lower(), base.upper()))
-        return low.union(high).union(_ball(t.ZERO[1])) if count else _ball(t.ONE[1])
+        ends: list[Any] = [end ** int(count) for end in (base.lower(), base.upper())]
+        return ends[0].union(ends[1]).union(flint.arb(0)) if count else flint.arb(1)
     if count is not None and count > 0 and base >= 0 and not base > 0:
         return flint.arb(0).union(base.abs_upper() ** _value(exponent, box))
     t.require(base > 0, "no power of what may be negative or zero")

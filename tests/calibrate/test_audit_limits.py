@@ -1,0 +1,105 @@
+"""A short document or claim is answered in a sentence, within its time and without all memory."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dpcal.calibrate.papers.claims.language import Bound, standalone
+from dpcal.calibrate.papers.kernel import terms
+from dpcal.calibrate.papers.kernel.checker import refusal
+from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbol, times
+
+SECONDS = 0.5
+X = ["sym", "x"]
+
+
+def doubled(count):
+    """Replacements of x by half of x + x, in all that is there already."""
+    return [[X, ["mul", ["num", "1/2"], ["add", X, X]]]] * count
+
+
+def nested(head, part, count, inner=X):
+    for _ in range(count):
+        inner = [head, inner, part]
+    return inner
+
+
+def wide(head, rows):
+    return [head, *rows]
+
+
+LONG = ["num", "7" * 399]
+PRIMES = ["num", str((10**11 + 3) * (10**11 + 19))]
+SUMS = [["add", X, ["num", str(k)]] for k in range(1, 400)]
+EVIDENCE = {
+    "a term that doubles": {"as": ["num", "1"], "by": doubled(200)},
+    "products of long numbers": {"as": nested("mul", wide("mul", [LONG] * 400), 40)},
+    "sums of long fractions": {
+        "as": wide("add", [["pow", ["num", f"{k}" + "9" * 300], ["num", "-1"]] for k in range(400)])
+    },
+    "powers of powers": {"as": nested("pow", ["num", "3"], 40, ["add", X, ["num", "2"]])},
+    "sums of quotients": {"as": wide("add", [["pow", s, ["num", "-1"]] for s in SUMS])},
+    "products of sums": {"as": wide("mul", SUMS[:120])},
+    "products of sums of many": {
+        "as": wide("mul", [wide("add", [["exp", s] for s in SUMS[:25]])] * 30)
+    },
+    "logarithms of large numbers": {"as": wide("add", [["log", PRIMES]] * 400)},
+    "large logarithms in rows": {"as": X, "by": [[["log", PRIMES], ["log", PRIMES]]] * 3000},
+    "constants in constants": {"as": nested("add", ["gamma", ["num", "1/3"]], 50, ["exp", ["pi"]])},
+    "a wide term in a wide term": {"as": wide("add", [wide("mul", SUMS)] * 300)},
+    "many lemmas": {"have": [[["pow", X, ["num", "2"]], False, {"rule": "plain"}]] * 20_000},
+    "a slope of products": {
+        "rule": "slope",
+        "name": "z",
+        "of": wide("mul", [["add", ["sym", "z"], ["num", str(k)]] for k in range(400)]),
+        "start": X,
+        "end": ["add", X, ["num", "1"]],
+        "slope": {"rule": "plain"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_a_document_is_refused_within_its_time(name):
+    claim = standalone(Bound("c", "x <= x - 1", on={"x": (0, 1)}))
+    evidence = {"witness": {"x": "1/2"}, "proofs": [{"rule": "plain", **EVIDENCE[name]}]}
+    started = time.thread_time()
+    assert refusal(claim, "PROVED", evidence, seconds=SECONDS)
+    assert time.thread_time() - started < SECONDS + 2
+
+
+def test_derivatives_and_replacements_are_counted_before_they_are_made():
+    x = symbol("x")
+    with pytest.raises(Undecided, match="fewer parts"):
+        terms.difference(times(*(power(x, number(k)) for k in range(2, 900))), "x")
+    with pytest.raises(Undecided, match="fewer parts"):
+        terms.replace(times(*[x] * 300), {x: times(*[x] * 300)})
+
+
+CLAIMS = [
+    "2*(exp(x) - 1) <= exp(1000001/500000*x) - 1",
+    "x**(1000001/500000) <= x**2 + x**(1/499979)*exp(x/499957)",
+    "(x + 1)**5000*(x + 2)**4999 <= (x + 3)**9999",
+    "1/(x + 1) + 1/(x + 2)**300 + x**(1/97) <= 3 + 1/(x + 3)**301",
+]
+CHILD = """
+import resource, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from dpcal.calibrate.papers import Bound, prove
+for text in sys.argv[1:]:
+    started = time.thread_time()
+    found = prove(Bound("c", text, on={"x": (0, 10)}), seconds=0.5)
+    print(found.status, time.thread_time() - started < 4, round(time.thread_time() - started, 2), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_a_claim_is_answered_within_its_time_and_memory():
+    run = [sys.executable, "-c", CHILD, *CLAIMS]
+    output = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
+    rows = [line.split() for line in output.splitlines()]
+    assert len(rows) == len(CLAIMS)
+    assert all(status in ("PROVED", "SAMPLED", "OPEN") for status, *_ in rows), rows
+    assert all(soon == "True" for _, soon, *_ in rows), rows
