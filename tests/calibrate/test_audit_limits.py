@@ -91,7 +91,7 @@ from dpcal.calibrate.papers import Bound, prove
 for text in sys.argv[1:]:
     started = time.thread_time()
     found = prove(Bound("c", text, on={"x": (0, 10)}), seconds=0.5)
-    print(found.status, time.thread_time() - started < 4, round(time.thread_time() - started, 2), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    print(found.status, time.thread_time() - started < 4)
 """
 
 
@@ -101,5 +101,5 @@ def test_a_claim_is_answered_within_its_time_and_memory():
     output = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
     rows = [line.split() for line in output.splitlines()]
     assert len(rows) == len(CLAIMS)
-    assert all(status in ("PROVED", "SAMPLED", "OPEN") for status, *_ in rows), rows
-    assert all(soon == "True" for _, soon, *_ in rows), rows
+    assert all(status in ("PROVED", "SAMPLED", "OPEN") for status, _ in rows), rows
+    assert all(soon == "True" for _, soon in rows), rows
