@@ -14,7 +14,9 @@ points and prices have the status SAMPLED (a price above the claim: REFUTED).
 from __future__ import annotations
 
 import functools
+import json
 import math
+import time
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -24,7 +26,13 @@ from dpcal.calibrate.papers.claims import claims
 from dpcal.calibrate.papers.claims.growth import check_outgrown
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.checker import SECONDS, contains, point_of, refusal
+from dpcal.calibrate.papers.kernel.checker import (
+    MOST_CHARACTERS,
+    SECONDS,
+    contains,
+    point_of,
+    refusal,
+)
 from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require
 
 __all__ = ["recheck", "shown", "verdict_of"]
@@ -51,7 +59,9 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
     """Return an empty text if the evidence is sound, or else the missing part."""
     if verdict.status == claim.proved and not isinstance(claim, claims.Priced):
         return refusal(claim, verdict.status, verdict.evidence, seconds)
+    deadline = time.thread_time() + seconds
     try:
+        require(len(json.dumps(verdict.evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
         if verdict.status == "OPEN":
             require(not verdict.evidence, "an open verdict has no evidence.")
         elif isinstance(claim, claims.Priced):
@@ -59,7 +69,7 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
         else:
             checks = {"REFUTED": _check_refuted, "SAMPLED": _check_sampled}
             require(verdict.status in checks, f"a {claim.kind} that is proved is {claim.proved}.")
-            checks[verdict.status](claim, verdict.evidence)
+            checks[verdict.status](claim, verdict.evidence, deadline)
     except Undecided as reason:
         return str(reason) or "the evidence does not show it."
     except Exception as error:  # a document may break any step, and then it shows nothing
@@ -76,13 +86,13 @@ def shown(side: Term, point: Mapping[str, Fraction]) -> str:
     return f"{float(middle):.6g}"
 
 
-def _check_refuted(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+def _check_refuted(claim: claims.Claim, evidence: Mapping[str, Any], deadline: float) -> None:
     if isinstance(claim, claims.Enumeration):
         index = evidence["case"]
         require(isinstance(index, int) and 0 <= index < len(claim.cases), "the case exists.")
         require(claim.holds(claim.cases[index]) is False, "the case fails.")
     elif isinstance(claim, claims.Rate):
-        check_outgrown(claim, evidence)
+        check_outgrown(claim, evidence, deadline)
     else:
         _check_counterexample(claim, evidence)
 
@@ -101,21 +111,22 @@ def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> N
     require(good, "the values shown are those of the sides.")
 
 
-def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any], deadline: float) -> None:
     if isinstance(claim, claims.Enumeration):
         require(not claim.complete, "cases that are all there is are a proof.")
         require(evidence["cases"] == len(claim.cases), "all cases.")
         require(all(claim.holds(case) is True for case in claim.cases), "every case holds.")
     else:
-        _check_points(claim, evidence)
+        _check_points(claim, evidence, deadline)
 
 
-def _check_points(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+def _check_points(claim: claims.Claim, evidence: Mapping[str, Any], deadline: float) -> None:
     """Check that every goal certainly holds at many distinct points of the document."""
     points = [point_of(point) for point in evidence["points"]]
     distinct = {tuple(sorted(point.items())) for point in points}
     require(len(distinct) == len(points) >= 30, "thirty distinct points.")
     for point in points:
+        require(time.thread_time() < deadline, "a check within the time limit.")
         require(contains(claim, point), "points in the domain.")
         for left, relation, right in claim.goals():
             good = {"<=": (0, 1), "<": (1,), "=": (0,)}[relation]

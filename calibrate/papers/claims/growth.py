@@ -12,14 +12,14 @@ is proved by an inequality, in the kernel.
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims import claims
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.checker import SECONDS, contains, context_of, point_of
+from dpcal.calibrate.papers.kernel.checker import contains, context_of, point_of
 from dpcal.calibrate.papers.kernel.rings import exact
 from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
 from dpcal.calibrate.papers.kernel.terms import (
@@ -108,9 +108,11 @@ def _pick(orders: list[Order], lowest: bool) -> Order:
     return number(power), logarithms
 
 
-def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
+def check_outgrown(
+    claim: claims.Rate, evidence: Mapping[str, Any], deadline: float = math.inf
+) -> None:
     """Check that a term on the left outgrows all terms on the right, by exact orders."""
-    context, point = _growing(claim), point_of(evidence["witness"])
+    context, point = _growing(claim, deadline), point_of(evidence["witness"])
     require(contains(claim.before(), point), "a witness in the domain.")
     lefts, rights = ([decode(row) for row in evidence[side]] for side in ("left", "right"))
     sides = zip((claim.left, claim.right), (lefts, rights), evidence["same"], strict=True)
@@ -124,9 +126,9 @@ def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
         require(sign == 1 or (sign == 0 and more and logs > other_logs), "a term that outgrows.")
 
 
-def _growing(claim: claims.Rate) -> Context:
+def _growing(claim: claims.Rate, deadline: float) -> Context:
     """Return the context of a claim, after a check that its growing symbols can grow."""
-    context = context_of(claim.before(), time.thread_time() + SECONDS)
+    context = context_of(claim.before(), deadline)
     for name in claim.growth:
         require(context.is_at_least(("sym", name), True), "positive growing symbols.")
     claim.ranges()  # raises where a symbol cannot grow

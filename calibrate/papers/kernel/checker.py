@@ -31,7 +31,7 @@ from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.base import Claim
 
-__all__ = ["SECONDS", "contains", "context_of", "point_of", "refusal"]
+__all__ = ["MOST_CHARACTERS", "SECONDS", "contains", "context_of", "point_of", "refusal"]
 
 SECONDS = 20.0  # the longest check of the five papers takes below 2 seconds
 MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON

@@ -24,10 +24,11 @@ __all__ = ["points", "witness"]
 
 Point = dict[str, Fraction]
 _HUGE = Fraction(10) ** 30
+USUAL = 24  # points of usual sizes, before others; most counterexamples lie at one of them
 
 
 def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:
-    """Yield the claim's own points, simple points, then random rational ones, inside the domain."""
+    """Yield points inside the domain: the claim's own, usual sizes, simple and random points."""
     ranges = claim.ranges()
     for point in _candidates(claim, ranges, count, seed):
         inside = all(_allows(values, point[name]) for name, values in ranges.items())
@@ -51,11 +52,21 @@ def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -
     generator = random.Random(seed)
     for hint in claim.points:
         yield {s: hint.get(s, _within(r, Fraction(1))) for s, r in domain.items()}
+    if any(values.whole for values in domain.values()):
+        sizes = random.Random(seed)
+        for _ in range(USUAL):
+            yield {s: _usual(r, sizes) for s, r in domain.items()}
     for base in (Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 1000), _HUGE, Fraction(0)):
         yield {s: _within(r, base) for s, r in domain.items()}
     for k in range(count):
         point = {s: _draw(r, generator, k < count // 3) for s, r in domain.items()}
         yield _moved_inside(claim, domain, point) if k % 2 else point
+
+
+def _usual(values: Range, generator: random.Random) -> Fraction:
+    """Return a size that a reader may have: a count up to a million, or a number near 1."""
+    powers = range(1, 7) if values.whole else range(-1, 2)
+    return _within(values, Fraction(10) ** generator.choice(powers))
 
 
 def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point:
