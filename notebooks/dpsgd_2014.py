@@ -30,6 +30,7 @@ QUANTITIES = (
     Quantity("Lam", "log(1/delta), for delta up to 1/100", range="[4, oo)"),
     Quantity("L", "Lipschitz constant", {"loss": 1, "parameter": -1}),
     Quantity("D", "diameter of the feasible set", {"parameter": 1}),
+    Quantity("second_moment", "bound on the squared norm of a noisy gradient"),
     Quantity("t", "step, from 1", range="[1, oo)"),
     Quantity("e", "an epsilon that may exceed 1", range="[1/100, 20]"),
 )
