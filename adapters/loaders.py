@@ -122,9 +122,9 @@ class PricedSampler:
         epochs
             Number >= 1 of iterations, those that were broken off included.
         """
-        gaussian = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
+        sigma = _validate.positive(noise_multiplier=noise_multiplier)
         steps = _validate.count(epochs=epochs) * len(self)
-        return events.SelfComposedDpEvent(self.law.event(gaussian, self.n), steps)
+        return events.SelfComposedDpEvent(*self.law.answers(sigma, self.n, steps))
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """Return what :meth:`load_state_dict` needs, as JSON values. It is a secret.
@@ -174,8 +174,9 @@ class PricedSampler:
 class AllocationSampler(PricedSampler):
     """Each record draws one batch of every epoch, uniformly and independently of other records.
 
-    It differs from a shuffle in that sizes of batches vary, and has an exact price: record blanked,
-    added or removed. See :class:`PricedSampler` for the conditions.
+    Sizes of batches vary, other than in a shuffle, and the price is exact: for a record that is
+    blanked, added or removed. That of a replaced one is refused. See :class:`PricedSampler` for the
+    conditions.
 
     Parameters
     ----------
@@ -201,20 +202,6 @@ class AllocationSampler(PricedSampler):
     def __init__(self, n: int, batches: int, *, seed: Seed = None) -> None:
         count = _validate.count(batches=batches)
         super().__init__(RandomAllocation(1, count), _validate.count(n=n), count, seed)
-
-    def event(self, noise_multiplier: float, epochs: int) -> events.DpEvent:
-        """Return the event of Gaussian noise on every batch of some epochs.
-
-        It has a price if a record is blanked, added or removed; for a replaced one it is refused.
-
-        Parameters
-        ----------
-        noise_multiplier, epochs
-            Those of :meth:`PricedSampler.event`.
-        """
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
-        epoch = events.RandomAllocationDpEvent(sigma, len(self))
-        return events.SelfComposedDpEvent(epoch, _validate.count(epochs=epochs))
 
 
 class PoissonSampler(PricedSampler):

@@ -44,23 +44,17 @@ SIGMA, EPOCHS = 1.5, 3
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    "sampler",
-    [AllocationSampler(N, 9), PoissonSampler(N, 0.1), FixedSizeSampler(N, 10)],
+    ("kind", "size"),
+    [(AllocationSampler, 9), (PoissonSampler, 0.1), (FixedSizeSampler, 10)],
     ids=["allocation", "poisson", "fixed-size"],
 )
-def test_a_loader_gives_the_sampled_records_with_workers_too(sampler, workers):
-    state = sampler.state_dict()
-    twin = type(sampler)(*_arguments(sampler))
-    twin.load_state_dict(state)
+def test_a_loader_gives_the_sampled_records_with_workers_too(kind, size, workers):
+    sampler, twin = kind(N, size), kind(N, size)
+    twin.load_state_dict(sampler.state_dict())
     loader = DataLoader(DATA, batch_sampler=sampler, collate_fn=collate(DATA), num_workers=workers)
     assert len(loader) == len(sampler)
     for _ in range(2):
         assert [rows.tolist() for rows, _ in loader] == list(twin)
-
-
-def _arguments(sampler):
-    law = sampler.law
-    return N, getattr(law, "batch_size", None) or getattr(law, "sampling_probability", len(sampler))
 
 
 def test_workers_run_ahead_and_a_loop_that_counts_goes_on_where_it_was():
