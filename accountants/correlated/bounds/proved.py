@@ -30,6 +30,7 @@ from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSp
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
+from dpcal.accountants.correlated.bounds.spaced import spaced
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import (
     delta as event_delta,
@@ -153,7 +154,9 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     Epochs that repeat their rounds are one observation of a longer contribution.
     """
     if mechanism.bands != 1 or mechanism.column is None:
-        return _of_participations(mechanism, sampler)
+        found = spaced(mechanism, sampler)
+        revealed = _revealed(mechanism, sampler)
+        return revealed if found is None else Least((revealed, found))
     epochs = sampler.epochs(mechanism.steps)
     assert epochs is not None  # The table names samplers that have epochs.
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)

@@ -1,0 +1,83 @@
+"""One random round an epoch under correlated noise: proved bounds against draws, and their limits."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import accountants
+from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated.bounds.revealed import Revealed
+from dpcal.accountants.correlated.bounds.spaced import spaced
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.accountants.samplers import BallsInBins, RandomAllocation
+
+
+def bounds(strategy, sampler, sigma):
+    mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
+    law = sampler.automaton(mechanism.steps)
+    return spaced(mechanism, sampler), Revealed(mechanism, law)
+
+
+def drawn(strategy, sampler, sigma, epsilon, draws):
+    """Return delta of both directions from draws of every round, and five standard errors."""
+    C, rng = strategy.matrix(), np.random.default_rng(1)
+    steps, epochs = len(C), sampler.epochs(len(C))
+    places = np.indices((epochs.rounds,) * epochs.drawn).reshape(epochs.drawn, -1)
+    y = np.zeros((steps, places.shape[1]))
+    for number, place in enumerate(places):
+        for again in range(epochs.repeated):
+            first = (number * epochs.repeated + again) * epochs.rounds
+            y[first + place, np.arange(places.shape[1])] += 1
+    means = C @ y / sigma
+    energies = (means**2).sum(axis=0)
+    z = rng.standard_normal((draws, steps))
+    found = []
+    for sign in (1, -1):
+        x = z + means.T[rng.integers(means.shape[1], size=draws)] if sign == 1 else z
+        log_l = np.log(np.exp(x @ means - energies / 2).mean(axis=1))
+        terms = np.maximum(-np.expm1(np.minimum(epsilon - sign * log_l, 0.0)), 0.0)
+        found.append((terms.mean(), 5 * terms.std() / math.sqrt(draws)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sampler", "sigma"),
+    [
+        (Banded(6, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.2),
+        (Banded(12, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.5),
+        (LambdaCGD(12, 0.5), BallsInBins(6), 2.0),
+        (LambdaCGD(12, 0.6), RandomAllocation(1, epoch=4), 2.0),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.1, 0.6])
+def test_no_draws_exceed_the_bound(strategy, sampler, sigma, epsilon):
+    bound, _ = bounds(strategy, sampler, sigma)
+    for delta, error in drawn(strategy, sampler, sigma, epsilon, 100_000):
+        assert bound.delta(epsilon) >= delta - error
+
+
+@pytest.mark.slow
+def test_a_bound_answers_both_ways_and_gains_on_known_rounds():
+    for strategy, sampler, gain in (
+        (LambdaCGD(200, 0.5), BallsInBins(50), 2.0),
+        (LambdaCGD(100, 0.5), RandomAllocation(1, epoch=50), 1.2),
+    ):
+        bound, revealed = bounds(strategy, sampler, 4.0)
+        found = bound.epsilon(1e-4).value
+        assert bound.delta(found) <= 1e-4 * (1 + 1e-9)
+        assert found * gain < revealed.epsilon(1e-4).value
+        answer = correlated.epsilon(
+            strategy, sampler, noise_multiplier=4.0, delta=1e-4, statistics="none"
+        )
+        assert answer == answer.certified == found
+
+
+def test_columns_that_never_meet_are_allocation_to_a_part_of_the_rounds():
+    sampler = RandomAllocation(1, epoch=100)
+    bound, _ = bounds(Banded(100, 4, [1.0, 0.5, 0.5, 0.5]), sampler, 2.0)
+    assert (bound.rounds, bound.shared) == (25, pytest.approx(0.0, abs=1e-6))
+    epoch = events.RandomAllocationDpEvent(2.0 / math.sqrt(1.75), 25)
+    exact = accountants.delta(epoch, epsilon=0.3)
+    assert bound.delta(0.3) == pytest.approx(exact, rel=1e-4)
