@@ -26,7 +26,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
 from dpcal.accountants.inversion.inversion import Inversion
-from dpcal.accountants.inversion.parity import epsilon_by_parity, is_narrow, log_delta_by_parity
+from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
@@ -152,10 +152,9 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
         return bounds, None
-    if is_narrow(direction, epsilon=epsilon):
-        parity = log_delta_by_parity(direction, epsilon)
-        if parity is not None and _distance(parity) < _NARROW_ENOUGH:
-            return parity, None
+    parity = log_delta_by_parity(direction, epsilon, first=True)
+    if parity is not None and _distance(parity) < _NARROW_ENOUGH:
+        return parity, None
     total = Total(direction.parts)
     inversion: Inversion | None
     try:
@@ -218,10 +217,9 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     total = Total(direction.parts)
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
-    if is_narrow(direction, log_delta=log_delta):
-        parity = epsilon_by_parity(direction, log_delta)
-        if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
-            return parity
+    parity = epsilon_by_parity(direction, log_delta, first=True)
+    if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
+        return parity
     found = None
     if not _has_exact_sum(direction):
         with contextlib.suppress(OutOfReach):

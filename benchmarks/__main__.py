@@ -12,6 +12,7 @@ STUDIES = {
     "accountants": "epsilon and calibration beside four other packages",
     "streams": "correlated noise against the normals that it is made from",
     "sweep": "every answer at 10,000 random points against independent bounds",
+    "allocations": "random allocations from a wide box: widths, times and monotonicity",
     "little_noise": "the same at 2,000 points where losses are in the hundreds",
     "constants": "what breaks if a numeric constant of the inversion is halved or doubled",
     "audit": "the time that each paper's claims take to decide, and the slowest of them",

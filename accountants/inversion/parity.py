@@ -4,7 +4,8 @@ Where the likelihood ratio of two laws has mean 1, and the loss of one direction
 delta of this direction is E (ratio - K)_+ = E (K - ratio)_+ - (K - 1), K = exp(epsilon), and the
 last mean is K times delta of the other direction at -epsilon. Its contour is short where the loss
 is narrow, and epsilon small. There the difference keeps digits: what is subtracted is about
-epsilon.
+epsilon. Where a small delta leaves too few of them, they are those of ball arithmetic
+(:mod:`dpcal.accountants.inversion.puts`).
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> narrow = Direction("remove", ((Allocation(30.0, 1600, "remove"), 10),))
@@ -16,9 +17,11 @@ epsilon.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -28,24 +31,40 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_by_parity", "is_narrow", "log_delta_by_parity"]
+__all__ = ["epsilon_by_parity", "log_delta_by_parity"]
 
 # Contours at better and better guesses of epsilon, and how close the last ones are.
 _GUESSES, _CLOSE = 4, 0.02
 # Largest epsilon at which digits may be left.
 _LARGEST = 20.0
-_METHOD = "contour, by parity"
-# Tilt, of a normal loss of the same variance, from which contours are dear or out of reach.
-_STEEP = 40.0
+Epochs = tuple[tuple[Allocation, int], ...]
+
+_METHOD, _IN_BALLS = "contour, by parity", "contour in balls"
+# Largest epsilon in ball arithmetic: precision and its cost grow with it.
+_LARGEST_IN_BALLS = 60.0
+# Guesses of log delta, by which its errors are chosen, and the first guess of epsilon over that of
+# a normal loss.
+_LOG_DELTAS = (-30.0, -100.0, -300.0, -740.0)
+_ROOM = 1.2
+# Nats by which errors in ball arithmetic lie below delta.
+_BELOW_DELTA = 25.0
+# Seconds that a contour in balls may take about: before contours in doubles, if these are steep,
+# and after them.
+_QUICK, _IF_STEEP, _PATIENT = 0.3, 3.0, 8.0
+# Width of delta, relative to itself, at which a guess of its logarithm was small enough.
+_SURE = 1e-6
+# Tilts, of a normal loss of the same variance, from which contours are out of reach, and from which
+# they are dear.
+_STEEP, _DEAR = 40.0, 15.0
 
 
-def is_narrow(direction: Direction, *, epsilon: float = 0.0, log_delta: float = 0.0) -> bool:
-    """Return whether parity comes first: a contour of the direction itself has a steep tilt."""
-    other = _other(direction)
-    return other is not None and max(epsilon, _likely(other, log_delta)) > _STEEP * other.at_zero[1]
+def _is_narrow(other: Total, epsilon: float, steep: float) -> bool:
+    """Return whether a contour of the direction itself has a steep tilt."""
+    return epsilon > steep * other.at_zero[1]
 
 
 def _other(direction: Direction) -> Total | None:
@@ -73,25 +92,92 @@ def _ends(contour: Contour, epsilon: float) -> tuple[float, float]:
     return max(0.0, puts[0] - less - margin), min(1.0, max(0.0, puts[1] - less + margin))
 
 
-def log_delta_by_parity(direction: Direction, epsilon: float) -> Bounds | None:
-    """Return bounds on log delta at an epsilon >= 0; None where parity does not tell."""
-    other = _other(direction)
-    if other is None or epsilon > _LARGEST:
+def _added(direction: Direction) -> Epochs | None:
+    """Return the losses of adding a record, if all are epochs with fixed numbers of batches."""
+    plain = [(loss, times) for loss, times in direction.parts if type(loss) is Allocation]
+    if not plain or len(plain) < len(direction.parts):
         return None
+    return tuple((loss.opposite or loss, times) for loss, times in plain)
+
+
+@lru_cache(maxsize=4)
+def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
+    """Return the contour in ball arithmetic, whose module other runs do not load."""
+    puts = importlib.import_module("dpcal.accountants.inversion.puts")
+    return puts.Put(parts, most, nats, seconds)
+
+
+def _in_balls(
+    direction: Direction, parts: Epochs, epsilon: float, log_delta: float, *, first: bool
+) -> Callable[[float], tuple[float, float]]:
+    """Return the function that bounds delta at every epsilon up to a largest one."""
+    nats = _BELOW_DELTA - log_delta + epsilon
+    seconds = _IF_STEEP if _is_narrow(Total(parts), epsilon, _DEAR) else _QUICK
+    put = _put(parts, epsilon, nats, seconds if first else _PATIENT)
+    removes = any(loss.opposite is not None for loss, _ in direction.parts)
+    return put.removed if removes else put.added  # type: ignore[no-any-return]
+
+
+def log_delta_by_parity(
+    direction: Direction, epsilon: float, *, first: bool = False
+) -> Bounds | None:
+    """Return bounds on log delta at an epsilon >= 0; None where parity does not tell.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    epsilon
+        A number >= 0.
+    first
+        Whether only what is cheaper than contours of the direction itself is tried.
+    """
+    parts, other = _added(direction), _other(direction)
+    late = 0.0 if first else _LARGEST
     with contextlib.suppress(OutOfReach):
-        low, high = _ends(_contour(other, epsilon), epsilon)
-        if 0 < low <= high:
-            return Bounds(math.log(low) * (1 + 4 * UNIT), math.log(high) * (1 - 4 * UNIT), _METHOD)
+        if parts is not None:
+            for log_delta in _LOG_DELTAS if epsilon < _LARGEST_IN_BALLS else ():
+                delta = _in_balls(direction, parts, epsilon, log_delta, first=first)
+                low, high = delta(epsilon)
+                if high - low <= _SURE * low:
+                    return _logarithms(low, high, _IN_BALLS)
+        elif other is not None and epsilon < (
+            _LARGEST if _is_narrow(other, epsilon, _STEEP) else late
+        ):
+            return _logarithms(*_ends(_contour(other, epsilon), epsilon), _METHOD)
     return None
 
 
-def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
-    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta``, or None."""
-    other = _other(direction)
-    if other is None:
+def _logarithms(low: float, high: float, method: str) -> Bounds | None:
+    """Return bounds on the logarithm of a number; None where one of them is 0."""
+    if not 0 < low <= high:
         return None
+    return Bounds(math.log(low) * (1 + 4 * UNIT), math.log(high) * (1 - 4 * UNIT), method)
+
+
+def epsilon_by_parity(
+    direction: Direction, log_delta: float, *, first: bool = False
+) -> Bounds | None:
+    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta``, or None.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    log_delta
+        Negative number.
+    first
+        Whether only what is cheaper than contours of the direction itself is tried.
+    """
+    parts, other = _added(direction), _other(direction)
     delta = math.exp(log_delta) * (1 - 4 * UNIT)
+    if delta == 0:
+        return None
     with contextlib.suppress(OutOfReach, NoBracket):
+        if parts is not None:
+            return _epsilon_in_balls(direction, parts, log_delta, first=first)
+        if other is None or not (_is_narrow(other, _likely(other, log_delta), _STEEP) or not first):
+            return None
         near = min(_LARGEST, _likely(other, log_delta))
         for _ in range(_GUESSES):
             contour, guess = _contour(other, near), near
@@ -103,6 +189,22 @@ def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
         if near <= _LARGEST:
             return Bounds(min(less.miss, near), near, _METHOD)
     return None
+
+
+def _epsilon_in_balls(
+    direction: Direction, parts: Epochs, log_delta: float, *, first: bool
+) -> Bounds | None:
+    """Return bounds on epsilon from a contour in ball arithmetic; None if epsilon is too large."""
+    target, most = math.exp(log_delta), _ROOM * _likely(Total(parts), log_delta)
+    delta = _in_balls(direction, parts, most, log_delta, first=first)
+    while delta(most)[1] > target:
+        most *= 2
+        if most > _LARGEST_IN_BALLS:
+            return None
+        delta = _in_balls(direction, parts, most, log_delta, first=first)
+    near = _threshold(lambda at: delta(at)[1] <= target, most / _ROOM).meet
+    less = _threshold(lambda at: delta(at)[0] < target, near).miss
+    return Bounds(min(less, near), near, _IN_BALLS)
 
 
 def _is_met(contour: Contour, delta: float, epsilon: float) -> bool:

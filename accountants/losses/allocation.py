@@ -71,7 +71,7 @@ class Allocation(PrivacyLoss):
         """Infinity."""
         return math.inf
 
-    @property
+    @cached_property
     def opposite(self) -> Allocation | None:
         """That of adding; None for it, because contours of removing are no shorter."""
         return replace(self, direction="add") if self.direction == "remove" else None
@@ -148,7 +148,7 @@ class MixedAllocation(Allocation):
                 f"{self.numbers!r}."
             )
 
-    @property
+    @cached_property
     def opposite(self) -> MixedAllocation | None:
         """That of adding; None for it."""
         return replace(self, direction="add") if self.direction == "remove" else None

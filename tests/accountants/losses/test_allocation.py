@@ -145,6 +145,10 @@ REFERENCE = [
     (0.3, 1000, 5, 1e-5, 25.2458518740, 6.2099036820),
     (1.0, 1000, 100, 1e-12, 2.8539941142, 2.8060886352),
     (0.7085, 10_000, 100, 1e-5, 0.9433900366, 0.9230260343),
+    # Steep tilts, where contours of removing are long or do not exist.
+    (6.0, 42, 1, 1e-12, 0.1614582517950875, 0.1612102070413126),
+    (40.0, 2, 20, 2e-11, 0.471285205058738, 0.4712840109427685),
+    (3.0, 400_000, 2000, 1e-12, 0.15076197491563348, 0.1507615179067225),
 ]
 
 
@@ -167,7 +171,7 @@ def test_epsilon_of_high_precision(sigma, batches, epochs, delta, removed, added
         (1.0, 10**6, 10**4, 1e-6, 0.5301592273, 1e-7),
         (0.5, 10**5, 100, 1e-8, 2.9420290459, 1e-7),
         (40.0, 117, 1000, 1e-6, 0.2839163133, 1e-7),
-        # Narrow losses, by parity: by the contour of adding, which differs by less than the width.
+        # Narrow losses: by the contour of adding, which differs by less than the width.
         (2.4463, 522_028, 3, 3.5e-4, 0.000121513, 1e-4),
         (29.6104, 1601, 110, 6e-6, 0.02513143, 1e-4),
     ],

@@ -1,0 +1,108 @@
+"""Is every random allocation priced closely and fast? Random settings from a wide box.
+
+    python -m benchmarks.allocations [--points 100] [--seed 0] [--limit 20] [--file FILE]
+
+Noise multipliers from 0.05 to 100, up to a million batches and 10,000 epochs, delta from 1e-12 to
+1e-3, all uniform in their logarithms. The report says how many answers are within 1e-6 of their
+own size, how many take more than a second, which methods answer, and, for every setting, whether
+more batches, fewer epochs, more noise or a larger delta cost less, as they must: no lower end may
+lie above the upper end of a setting that costs less.
+
+Times are processor times of one core. With ``--file``, answers are kept as lines of JSON.
+"""
+
+import argparse
+import json
+import math
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from dpcal.accountants import epsilon as epsilon_of, events
+
+SECONDS, WIDTH = 1.0, 1e-6
+
+
+def settings(points, seed):
+    """Return tuples (sigma, batches, epochs, delta); the first ones do not depend on how many."""
+    rng = np.random.default_rng(seed)
+    low, high = np.log([0.05, 1, 1, 1e-12]), np.log([100, 1e6, 1e4, 1e-3])
+    for row in np.exp(rng.uniform(low, high, size=(points, 4))):
+        yield float(row[0]), round(row[1]), round(row[2]), float(row[3])
+
+
+def answer(setting, limit):
+    """Return lower end, upper end, method and seconds of one setting."""
+    sigma, batches, epochs, delta = setting
+    event = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(sigma, batches), epochs)
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        found = epsilon_of(event, delta=delta)
+        ends = found.lower, found.upper, found.method
+    except TimeoutError:
+        ends = 0.0, math.inf, "stopped"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return *ends, time.process_time() - begin
+
+
+def stop(*_):
+    """End a question that takes too long."""
+    raise TimeoutError
+
+
+def disorder(setting, ends, limit):
+    """Return the names of arguments along which bounds contradict monotonicity."""
+    sigma, batches, epochs, delta = setting
+    cheaper = {
+        "batches": (sigma, batches + 1 + batches // 50, epochs, delta),
+        "noise": (1.02 * sigma, batches, epochs, delta),
+        "delta": (sigma, batches, epochs, min(1.1 * delta, 0.5)),
+        "epochs": (sigma, batches, max(1, epochs - 1 - epochs // 50), delta),
+    }
+    return [name for name, near in cheaper.items() if answer(near, limit)[0] > ends[1]]
+
+
+def width(ends):
+    """Return the width relative to the upper end."""
+    return (ends[1] - ends[0]) / ends[1] if 0 < ends[1] < math.inf else float(ends[1] > 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.allocations")
+    parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds of processor a setting")
+    parser.add_argument("--order", action="store_true", help="ask neighboring settings, too")
+    parser.add_argument("--file", type=Path)
+    args = parser.parse_args()
+    signal.signal(signal.SIGPROF, stop)
+    answer((1.0, 2, 1, 1e-5), args.limit)
+    methods, wide, slow, wrong = Counter(), [], [], []
+    for setting in settings(args.points, args.seed):
+        *ends, seconds = answer(setting, args.limit)
+        row = {"setting": setting, "ends": ends, "width": width(ends), "seconds": seconds}
+        if args.file:
+            with args.file.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        methods[ends[2].split(", relative")[0]] += 1
+        text = "sigma {:.4g}, M {}, E {}, delta {:.2e}: ".format(*setting)
+        text += f"{ends[2]}, {row['width']:.0e}, {seconds:.2f} s"
+        if row["width"] > WIDTH:
+            wide.append(text)
+        elif seconds > SECONDS:
+            slow.append(text)
+        for name in disorder(setting, ends, args.limit) if args.order else ():
+            wrong.append(f"{name}: {text}")
+    for name, rows in (("wider than 1e-6", wide), ("close, but slow", slow), ("disorder", wrong)):
+        print(f"{name}: {len(rows)} of {args.points}")
+        print(*(f"  {row}" for row in rows), sep="\n")
+    print(*(f"{count} {name}" for name, count in methods.most_common()), sep="; ")
+
+
+if __name__ == "__main__":
+    main()
