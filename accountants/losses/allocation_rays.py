@@ -33,6 +33,8 @@ True
 from __future__ import annotations
 
 import math
+from collections import deque
+from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -59,8 +61,18 @@ _CANCELLED = 2.0
 _FAR = 1.0
 # Places in a strip that are tried.
 _GRID = np.linspace(0.01, 0.99, 99)
+# Nats by which weights with roundings exceed those of means.
+_WEIGHTED = 8.0
+# More than all numbers that underflow add up to.
+_UNDERFLOW = 1e-300
+# 1 / sigma from which real rays are shared, and how much wider they are made.
+_SHARED, _WIDENED = 1.5, 0.15
+# Rounds of a bound that is a share of itself: each gains forty nats.
+_REPEATED = 20
 # Growth of m along a line, in roots of Im q.
 _WIDER = 0.8
+# Least b, and most orders but one, times t.
+_LEAST_B, _FEW_ORDERS = 0.5, 28.0
 # Largest factor of the angle between ray and imaginary axis off the saddle, and the angle up to
 # which there is a factor.
 _OFF = 2.5
@@ -72,9 +84,11 @@ _ROUNDINGS = 8.0
 
 
 def _power(t: float, batches: int, a: float, u: float) -> tuple[int, Circle | Recurrence | None]:
-    """Return m >= 0 with m - a >= 1, and the m-th power; a larger m widens the angle of the ray."""
-    least = math.ceil(a) + 1
+    """Return m >= a + 1/2, and the m-th power; a larger m widens the angle of the ray."""
+    least = math.ceil(a + _LEAST_B)
     m = max(0, least + round(_WIDER * math.sqrt(u)))
+    # Nine deviations off, E Y^m exp(-s Y) must be a double.
+    m = min(m, max(0, least, 1 + int(_FEW_ORDERS / t)))
     # Above the first number E L^m is that of a single batch, drawn m times; above the second one
     # batches are drawn so often that many orders matter.
     most = min(2 * (math.log(batches) - 2) / (t * t), batches)
@@ -116,6 +130,7 @@ class _Ray:
         # The integrand's terms are divided by these numbers, and compared with F(a).
         self.log_scale: Reals = np.asarray(self.log_gamma.real + u * self.theta)
         self.log_least = log_least
+        self.known: tuple[Reals, Complexes, Reals] | None = None
         self._choose_steps()
 
     def _growths(self, u: Reals, log_gamma: Complexes) -> list[tuple[Reals, Reals]]:
@@ -129,7 +144,7 @@ class _Ray:
         return found
 
     def _choose_steps(self) -> None:
-        b, t, theta = self.b, self.t, self.theta
+        t, theta = self.t, self.theta
         ends = [0, -1]
         growths = self._growths(self.u[ends], self.log_gamma[ends])
         dv = min(
@@ -137,32 +152,42 @@ class _Ray:
             for y, growth in growths
         )
         worst = float(self.log_scale.min()) + self.log_least
-        whole = self._choose_ends(dv, worst - _NATS)
+        self._choose_ends(dv, worst - _NATS)
         # The line of x is moved by eta, which turns s Y by t eta towards the real line. Terms grow.
         self.eta = min(theta / t, _MOST_GROWN)
         if t * self.eta < math.pi / 2 - theta:
             self.eta = 0.0
         angle = theta - t * self.eta
-        # On each side, within these distances, Re(s Y) >= 0; the density grows as it says.
-        sides = [
-            (d, (self.eta + sign * d) ** 2 / 2)
-            for sign in (1, -1)
-            for d in [0.999 * _GRID * (math.pi / 2 + sign * angle) / t]
-        ]
-        # Errors of the rule in c_j are relative to c_j at 0, where E L^m may be far above F(a), and
-        # multiply the other factors, of which the integral is E L^-b.
-        needed = _NATS + float(np.logaddexp(math.log(self.m + 1.0), self.high))
-        if self.m:
-            others = b * t * t / 2 + b * b * t * t / (2 * self.batches)
-            needed += max(0.0, whole + others - self.log_least)
+        # An error of c_0 counts M times, and is as small as s / M.
+        needed = (
+            _NATS
+            + _WEIGHTED
+            + np.logaddexp(math.log(self.m + 1.0), min(self.high, math.log(self.batches)))
+        )
         self.reach = math.sqrt(2 * (needed + 9.0) + self.eta**2)
-        dx = min(float((2 * math.pi * d / (needed + grown)).max()) for d, grown in sides)
+        # Means fall no faster with v than this, about.
+        slope = self.last + min(math.exp(min(self.high, 600.0)) / self.batches, 12 / t + 1)
+        sides, steps = [], []
+        for sign in (1, -1):
+            # Within these distances Re(s Y) >= 0; the density grows, and the mean is that of a
+            # smaller s.
+            d = 0.999 * _GRID * (math.pi / 2 + sign * angle) / t
+            grown = (self.eta + sign * d) ** 2 / 2
+            shrunk = np.maximum(
+                0.0, math.log(math.cos(angle)) - np.log(np.cos(angle - sign * t * d))
+            )
+            steps.append(2 * math.pi * d / (needed + grown + slope * shrunk))
+            sides.append((d, grown, shrunk))
+        dx = min(float(step.max()) for step in steps)
         self.stride = max(1, int(dv / (t * dx)))
         self.dx = min(dx, dv / t)
         self.dv = self.stride * t * self.dx
-        with np.errstate(over="ignore"):
-            errors = [(g - np.log(np.expm1(2 * math.pi * d / self.dx))).min() for d, g in sides]
-        self.log_x_error = float(np.logaddexp(*errors))
+        # The error's logarithm on each side, over the mean as many points of v earlier.
+        self.x_errors = []
+        for step, (d, grown, shrunk) in zip(steps, sides, strict=True):
+            k = int(step.argmax())
+            error = grown[k] - _log_expm1(2 * math.pi * d[k] / self.dx)
+            self.x_errors.append((float(error), math.ceil(shrunk[k] / self.dv)))
 
     def _step_errors(self) -> Reals:
         """Return what the step of v adds to the error of F at each u, relative to F(a)."""
@@ -174,8 +199,8 @@ class _Ray:
                 )
             )
 
-    def _choose_ends(self, step: float, goal: float) -> float:
-        """Choose the ends of v, beyond which less than exp(goal) is left; return log E L^m."""
+    def _choose_ends(self, step: float, goal: float) -> None:
+        """Choose the ends of v, beyond which less than exp(goal) is left."""
         a, b, t, M = self.a, self.b, self.t, self.batches
         whole = self.power.log_whole if self.power else 0.0
         self.low = (goal - whole - math.log(1 / b + step)) / b
@@ -188,7 +213,6 @@ class _Ray:
         self.high = float(((bounds - goal) / (n + a)).min())
         if not self.low < self.high:
             raise OutOfReach
-        return whole
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -222,7 +246,14 @@ class _Ray:
         sine = shrink * np.sin(imag)
         less = np.expm1(-real) * np.cos(imag) - 2 * np.sin(imag / 2) ** 2
         moved = shrink * r * (np.abs(places) + 8)
-        rows = [shrink * np.cos(imag), sine, less, sine, shrink, moved, np.hypot(less, sine)]
+        rows = [
+            shrink * np.cos(imag),
+            sine,
+            less,
+            sine,
+            shrink + moved,
+            moved + np.hypot(less, sine),
+        ]
         tables = np.stack(rows)
         windows = sliding_window_view(tables, len(x), axis=1)[:, :: self.stride]
         # The density times Y^j / E Y^j is a normal density around j t, here on the moved line.
@@ -240,20 +271,44 @@ class _Ray:
             ]
             return np.moveaxis(np.concatenate(blocks, axis=1), -1, 0)
 
-        def turned(rows: slice, orders: slice) -> Complexes:
+        def turned(first: int, orders: slice) -> Complexes:
+            if not self.theta:
+                return weighted(slice(first, first + 1), cosines[orders])[:, 0] + 0j
+            rows = slice(first, first + (2 if angle else 1))
             plain, moved = weighted(rows, cosines[orders]), weighted(rows, sines[orders])
             found = plain[:, 0] + 1j * moved[:, 0]
             if plain.shape[1] > 1:
                 found += 1j * (plain[:, 1] + 1j * moved[:, 1])
             return np.asarray(found)
 
-        c = turned(slice(2) if angle else slice(1), slice(None))
-        less = turned(slice(2, 4) if angle else slice(2, 3), slice(1))[0]
-        bounds = weighted(slice(4, 7), erring)
-        orders = np.arange(last + 1.0)
-        beyond = ndtr(-self.reach - orders * t) + ndtr((orders - last) * t - self.reach)
-        cut = math.exp(self.log_x_error) + math.exp(self.eta**2 / 2) * beyond
-        return v, c, less, (bounds[:, 0] + bounds[:, 1], bounds[0, 1:].sum(axis=0), cut)
+        c, less = turned(0, slice(None)), turned(2, slice(1))[0]
+        bounds = weighted(slice(4, 5), erring)[:, 0] + _UNDERFLOW
+        rounded_less = weighted(slice(5, 6), erring[:1])[0, 0]
+        means, beyond = self._means(v, bounds, angle)
+        cut = math.exp(self.eta**2 / 2) * beyond
+        cut += sum(math.exp(error) * _earlier(means, k) for error, k in self.x_errors)
+        return v, c, less, (bounds, rounded_less, cut + _UNDERFLOW)
+
+    def _means(self, v: Reals, sums: Reals, angle: float) -> tuple[Reals, Reals]:
+        """Return bounds on real c_j / E Y^j at each v, and on what lies beyond the ends of x.
+
+        A mean at x = abs(s) cos(angle) is at most its sum over the lattice, an error that is a
+        share of the mean at x / 2, and what is beyond the ends.
+        """
+        t, orders = self.t, np.arange(self.last + 1.0)[:, None]
+        # At the upper end of x only this share is left.
+        top = t * (self.reach + self.last * t) - t * t / 2 - math.log(self.batches)
+        left = np.exp(-np.exp(np.minimum(v + top, 600.0)) * math.cos(angle))
+        beyond = ndtr(-self.reach - orders * t) + ndtr((orders - self.last) * t - self.reach) * left
+        d = min(math.pi / (3 * t), 2 * math.pi / self.dx)
+        share = 2 * math.exp(d * d / 2 - _log_expm1(2 * math.pi * d / self.dx))
+        base = math.exp(-(self.eta**2) / 2) * sums + beyond
+        found = np.ones_like(base)
+        for _ in range(_REPEATED):
+            found = np.minimum(
+                1.0, base + share * _earlier(found, math.ceil(math.log(2) / self.dv))
+            )
+        return found, beyond
 
     def terms(self) -> tuple[Reals, Complexes, Reals]:
         """Return v, log G, and the logarithm of a bound on the error of G at each v."""
@@ -261,12 +316,28 @@ class _Ray:
         v, sums, less, (rounded, rounded_less, cut) = self._sums()
         near = np.abs(less) < 0.5
         size = np.minimum(1.0, np.exp(np.minimum(v, 600.0)) / M)
-        # The record's mean is 1 at t, so that what is cut off of 1 - c_0 is as small as s.
-        lost = 2 * cut[0] * size + math.exp(self.eta**2 / 2) * ndtr(self.t - self.reach) * size
+        # Of 1 - c_0 the rule and the ends of x leave out no more than as much of s Y / M, or of 2.
+        rule = sum(math.exp(error) for error, _ in self.x_errors)
+        further = self.reach + self.last * self.t
+        ends = np.minimum(
+            (ndtr(-self.reach - self.t) + ndtr(self.t - further))
+            * np.exp(np.minimum(v, 600.0))
+            / M,
+            2 * (ndtr(-self.reach) + ndtr(-further)),
+        )
+        lost = 2 * rule * size + math.exp(self.eta**2 / 2) * ends
+        lost = np.where(near, lost, np.minimum(lost, cut[0]))
         lost = lost + _ROUNDINGS * UNIT * np.where(near, rounded_less, rounded[0])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             first = np.where(near, 1 + less, sums[0])
             log_first = np.where(near, log1p(less.real, less.imag), np.log(first))
+            # A number below its own error gives way to that.
+            below = np.abs(first) < lost
+            first, log_first = (
+                np.where(below, lost, first),
+                np.where(below, np.log(lost), log_first),
+            )
+            lost = np.where(below, 3 * lost, lost)
             # An upper bound on |c_0|.
             log_size = log_first.real + np.log1p(lost / np.abs(first))
             log_g = M * log_first
@@ -274,7 +345,7 @@ class _Ray:
                 scales = self.power.scales[:, None]
                 c = scales * (sums / first)
                 c[0] = 1.0
-                own = cut[1:, None] + _ROUNDINGS * UNIT * rounded[1:]
+                own = cut[1:] + _ROUNDINGS * UNIT * rounded[1:]
                 errors = np.concatenate([lost[None], scales[1:] * own]) / np.abs(first)
                 log_c, log_rounded = self.power.log_coefficient(c)
                 # What multiplies one factor's error is bounded with c_0 as large as it may be.
@@ -286,9 +357,24 @@ class _Ray:
             log_error = np.logaddexp(log_error, log_rounded + math.log(UNIT))
         return v, log_g, log_error
 
+    def takes(self, other: _Ray) -> bool:
+        """Return whether terms of another real ray of the same m serve, and take them then."""
+        serves = other.low <= self.low and self.high <= other.high and other.dv <= self.dv
+        if serves:
+            self.low, self.high, self.dv, self.known = other.low, other.high, other.dv, other.known
+        return serves
+
+    def widen(self) -> None:
+        """Take more and closer points, so that the terms serve neighboring a, too."""
+        room = _WIDENED * (self.high - self.low)
+        self.low, self.high = self.low - room, self.high + room
+        self.dx, self.dv = (1 - _WIDENED) * self.dx, (1 - _WIDENED) * self.dv
+
     def integrals(self) -> tuple[Complexes, Reals, Reals, Reals]:
         """Return log F at each u, errors relative to F(a), and v with sizes of terms at u = 0."""
-        v, log_g, log_error = self.terms()
+        if self.known is None:
+            self.known = self.terms()
+        v, log_g, log_error = self.known
         kept = np.isfinite(log_g.real)
         q = self.b - 1j * self.u
         exponents = q[:, None] * (v[kept] - 1j * self.theta) + log_g[kept]
@@ -313,6 +399,19 @@ class _Ray:
         return values, errors, v, np.exp(sizes + log_g.real + scale - self.log_scale[0])
 
 
+def _log_expm1(x: float) -> float:
+    """Return log(exp(x) - 1) for x > 0."""
+    return x + math.log(-math.expm1(-x))
+
+
+def _earlier(values: Reals, k: int) -> Reals:
+    """Return what stands k places before in each row, and 1 before the first one."""
+    if k == 0:
+        return values
+    k = min(k, values.shape[1])
+    return np.hstack([np.ones((len(values), k)), values[:, : values.shape[1] - k]])
+
+
 def _log_least(t: float, batches: int, a: float) -> float:
     """Return a lower bound on log F(a).
 
@@ -324,6 +423,21 @@ def _log_least(t: float, batches: int, a: float) -> float:
     return max(0.0, (1 - a) * math.log(batches) + a * (a - 1) * t * t / 2) if a > 1 else 0.0
 
 
+@lru_cache(maxsize=16)
+def _rays_of(t: float, batches: int, m: int) -> deque[_Ray]:
+    """Return the last real rays of an m, which others may take the terms of."""
+    return deque(maxlen=4)
+
+
+def _real_ray(t: float, batches: int, a: float, log_least: float) -> _Ray:
+    """Return a ray for F(a); where terms are dear, they serve several a."""
+    ray = _Ray(t, batches, a, np.zeros(1), log_least)
+    if t > _SHARED and not any(map(ray.takes, _rays_of(t, batches, ray.m))):
+        ray.widen()
+        _rays_of(t, batches, ray.m).append(ray)
+    return ray
+
+
 def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
     """Return log F(a), three moments of log L tilted by L^a, and the error of log F(a).
 
@@ -331,11 +445,11 @@ def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
     log L are differences. The moments are the mean, the variance and the fourth central moment;
     they have no error bound, and only place contours.
     """
-    ray = _Ray(t, batches, a, np.zeros(1), _log_least(t, batches, a))
+    ray = _real_ray(t, batches, a, _log_least(t, batches, a))
     (value,), (error,), v, amounts = ray.integrals()
     if value.real - ray.log_least > _FAR:
         # The integral was taken to more digits than F(a) has, at the end that it was compared with.
-        ray = _Ray(t, batches, a, np.zeros(1), float(value.real) - 1e-6)
+        ray = _real_ray(t, batches, a, float(value.real) - 1e-6)
         (value,), (error,), v, amounts = ray.integrals()
     weights = amounts / amounts.sum()
     mean = float(weights @ v)
