@@ -14,6 +14,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,9 @@ __all__ = [
     "LatticeLoss",
     "ScatteredLoss",
     "blanked_response",
-    "convolve",
     "discrete_laplace",
+    "has_few_sums",
+    "log_delta_of_sum",
     "pure",
     "randomized_response",
 ]
@@ -42,6 +44,8 @@ Reals = NDArray[np.float64]
 _PLAIN = -0.7
 # Most terms of the exact convolution of a lattice law with itself.
 _MAX_TERMS = 4096
+# Most sums of few values that are listed: a search for epsilon takes a hundred passes over them.
+_MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
 
@@ -243,23 +247,59 @@ def _hockey_stick(
     return total, error + UNIT * (32 + 8 * spread)
 
 
-def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, float] | None:
-    """Return log delta(epsilon) of a composition by exact convolution, and its relative error.
+Parts = tuple[tuple[PrivacyLoss, int], ...]
+# Values, log probabilities under P, and the relative error of a probability.
+_Sum = tuple[Reals, Reals, float]
+
+
+def log_delta_of_sum(parts: Parts, epsilon: float) -> tuple[float, float] | None:
+    """Return log delta(epsilon) of a sum of few values, and its relative error.
 
     Parameters
     ----------
-    loss
-        The loss that is composed.
-    times
-        Number of times, >= 1.
+    parts
+        Losses that add up, and how often each, at least once.
     epsilon
         Any finite number >= 0.
 
     Returns
     -------
     (float, float) or None
-        None if the law of the sum has too many values, or some below the range of a double.
+        None if a loss is not discrete, or if the law of the sum has too many values, or some below
+        the range of a double.
     """
+    law = _law_of_sum(parts)
+    if law is None:
+        return None
+    values, logs, error = law
+    return _hockey_stick(logs, values, epsilon, error)
+
+
+def has_few_sums(parts: Parts) -> bool:
+    """Return whether :func:`log_delta_of_sum` knows the law of the sum."""
+    return _law_of_sum(parts) is not None
+
+
+@lru_cache(maxsize=64)
+def _law_of_sum(parts: Parts) -> _Sum | None:
+    """Return the law of a sum."""
+    total: _Sum = (np.zeros(1), np.zeros(1), 0.0)
+    for loss, times in parts:
+        if isinstance(loss, LatticeLoss):
+            found = _powers(loss, times)
+        else:
+            found = _counts(loss, times) if isinstance(loss, DiscreteLoss) else None
+        if found is None or len(total[0]) * len(found[0]) > _MAX_SUMS:
+            return None
+        values, logs = (
+            np.add.outer(x, y).ravel() for x, y in zip(total[:2], found[:2], strict=True)
+        )
+        total = (values, logs, total[2] + found[2] + 8 * UNIT)
+    return total
+
+
+def _powers(loss: LatticeLoss, times: int) -> _Sum | None:
+    """Return the law of a lattice loss that adds up, by exact convolution."""
     multiples = np.array(loss.multiples)
     spacing = int(np.gcd.reduce(np.diff(multiples)))
     index = (multiples - multiples[0]) // spacing
@@ -273,13 +313,32 @@ def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, floa
             result = np.convolve(result, power)
         remaining >>= 1
         power = np.convolve(power, power) if remaining else power
+    some = result > 0
+    if result[some].min() < 1e-290 or not some[-1]:
+        return None
     multiple = float(multiples[0]) * times + spacing * np.arange(len(result), dtype=float)
     values = times * loss.offset + loss.unit * multiple
-    if result[values > epsilon].min(initial=1.0) < 1e-290:
-        return None
     # Sums of products of positive terms: each convolution loses a few roundings a term.
     error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + abs(loss.values).max()))
-    return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
+    return values[some], np.log(result[some]), error
+
+
+def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
+    """Return the law of a loss that adds up, by how often it has each of its values."""
+    values = loss.values
+    if times > _MAX_SUMS or math.comb(times + len(values) - 1, times) > _MAX_SUMS:
+        return None
+    masses = np.array(loss.log_reference) + values
+    log_factorials = np.cumsum(np.log(np.maximum(np.arange(times + 1.0), 1.0)))
+    left, sums, logs = np.array([times]), np.zeros(1), np.array([log_factorials[-1]])
+    for value, mass in zip(values[:-1], masses[:-1], strict=True):
+        each = np.repeat(np.arange(len(left)), left + 1)
+        count = np.arange(len(each)) - np.repeat(np.cumsum(left + 1) - left - 1, left + 1)
+        left, sums = left[each] - count, sums[each] + count * value
+        logs = logs[each] + count * mass - log_factorials[count]
+    sums, logs = sums + left * values[-1], logs + left * masses[-1] - log_factorials[left]
+    sizes = log_factorials[-1] + times * float(np.abs(masses).max())
+    return sums, logs, UNIT * (16 + 4 * times + 8 * sizes)
 
 
 def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:

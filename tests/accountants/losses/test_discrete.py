@@ -1,5 +1,6 @@
 """Mechanisms with discrete privacy losses, against exact sums and another package."""
 
+import itertools
 import math
 from fractions import Fraction
 from math import comb
@@ -45,6 +46,59 @@ def test_randomized_response_is_an_exact_sum(times, epsilon):
     assert delta.lower <= truth * (1 + 1e-12)
     assert truth <= delta.upper * (1 + 1e-12)
     assert delta.upper - delta.lower <= 1e-8 * delta.upper
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5, 3.0])
+def test_two_finite_laws_are_summed_exactly(epsilon):
+    # Two laws on lattices without a common unit, the second with three losses.
+    own = {(p, k): 1 - Fraction(p) + Fraction(p) / k for p, k in ((0.5, 2), (0.3, 3))}
+    laws = []
+    for (p, k), most in own.items():
+        other = Fraction(p) / k
+        rest = (k - 2) * other
+        laws.append([(most, other), (other, most)] + ([(rest, rest)] if k > 2 else []))
+    total = [(Fraction(1), Fraction(1))]
+    for law in (*[laws[0]] * 3, *[laws[1]] * 4):
+        total = [(a * p, b * q) for a, b in total for p, q in law]
+    level = Fraction(math.exp(epsilon))
+    truth = float(sum(max(Fraction(0), a - level * b) for a, b in total))
+    parts = [
+        events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(p, k), times)
+        for (p, k), times in zip(own, (3, 4), strict=True)
+    ]
+    asked = {"epsilon": epsilon, "neighboring_relation": "replace-one"}
+    delta = accountants.delta(events.ComposedDpEvent(parts), **asked)
+    assert delta.lower <= truth * (1 + 1e-12)
+    assert truth <= delta.upper * (1 + 1e-12)
+    assert delta.upper - delta.lower <= 1e-9 * delta.upper
+
+
+@pytest.mark.parametrize("times", [1, 2, 5, 10])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_few_values_off_a_lattice_are_summed_exactly(times, delta):
+    event = events.PoissonSampledDpEvent(0.1, events.DiscreteLaplaceDpEvent(0.5, 3))
+    composed = events.SelfComposedDpEvent(event, times)
+    found = accountants.epsilon(composed, delta=delta)
+    assert 0 < found.upper - found.lower < 1e-11 * found.upper
+    # Four losses, each with its probability, in forty digits.
+    with mpmath.workdps(40):
+        a = mpmath.mpf(0.5)
+        tail = 1 / (1 + mpmath.exp(-a))
+        inner = [mpmath.tanh(a / 2) * mpmath.exp(-a * x) for x in (1, 2)]
+        q, blank = mpmath.mpf(0.1), [tail, *inner, tail * mpmath.exp(-3 * a)]
+        own = [mass * mpmath.exp(a * j) for mass, j in zip(blank, (-3, -1, 1, 3), strict=True)]
+        mixed = [(1 - q) * one + q * other for one, other in zip(blank, own, strict=True)]
+        for end, sign in ((found.lower, 1), (found.upper, -1)):
+            total = mpmath.mpf(0)
+            for counts in itertools.product(range(times + 1), repeat=4):
+                if sum(counts) == times:
+                    many = math.factorial(times)
+                    masses = [mpmath.mpf(many), mpmath.mpf(many)]
+                    for law, at in ((mixed, 0), (blank, 1)):
+                        for count, mass in zip(counts, law, strict=True):
+                            masses[at] *= mass**count / math.factorial(count)
+                    total += max(masses[0] - mpmath.exp(end) * masses[1], 0)
+            assert sign * (total - delta) >= -1e-12 * delta
 
 
 def test_randomized_response_keeps_its_count_where_a_peer_drops_it():

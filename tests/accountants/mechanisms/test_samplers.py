@@ -555,3 +555,32 @@ def test_a_certificate_covers_a_replaced_record_in_a_sample():
     answer = accountants.epsilon(poisson(0.1, 1.0), **asked)
     assert float(certificate.lower) <= answer.upper <= answer * (1 + 1e-9)
     assert answer.lower <= float(certificate.upper) <= answer * (1 + 1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "q", "delta", "relation"),
+    [
+        (poisson(1e-6, 3000.0), 1e-6, 1e-12, "replace-one"),
+        (poisson(1e-4, 3000.0), 1e-4, 1e-30, "replace-one"),
+        (poisson(1e-6, 3000.0), 1e-6, 1e-12, "add-or-remove-one"),
+        (
+            events.SampledWithoutReplacementDpEvent(10**6, 1, events.GaussianDpEvent(3000.0)),
+            1e-6,
+            1e-12,
+            "replace-one",
+        ),
+    ],
+)
+def test_one_use_with_rare_sampling_and_much_noise(event, q, delta, relation):
+    found = accountants.epsilon(event, delta=delta, neighboring_relation=relation)
+    assert 0 < found.upper - found.lower < 1e-2 * found.upper
+    # One use costs at most the Gaussian's epsilon at delta / q, times about q, twice for each way.
+    alone = accountants.epsilon(events.GaussianDpEvent(1500.0), delta=delta / q)
+    assert found.upper <= math.log1p(q * math.expm1(alone)) * 2.01
+    at_both_ends = [
+        accountants.delta(event, epsilon=end, neighboring_relation=relation)
+        for end in (found.lower, found.upper)
+    ]
+    assert at_both_ends[1].upper <= delta * (1 + 1e-9)
+    assert at_both_ends[0].upper >= delta * (1 - 1e-9)
