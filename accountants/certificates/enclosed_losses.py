@@ -48,7 +48,7 @@ from dpcal.accountants.certificates.transforms import (
 )
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import PrivacyLoss
-from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -402,6 +402,42 @@ class _DiscreteLaplace(EnclosedLoss):
         return law.masses[-1], law.masses[-1] * (-law.values[-1]).exp()
 
 
+class _Response(EnclosedLoss):
+    """Randomized response: a loss with two values, or with v, 0 and -v."""
+
+    equally_spaced = True
+
+    def __init__(self, loss: ResponseLoss) -> None:
+        p, k = balls.arb(loss.noise_parameter), balls.arb(loss.num_buckets)
+        own, other = 1 - p + p / k, p / k
+        # Pairs of probabilities under P and Q of a record's answer, and of the others together.
+        if loss.blank:
+            pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
+            self.pairs = [(b, a) for a, b in pairs[::-1]] if loss.blank == "P" else pairs
+        else:
+            rest = (k - 2) * other
+            middle = [(rest, rest)] if loss.num_buckets > 2 else []
+            self.pairs = [(other, own), *middle, (own, other)]
+
+    def values(self, grid: Grid) -> int:
+        return len(self.pairs)
+
+    def _law(self, grid: Grid, dominating: bool) -> Law:
+        return law_of(as_one_value(p, q) for p, q in self.pairs)
+
+    @property
+    def largest(self) -> Ball:
+        p, q = self.pairs[-1]
+        return (p / q).log()
+
+    def moment_bound(self, c: Ball) -> Ball:
+        return (c * self.largest).exp()
+
+    def tails(self, threshold: float) -> tuple[Ball, Ball]:
+        """Return the probabilities of the largest value, for every threshold."""
+        return self.pairs[-1]
+
+
 class _DiscreteGaussian(EnclosedLoss):
     """Discrete Gaussian noise; outputs beyond a grid have their losses rounded up or down."""
 
@@ -457,11 +493,12 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-# The parameters of these five families are never quotients that were rounded.
+# The parameters of these six families are never quotients that were rounded.
 enclosed.register(Gaussian, lambda loss, rounded=False: _Gaussian(loss))
 enclosed.register(Allocation, lambda loss, rounded=False: _Allocation(loss))
 enclosed.register(Laplace, lambda loss, rounded=False: _Laplace(loss))
 enclosed.register(LatticeLoss, lambda loss, rounded=False: _DiscreteLaplace(loss))
+enclosed.register(ResponseLoss, lambda loss, rounded=False: _Response(loss))
 enclosed.register(DiscreteGaussian, lambda loss, rounded=False: _DiscreteGaussian(loss))
 enclosed.register(SampledGaussian, _SampledGaussian)
 enclosed.register(GaussianMixtures, _Mixtures)

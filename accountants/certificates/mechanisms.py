@@ -39,6 +39,7 @@ from dpcal.accountants.events import (
     PermuteAndFlipDpEvent,
     PoissonSampledDpEvent,
     RandomAllocationDpEvent,
+    RandomizedResponseDpEvent,
     SampledWithoutReplacementDpEvent,
 )
 from dpcal.accountants.mechanisms.leaves import leaves
@@ -49,7 +50,7 @@ __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
     "random allocation, mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
-    "noise, and claims of (epsilon, delta) or permute-and-flip"
+    "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip"
 )
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
@@ -136,6 +137,7 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     LaplaceDpEvent: lambda event: True,
     DiscreteLaplaceDpEvent: _has_few_values,
     DiscreteGaussianDpEvent: lambda event: True,
+    RandomizedResponseDpEvent: lambda event: True,
     EpsilonDeltaDpEvent: lambda event: True,
     PermuteAndFlipDpEvent: lambda event: True,
 }

@@ -29,6 +29,7 @@ from dpcal.accountants.rounding import UNIT, rounded_up
 __all__ = [
     "DiscreteLoss",
     "LatticeLoss",
+    "ResponseLoss",
     "ScatteredLoss",
     "blanked_response",
     "discrete_laplace",
@@ -182,6 +183,26 @@ class LatticeLoss(DiscreteLoss):
         """The lattice on which the values lie."""
         stride = int(np.gcd.reduce(np.diff(self.multiples)))
         return Lattice(float(self.values[0]), self.unit, max(stride, 1))
+
+
+@dataclass(frozen=True)
+class ResponseLoss(LatticeLoss):
+    """The privacy loss of randomized response, of which one answer tells most.
+
+    Parameters
+    ----------
+    noise_parameter, num_buckets
+        p in (0, 1), the probability of answering uniformly at random, and the number k of answers.
+    blank
+        Which of both laws is uniform: "P", "Q", or neither.
+    """
+
+    noise_parameter: float = 0.5
+    num_buckets: int = 2
+    blank: str = ""
+
+    def __repr__(self) -> str:
+        return f"ResponseLoss({self.name!r})"
 
 
 @dataclass(frozen=True)
@@ -364,7 +385,7 @@ def _own_over_other(p: float, k: int) -> float:
     return math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
 
 
-def randomized_response(*, noise_parameter: float, num_buckets: int) -> LatticeLoss:
+def randomized_response(*, noise_parameter: float, num_buckets: int) -> ResponseLoss:
     """Return the loss of randomized response when a record is replaced, the same both ways.
 
     Parameters
@@ -380,12 +401,12 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> LatticeL
     logs: tuple[float, ...] = (own, other)
     if k > 2:
         multiples, logs = (-1, 0, 1), (own, math.log(p) + math.log1p(-2 / k), other)
-    return LatticeLoss(_own_over_other(p, k), multiples, logs, name, value_rounding=ROUNDING)
+    return ResponseLoss(_own_over_other(p, k), multiples, logs, name, 0.0, ROUNDING, p, k)
 
 
 def blanked_response(
     *, noise_parameter: float, num_buckets: int
-) -> tuple[LatticeLoss, LatticeLoss]:
+) -> tuple[ResponseLoss, ResponseLoss]:
     """Return the losses of randomized response against a record that is answered for uniformly.
 
     The first has the record's own law as P and the uniform one as Q, the second the reverse.
@@ -403,9 +424,11 @@ def blanked_response(
     # is p times as likely.
     most = math.log1p((1 - p) * (k - 1))
     reference = (uniform, -math.log(k))
-    law = LatticeLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
+    to_blank, steps = f"{name} against blank", (-1, 0)
+    law = ResponseLoss(unit, steps, reference, to_blank, most, ROUNDING, p, k, "Q")
     reference = (_log_own(p, k), uniform + math.log(p))
-    blank = LatticeLoss(unit, (-1, 0), reference, f"blank against {name}", -math.log(p), ROUNDING)
+    from_blank, most = f"blank against {name}", -math.log(p)
+    blank = ResponseLoss(unit, steps, reference, from_blank, most, ROUNDING, p, k, "P")
     return law, blank
 
 

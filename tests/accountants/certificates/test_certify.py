@@ -145,6 +145,18 @@ CORNERS = {
         {},
         "finite sum",
     ),
+    "randomized response": (
+        events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.7, 3), 50),
+        5.0,
+        {"neighboring_relation": "replace-one"},
+        "finite sum",
+    ),
+    "responses of blanked records": (
+        events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.7, 3), 50),
+        2.5,
+        {"neighboring_relation": "replace-special"},
+        "finite sum",
+    ),
     "discrete Gaussian noise": (
         events.SelfComposedDpEvent(events.DiscreteGaussianDpEvent(10.0, 1), 100),
         4.0,
