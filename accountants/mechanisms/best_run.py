@@ -87,9 +87,9 @@ def best_run_laws(
     directions
         The losses of a single run, in each direction; every loss has a law.
     mean
-        Mean >= 1 of the number of runs.
+        Mean of the number of runs: at least 1, or any number > 0 for Poisson's law.
     shape
-        eta >= 0 of its truncated negative binomial law, or infinity for Poisson's.
+        eta > -1 of its truncated negative binomial law, or infinity for Poisson's.
     """
     if not any(item.parts for item in directions):
         return NO_LOSS, NO_LOSS
@@ -304,21 +304,23 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     """Return log(1 / gamma) of the truncated negative binomial law with this mean, rounded up.
 
     With y = log(1 / gamma) the mean is eta (e^y - 1) / (1 - e^(-eta y)), or (e^y - 1) / y at eta
-    = 0; it grows with y. The relative error is 3e-9 at most.
+    = 0; it grows with y, more slowly for eta near -1. The relative error is 3e-9 at most.
 
     Parameters
     ----------
     mean
         Mean number of runs, at least 1.
     shape
-        Finite eta >= 0.
+        Finite eta > -1.
     """
     if mean == 1.0:
         return 0.0
 
     def excess(y: float) -> float:
-        below = y if shape == 0 else -math.expm1(-shape * y) / shape
-        return math.log(math.expm1(y)) - math.log(below) - math.log(mean)
+        # For eta < 0 the factor is written with a falling exponential, which does not overflow.
+        grown = -shape * y if shape < 0 else 0.0
+        below = y if shape == 0 else -math.expm1(-abs(shape) * y) / abs(shape)
+        return _log_expm1(y) - math.log(below) - grown - math.log(mean)
 
     # Below this, the mean has no correct digits of its difference from 1.
     if excess(1e-12) >= 0:
@@ -326,3 +328,8 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     high = bracket(lambda y: excess(y) >= 0, miss=0.0, start=1.0).meet
     stop = Stop(absolute=1e-15, relative=4 * UNIT)
     return brent(excess, 1e-12, high, stop).root * (1 + 1e-9) + 1e-12
+
+
+def _log_expm1(y: float) -> float:
+    """Return log(e^y - 1) of a number > 0, without overflow."""
+    return y + math.log(-math.expm1(-y)) if y > 1 else math.log(math.expm1(y))

@@ -58,7 +58,7 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
 def _runs_once(item: Any) -> bool:
     """Return whether an event is the best of exactly one run, which is the run itself."""
     once = isinstance(item, events.RepeatAndSelectDpEvent) and item.mean == 1
-    return bool(once and 0 <= item.shape < math.inf)
+    return bool(once and -1 < item.shape < math.inf)
 
 
 def _hashable(value: Any) -> Any:

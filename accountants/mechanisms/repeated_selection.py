@@ -34,6 +34,8 @@ Reals = NDArray[np.float64]
 
 # Smallest c of the free Renyi order 1 + c of a repetition that is tried.
 _SMALLEST = 1e-3
+# Largest log(1 / gamma) of a law of the number of runs, whose exponential is a double.
+_MOST_LOG_INVERSE = 600.0
 # Largest c of the free Renyi order 1 + c of a repetition that is tried.
 _LARGEST = 1e4
 
@@ -47,9 +49,9 @@ class RepeatedSelection(MomentBound):
     directions
         The losses of a single run, in each direction; the worse direction counts at each order.
     mean_runs
-        Mean >= 1 of the number of runs.
+        Mean of the number of runs: at least 1, or any number > 0 for Poisson.
     shape
-        Its law: infinite for Poisson (their Theorem 6), otherwise the shape eta >= 0 of a truncated
+        Its law: infinite for Poisson (their Theorem 6), otherwise the shape eta > -1 of a truncated
         negative binomial law (their Theorem 2), 1 for geometric, 0 for logarithmic.
     forward
         Direction of its :attr:`law`: removing a record (True), or adding one.
@@ -62,10 +64,17 @@ class RepeatedSelection(MomentBound):
 
     def __post_init__(self) -> None:
         _validate.positive(mean=self.mean_runs)
-        if self.mean_runs < 1 or not math.isfinite(self.mean_runs):
-            raise ValueError(f"mean must be a finite number >= 1, got {self.mean_runs!r}.")
-        if not self.shape >= 0:
-            raise ValueError(f"shape must be a number >= 0, got {self.shape!r}.")
+        if not self.shape > -1:
+            raise ValueError(f"shape must be a number > -1, got {self.shape!r}.")
+        if self.mean_runs < 1 and math.isfinite(self.shape):
+            raise ValueError(
+                f"mean must be a number >= 1 unless shape is infinite, got {self.mean_runs!r}."
+            )
+        if math.isfinite(self.shape) and not self._log_inverse_gamma < _MOST_LOG_INVERSE:
+            raise ValueError(
+                f"shape must be further from -1 for a mean of {self.mean_runs!r} runs, got "
+                f"{self.shape!r}."
+            )
 
     @property
     def law(self) -> PrivacyLoss | None:
@@ -114,14 +123,22 @@ class RepeatedSelection(MomentBound):
             extra = c * self.mean_runs * math.exp(log_delta)
         else:
             extra = c * self._overhead
-        return self._single(c) + extra + math.log(self.mean_runs) * (1 + UNIT)
+        bound = self._single(c) + extra + math.log(self.mean_runs) * (1 + UNIT)
+        if self.mean_runs >= 1:
+            return bound
+        # Without a run nothing is released, in either world: its probability adds to M(c).
+        return float(np.logaddexp(bound, -self.mean_runs)) + 8 * UNIT
+
+    @cached_property
+    def _log_inverse_gamma(self) -> float:
+        return log_inverse_gamma(self.mean_runs, self.shape)
 
     @cached_property
     def _overhead(self) -> float:
         """(1 + eta) times the smallest of (1 - 1/b) D_b + log(1/gamma) / b over orders b."""
         from scipy.optimize import minimize_scalar
 
-        log_inverse = log_inverse_gamma(self.mean_runs, self.shape)
+        log_inverse = self._log_inverse_gamma
 
         def cost(x: float) -> float:
             c = math.exp(x)

@@ -1,5 +1,6 @@
 """Compositions of mechanisms: what failure, sampling, order and count do to their cost."""
 
+import itertools
 import math
 from itertools import product
 
@@ -146,7 +147,7 @@ def test_repeated_selection_against_a_peer(shape, mean):
     assert peer < ours * 1.01 or (mean == 1 and shape < math.inf)
 
 
-@pytest.mark.parametrize(("shape", "mean"), [(0.0, 3.0), (1.0, 8.0), (2.5, 1.5)])
+@pytest.mark.parametrize(("shape", "mean"), [(-0.5, 2.0), (0.0, 3.0), (1.0, 8.0), (2.5, 1.5)])
 def test_mean_of_the_truncated_negative_binomial(shape, mean):
     gamma = math.exp(-log_inverse_gamma(mean, shape))
     weights, weight = [], 1.0
@@ -156,6 +157,47 @@ def test_mean_of_the_truncated_negative_binomial(shape, mean):
         weights.append(weight)
     chances = np.array(weights) / sum(weights)
     assert chances @ np.arange(1, 4000) == pytest.approx(mean, rel=1e-6)
+
+
+def best_of(chances, generating):
+    """The law of the best answer of several, the last one the best; and that of no answer."""
+    below = [generating(each) for each in np.minimum(np.cumsum([0.0, *chances]), 1.0)]
+    return np.array([below[0], *np.diff(below)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "mean"), [(math.inf, 0.05), (math.inf, 0.6), (-0.5, 3.0), (-0.9, 1.5), (-0.2, 30.0)]
+)
+@pytest.mark.parametrize("accountant", ["renyi", "characteristic"])
+def test_few_runs_and_heavy_tails_cost_no_less_than_the_worst_scores(shape, mean, accountant):
+    if math.isinf(shape):
+
+        def generating(x):
+            return math.exp(mean * (x - 1))
+
+    else:
+        gamma = math.exp(-log_inverse_gamma(mean, shape))
+
+        def generating(x):
+            return ((1 - (1 - gamma) * x) ** -shape - 1) / (gamma**-shape - 1)
+
+    # An answer that is 2-private whichever way its three results are ranked.
+    single, other = np.array([0.6, 0.3, 0.1]), np.array([0.35, 0.3, 0.35])
+    bound = float(np.abs(np.log(single / other)).max())
+    event = events.RepeatAndSelectDpEvent(events.EpsilonDeltaDpEvent(bound, 0.0), mean, shape)
+    for epsilon in (0.0, 0.5, 1.5, 2.5):
+        found = accountants.delta(event, epsilon=epsilon, accountant=accountant)
+        for order in itertools.permutations(range(3)):
+            laws = [best_of(law[list(order)], generating) for law in (single, other)]
+            for one, two in (laws, laws[::-1]):
+                assert np.maximum(one - math.exp(epsilon) * two, 0).sum() <= found.upper + 1e-12
+    assert accountants.delta(event, epsilon=3.01 * bound, accountant=accountant).upper < 1e-9
+
+
+def test_a_law_of_runs_that_reaches_too_far_is_refused():
+    event = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(5.0), 100.0, -0.999)
+    with pytest.raises(ValueError, match="further from -1"):
+        accountants.epsilon(event, delta=1e-6)
 
 
 @pytest.mark.parametrize("length", [0.1, 1.0, 3.0])
