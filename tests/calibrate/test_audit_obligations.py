@@ -11,7 +11,7 @@ import pytest
 
 from dpcal.calibrate.papers.claims.claims import Bound, Identity
 from dpcal.calibrate.papers.claims.formulas import parse
-from dpcal.calibrate.papers.claims.language import standalone
+from dpcal.calibrate.papers.claims.language import Quantity, Schedule, Setting, standalone
 from dpcal.calibrate.papers.kernel import balls, checker, rings, rules, terms
 from dpcal.calibrate.papers.kernel.terms import Undecided, encode, minus, negative, symbols
 
@@ -625,6 +625,33 @@ def test_without_a_check_forged_evidence_passes(name, monkeypatch):
     assert checker.refusal(claim, status, evidence)
     mutate(monkeypatch, name)
     assert checker.refusal(claim, status, evidence) == ""
+
+
+# Conditions of a point of the domain: each text is taken out, and a witness outside passes.
+TOY = Schedule(
+    name="toy",
+    title="",
+    citation="",
+    quantities=(Quantity("n", "records", range="[1, oo)", whole=True), Quantity("x", "a number")),
+    settings=(Setting("T", "n/x", source="1", rounding="up"),),
+)
+OUTSIDE = {
+    "return whole and all(": ("return all(", {"n": "3/2", "x": "1"}),
+    "claim.limits()": ("claim.facts()", {"n": "1", "x": "2"}),
+    "sign == 1 or (sign == 0 and not strict) for": ("sign is not None for", {"n": "0", "x": "1"}),
+}
+
+
+@pytest.mark.parametrize("old", OUTSIDE)
+def test_without_a_condition_a_witness_outside_passes(old, monkeypatch):
+    new, witness = OUTSIDE[old]
+    claim = TOY.resolve(Bound("c", "T <= T + 1"))
+    evidence = {"witness": witness, "proofs": [plain("1")]}
+    assert checker.refusal(claim, "PROVED", evidence) == "a witness in the domain."
+    source = inspect.getsource(checker)
+    assert source.count(old) == 1
+    install(monkeypatch, checker, "checker.contains", ast.parse(source.replace(old, new)))
+    assert checker.refusal(claim, "PROVED", evidence) == ""
 
 
 def test_each_check_has_a_forged_proof_or_a_reason():

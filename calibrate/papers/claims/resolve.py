@@ -153,8 +153,8 @@ def _stated(claim: Claim) -> set[str]:
     pairs = [pair[:2] for pair in getattr(claim, "conditions", ())]
     if isinstance(claim, Bound):
         pairs.append((claim.left, claim.right))
-    rows = [symbols(small) | symbols(large) for small, large in pairs]
-    return {name for row in rows if len(row) == 1 for name in row}
+    rows = [sorted(map(symbols, pair), key=len) for pair in pairs]
+    return {name for none, one in rows if not none and len(one) == 1 for name in one}
 
 
 def _domain(
