@@ -50,7 +50,8 @@ class Claim:
     printed
         Settings taken as printed instead of as corrected.
     at
-        Values put in after the settings, a special case: text such as ``"x = 2*n"``, or a mapping.
+        Values that take the place of symbols and of their settings, a special case: text such as
+        ``"x = 2*n"``, or a mapping. They may name each other and settings, but not in a circle.
     points
         Exact points to try first in the search for a counterexample: text such as
         ``"x = 1 | x = 2"``, or mappings.
