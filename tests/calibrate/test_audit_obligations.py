@@ -9,7 +9,8 @@ import inspect
 
 import pytest
 
-from dpcal.calibrate.papers.claims.claims import Bound, Identity
+from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims.claims import Bound, Identity, Rate
 from dpcal.calibrate.papers.claims.formulas import parse
 from dpcal.calibrate.papers.claims.language import Quantity, Schedule, Setting, standalone
 from dpcal.calibrate.papers.kernel import balls, checker, rings, rules, terms
@@ -625,6 +626,23 @@ def test_without_a_check_forged_evidence_passes(name, monkeypatch):
     assert checker.refusal(claim, status, evidence)
     mutate(monkeypatch, name)
     assert checker.refusal(claim, status, evidence) == ""
+
+
+def test_a_name_of_a_proof_as_the_constant_of_a_rate_would_prove_any_rate(monkeypatch):
+    claim = TOY.resolve(Rate("c", "n**2 =O n", growth={"n": 1}))
+    t = claim._size()
+    below = let("zz", t, plain(f"(zz - {t})*{t}"))
+    above = let("zz", t, plain(f"(zz - {t})*{t} + 2*{t}**2"))
+    given = [["sym", "zz"], ["num", "1"], ["num", "0"]]
+    evidence = {"witness": {t: "3"}, "given": given, "proofs": [plain(), below, above]}
+    check = 'require(symbols(constant) | symbols(scale) <= fixed, "constants in declared symbols.")'
+    source = inspect.getsource(claims)
+    assert source.count(check) == 1
+    assert checker.refusal(claim, "PROVED", evidence) == "constants in declared symbols."
+    install(monkeypatch, claims, "claims.Rate.goals", ast.parse(source.replace(check, "pass")))
+    assert checker.refusal(claim, "PROVED", evidence) == "a goal about known symbols"
+    mutate(monkeypatch, "rules.check: a goal about known symbols")
+    assert checker.refusal(claim, "PROVED", evidence) == ""
 
 
 # Conditions of a point of the domain: each text is taken out, and a witness outside passes.
