@@ -11,7 +11,7 @@ from dpcal.calibrate.papers.kernel import terms
 from dpcal.calibrate.papers.kernel.checker import refusal
 from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbol, times
 
-SECONDS = 0.5
+SECONDS = 0.25
 X = ["sym", "x"]
 
 
