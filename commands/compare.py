@@ -20,8 +20,8 @@ from dpcal.commands._options import (
     required,
 )
 from dpcal.commands.checking.mechanism import Mechanism, add_run
-from dpcal.commands.checking.output import at_most, interval, present
-from dpcal.commands.checking.prices import ALL, priced, targets
+from dpcal.commands.checking.output import present
+from dpcal.commands.checking.prices import ALL, cell, is_bracket, priced, targets
 from dpcal.commands.checking.progress import counted
 from dpcal.errors import DisagreementWarning
 
@@ -30,8 +30,6 @@ EXAMPLES = (
     "--accountant characteristic,renyi",
     "--samplers --n 6000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5",
 )
-# Significant digits of an answer that is known to so many, and of the ends of a bracket.
-_DIGITS, _FEW_DIGITS = 6, 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -137,34 +135,19 @@ def _heads(options: Namespace) -> list[str]:
     ]
 
 
-def _cell(answer: dict[str, Any]) -> str:
-    if "noise_multiplier" in answer:
-        return at_most(answer["noise_multiplier"], digits=_DIGITS)
-    lower, upper = answer["epsilon"]["lower"], answer["epsilon"]["upper"]
-    if _is_bracket(answer):
-        return interval(lower, upper, digits=_FEW_DIGITS)
-    return at_most(upper, digits=_DIGITS)
-
-
-def _is_bracket(answer: dict[str, Any]) -> bool:
-    """Whether the ends of an answer differ in the digits that are shown."""
-    found = answer.get("epsilon")
-    return isinstance(found, dict) and found["lower"] < found["upper"] * (1 - 10.0 ** (1 - _DIGITS))
-
-
 def _table(rows: list[dict[str, Any]], heads: list[str]) -> str:
     """The answers, and what each sampler assumes: epsilons, or noise multipliers at targets."""
     wide = "".join(f"{head:>20}" for head in heads)
     lines = [f"{'sampler':<21}{'relation':<19}{wide}   assumes", ""]
     for row in rows:
-        cells = "".join(f"{_cell(each):>20}" for each in row["answers"])
+        cells = "".join(f"{cell(each):>20}" for each in row["answers"])
         if not row["answers"]:
             cells = f"{'refused':>20}" * len(heads)
         lines.append(
             f"{row['sampler']:<21}{row['neighboring_relation']:<19}{cells}   {row['assumes']}"
         )
     lines += ["", *(f"{row['sampler']}: {row['refused']}" for row in rows if "refused" in row)]
-    if any(_is_bracket(each) for row in rows for each in row["answers"]):
+    if any(is_bracket(each) for row in rows for each in row["answers"]):
         lines += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
     if heads[0].startswith("("):
         lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]

@@ -13,7 +13,7 @@ from dpcal import _validate
 from dpcal.commands._options import add_options, names_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.output import at_most, present
-from dpcal.commands.checking.prices import ALL, priced
+from dpcal.commands.checking.prices import ALL, cell, priced
 from dpcal.commands.checking.progress import counted, stage
 
 EXAMPLES = (
@@ -155,15 +155,15 @@ def _samplers(options: Namespace, told: Mechanism) -> tuple[dict[str, Any], Any]
         raise ValueError(f"A samplers picture needs one --delta, got {options.delta}.")
     rows = priced(Namespace(**vars(options) | {"epsilon": None}), ALL)
     drawn = [
-        (f"{row['sampler']}\n{row['neighboring_relation']}", ends["lower"], ends["upper"])
+        (f"{row['sampler']}\n{row['neighboring_relation']}", cell(each), each["epsilon"])
         for row in rows
-        for ends in (each["epsilon"] for each in row["answers"])
+        for each in row["answers"]
     ]
     sizes = (
         f"{told.n} records, batches of {told.batch_size}, {told.passes} passes, noise of "
         f"{told.noise_multiplier!r} clipping norms"
     )
-    figure = dpcal.plot.loaders(drawn, delta=options.delta[0])
+    figure = dpcal.plot.samplers(drawn, delta=options.delta[0])
     return {"samplers": rows, "about": [sizes]}, figure
 
 

@@ -5,7 +5,7 @@ from dpcal.plot.accuracy import (
     strategies as strategies,
     utility as utility,
 )
-from dpcal.plot.loaders import loaders as loaders
+from dpcal.plot.loaders import samplers as samplers
 from dpcal.plot.privacy import (
     STYLES as STYLES,
     Curve as Curve,

@@ -8,12 +8,15 @@ from typing import Any
 import dpcal
 from dpcal.commands._options import names_of, required
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, noise_of
+from dpcal.commands.checking.output import at_most, interval
 from dpcal.commands.checking.progress import stage
 from dpcal.errors import DpcalError
 
-__all__ = ["ALL", "priced", "targets"]
+__all__ = ["ALL", "cell", "is_bracket", "priced", "targets"]
 
 ALL = ",".join(SAMPLERS)
+# Significant digits of an answer that is known to so many, and of the ends of a bracket.
+_DIGITS, _FEW_DIGITS = 6, 4
 
 
 def targets(options: Namespace) -> list[tuple[Any, float]]:
@@ -70,3 +73,19 @@ def _needs(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
         noise = noise_of(told, epsilon=epsilon, delta=delta)
         answers.append({"epsilon": epsilon, "delta": delta, "noise_multiplier": noise})
     return answers
+
+
+def cell(answer: dict[str, Any]) -> str:
+    """Return the noise of an answer, or the upper end of its epsilon, or both ends of a bracket."""
+    if "noise_multiplier" in answer:
+        return at_most(answer["noise_multiplier"], digits=_DIGITS)
+    lower, upper = answer["epsilon"]["lower"], answer["epsilon"]["upper"]
+    if is_bracket(answer):
+        return interval(lower, upper, digits=_FEW_DIGITS)
+    return at_most(upper, digits=_DIGITS)
+
+
+def is_bracket(answer: dict[str, Any]) -> bool:
+    """Whether the ends of an answer differ in the digits that are shown."""
+    found = answer.get("epsilon")
+    return isinstance(found, dict) and found["lower"] < found["upper"] * (1 - 10.0 ** (1 - _DIGITS))

@@ -3,11 +3,13 @@
 import io
 import json
 import math
+import re
 import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from _tree import ROOT
 from hypothesis import given, strategies as st
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
@@ -50,8 +52,11 @@ def gaussian_epsilon(mu, delta):
 def test_the_price_of_each_assumption_about_sampling(capsys):
     """512 of 60,000, 100 epochs, noise 0.8: 9.13 by Poisson, 94 without replacement, 131 fixed."""
     run = ["--n", "60000", "--batch-size", "512", "--epochs", "100", "--noise-multiplier", "0.8"]
-    names = "poisson,without-replacement,shuffled-epochs"
-    told = ask(capsys, "compare", *run, "--delta", "1e-5", "--samplers", names)
+    words = ["compare", *run, "--delta", "1e-5", "--samplers"]
+    assert main(words) == 0
+    table, _, _ = capsys.readouterr().out.partition("\n\n\n")
+    assert table in (ROOT / "docs" / "loaders.md").read_text()
+    told = ask(capsys, *words, "poisson,without-replacement,shuffled-epochs")
     found = {row["sampler"]: row["answers"][0]["epsilon"]["upper"] for row in told["samplers"]}
     assert found["poisson"] == pytest.approx(9.13, abs=5e-3)
     assert found["without-replacement"] == pytest.approx(94.08, abs=5e-3)
@@ -421,17 +426,34 @@ def test_random_allocation_is_priced_to_nine_digits(capsys):
 
 
 def test_a_bracket_shows_both_ends(capsys):
-    """One epoch of 117 batches with noise 0.8 and a short one: between an attack and no gain."""
+    """One epoch of 117 batches with noise 0.8 and a short one: between an attack and no gain.
+
+    Of 117 batches an independent script has an attack of 5.6144, and no gain is 5.67959.
+    """
     words = ["--n", "60000", "--batch-size", "512", "--epochs", "1", "--noise-multiplier", "0.8"]
     words += ["--delta", "1e-5"]
     assert main(["compare", *words, "--samplers", "shuffled-epochs,random-allocation"]) == 0
     table = capsys.readouterr().out
-    assert "[5.613, 5.680]" in table or "[5.614, 5.680]" in table
+    (lower, upper), *_ = re.findall(r"\[([\d.]+), ([\d.]+)\]", table)
+    assert 5.6 < float(lower) <= 5.6144 < float(upper) <= 5.68
     assert "is a bracket" in table
     assert main(["epsilon", *words, "--sampler", "shuffled-epochs"]) == 0
-    assert "(bracket: batches known)" in capsys.readouterr().out
+    assert "(bracket: " in capsys.readouterr().out
     words += ["--sampler", "shuffled-epochs", "--neighboring-relation", "add-or-remove-one"]
     assert "moves others to other batches" in refuse(capsys, "epsilon", *words)
     assert "priced as a whole" in refuse(
         capsys, "epsilon", *words[:-2], "--accountant", "characteristic"
     )
+
+
+@pytest.mark.slow
+def test_a_picture_of_samplers_has_a_row_each(capsys, tmp_path):
+    path = tmp_path / "loaders.svg"
+    words = ["plot", "samplers", "--n", "6000", "--batch-size", "200", "--epochs", "1", "-o", path]
+    words += NOISE
+    rows = ask(capsys, *words, "--delta", "1e-5")["samplers"]
+    assert [row["sampler"] for row in rows] == list(SAMPLERS)
+    text = path.read_text()
+    assert all(name in text for name in SAMPLERS)
+    assert "6000 records, batches of 200, 1 passes, noise of 2.0 clipping norms" in text
+    assert "needs one --delta" in refuse(capsys, *words)
