@@ -30,6 +30,7 @@ STUDIES = {
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "estimators": "private estimators on six tables beside other packages",
     "curved": "linear models on splines, bins and random features beside DP-EBM",
+    "persons": "rows of persons clipped one by one, beside their sums, at equal epsilon",
     "untuned": "settings of DP-SGD that nobody chose, beside the best in hindsight",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
@@ -46,6 +47,7 @@ COMMANDS = {
     "overhead": ["benchmarks.steps.overhead"],
     "correlated_claims": ["benchmarks.claims.correlated"],
     "curved": ["benchmarks.problems.curved"],
+    "persons": ["benchmarks.problems.persons"],
     "untuned": ["benchmarks.problems.untuned"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }

@@ -349,7 +349,7 @@ def compose(
     # Where the sum of a person's rows is clipped, persons are the records.
     records = group_size if all(query.clipped == "row" for query, _ in asked) else 1
     for query, count in asked:
-        query = query.of_single_records()
+        query = query.of_group(1)
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
             # Answers are not independent, so the price of any number is the price of all.

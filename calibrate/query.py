@@ -493,10 +493,6 @@ class Query:
             return self.sampling.answers(self.noise_multiplier, n, count)
         return self.event(n), count
 
-    def participation(self) -> Sampler:
-        """Return the sampler whose law correlated noise is priced with."""
-        return self.sampling.law
-
     def whole_run(self, neighboring_relation: str) -> events.DpEvent:
         """Return the event of all answers with correlated noise, for any ``count``.
 
@@ -544,13 +540,9 @@ class Query:
             )
         return self._copied(noise_multiplier=float(noise_multiplier), chosen_of=self)
 
-    def of_single_records(self) -> Query:
-        """Return the query about one record, fast."""
-        return self if self.group_size == 1 else self._copied(group_size=1)
-
     def of_group(self, group_size: int) -> Query:
         """Return the query about so many records of a person, fast, for its price alone."""
-        return self._copied(group_size=group_size)
+        return self if self.group_size == group_size else self._copied(group_size=group_size)
 
     def with_count(self, count: int) -> Query:
         """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""

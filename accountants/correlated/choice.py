@@ -19,6 +19,7 @@ from dpcal.accountants.correlated.bounds.proved import bin_gram
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Setting
 from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
+from dpcal.accountants.correlated.draws.mirrored import Mirrored, MirroredBins
 from dpcal.accountants.correlated.draws.montecarlo import Sample
 from dpcal.accountants.correlated.draws.powers import best_moment, best_order
 from dpcal.accountants.correlated.draws.tilted import Tilted
@@ -89,6 +90,8 @@ def least_reach(question: Question, delta: float) -> float:
 
 def only_plain(question: Question, goal: Goal) -> bool:
     """Return whether only plain draws have a proved range, which is 1."""
+    if question.replaced:
+        return True
     if question.options.statistics != "certified" or question.route == "bins":
         return False
     if not question.independent:
@@ -101,7 +104,11 @@ def only_plain(question: Question, goal: Goal) -> bool:
 
 
 def removing(question: Question, goal: Goal) -> Estimator:
-    """Return the estimator of delta for removing a record."""
+    """Return the estimator of delta for removing a record, or for replacing it."""
+    if question.replaced:
+        if question.route == "bins":
+            return MirroredBins(_gram_of_bins(question), "remove")
+        return Mirrored(question.setting("remove"))
     if question.route == "bins":
         return _bins_removing(question, goal)
     setting = question.setting("remove")

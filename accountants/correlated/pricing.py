@@ -93,15 +93,20 @@ def whole_run(
             )
         (event,) = compositions(mechanism, sampler)
         return event
+    epochs = sampler.epochs(mechanism.steps)
+    if mechanism.bands == 1 and mechanism.column is not None and epochs and epochs.times == 1:
+        norm = float(mechanism.column[0]) * math.sqrt(epochs.repeated) / sigma
+        epoch = events.RandomAllocationDpEvent((1 - 1e-15) / norm, epochs.rounds)
+        return events.SelfComposedDpEvent(epoch, epochs.drawn)
     return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
 
 
 def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str) -> None:
-    """Refuse a neighboring relation that no theorem covers under correlated noise.
+    """Refuse a neighboring relation that runs with correlated noise are not calibrated for.
 
     A record's participations do not depend on other records, and sums are divided by a public
     number: adding or removing a record and zeroing it out are one pair of distributions. For a
-    record that is replaced no dominating pair is known, unless steps are independent.
+    record that is replaced the pair is another one, which :func:`epsilon` and :func:`delta` price.
     """
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     if neighboring_relation != "replace-one":
@@ -109,7 +114,7 @@ def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str
     if sampler.independent and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
         return
     raise UnsupportedEvent(
-        "No theorem here prices correlated noise on random batches under neighboring relation "
+        "Correlated noise on random batches is not calibrated for neighboring relation "
         "'replace-one'. Use 'add-or-remove-one' or 'replace-special', or ask all records at every "
         "step (sampler 'full')."
     )
@@ -131,14 +136,14 @@ def epsilon(
     delta
         In (0, 1).
     neighboring_relation
-        ``"add-or-remove-one"`` or ``"replace-special"``.
+        ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
     **options
         Fields of the event to replace, such as a ``seed`` for independent draws.
 
     Raises
     ------
     UnsupportedEvent
-        For ``"replace-one"``, or where no theorem covers the pair.
+        If no theorem covers the pair.
     """
     target = _validate.probability(delta=delta)
     found: CorrelatedEpsilon = _asked(EPSILON, event, target, neighboring_relation, options)
@@ -205,7 +210,7 @@ def _asked(
     relation: str,
     options: dict[str, Any],
 ) -> Any:
-    check_relation(event.strategy, event.sampler, relation)
+    _validate.choice(RELATIONS, neighboring_relation=relation)
     for name in options:
         if name not in DRAWING:
             raise TypeError(
@@ -223,7 +228,7 @@ def priced(
     relation: str = "zero-out",
     **how: Any,
 ) -> Any:
-    """Return the price of a whole run under a relation that is equivalent to zeroing out.
+    """Return the price of a whole run, for a record that is zeroed out, or replaced.
 
     Parameters
     ----------
@@ -234,7 +239,7 @@ def priced(
     given
         Delta, or epsilon.
     relation
-        The relation that the answer names.
+        The relation that the answer names; ``"replace-one"`` has a pair of its own.
     **how
         Settings of the draws that the event does not have: keywords of
         :class:`~dpcal.accountants.correlated.question.Options`.
@@ -249,7 +254,13 @@ def priced(
             failure = total / event.confirmations
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
-    question = Question.of(event.strategy, event.sampler, event.noise_multiplier, options)
+    question = Question.of(
+        event.strategy,
+        event.sampler,
+        event.noise_multiplier,
+        options,
+        replaced=relation == "replace-one",
+    )
     return answer(way, question, given, relation, reserved)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.correlated.bounds import Bound, proved, proved_adding
+from dpcal.accountants.correlated.bounds.proved import Nothing, proved_replaced
 from dpcal.accountants.correlated.draws.estimators import Estimator, Setting
 from dpcal.accountants.correlated.draws.montecarlo import Progress, Sample, simulate
 from dpcal.accountants.correlated.likelihood import (
@@ -33,7 +34,7 @@ from dpcal.accountants.correlated.likelihood import (
     refined_vector,
 )
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
-from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.correlated.table import Row, chosen
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.samplers import Sampler
 from dpcal.errors import UnsupportedEvent
@@ -135,6 +136,8 @@ class Question:
         Name of the method.
     refusal
         Reason why draws cannot answer, or None if they can.
+    replaced
+        Whether the record is replaced, and not left out.
     """
 
     mechanism: Mechanism
@@ -142,10 +145,17 @@ class Question:
     route: str
     options: Options
     refusal: str | None = None
+    replaced: bool = False
 
     @classmethod
     def of(
-        cls, strategy: Shaped | Shape, sampler: Sampler, noise_multiplier: float, options: Options
+        cls,
+        strategy: Shaped | Shape,
+        sampler: Sampler,
+        noise_multiplier: float,
+        options: Options,
+        *,
+        replaced: bool = False,
     ) -> Question:
         """Return the question about a strategy (or its shape), with the chosen route."""
         if isinstance(strategy, Shape):
@@ -154,7 +164,10 @@ class Question:
         else:
             mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
         row = chosen(mechanism, sampler)
-        return cls(mechanism, sampler, row.route, options.seeded(), row.refusal)
+        route, refusal = row.route, row.refusal
+        if replaced:
+            route, refusal = _of_replaced(mechanism, sampler, row)
+        return cls(mechanism, sampler, route, options.seeded(), refusal, replaced)
 
     @cached_property
     def law(self) -> Automaton:
@@ -169,11 +182,17 @@ class Question:
     @cached_property
     def proved(self) -> Bound:
         """The smallest bound on both directions that needs no draws."""
-        return proved(self.mechanism, self.sampler)
+        bound = proved_replaced if self.replaced else proved
+        return bound(self.mechanism, self.sampler)
 
     @cached_property
     def proved_adding(self) -> Bound:
-        """The smallest bound on adding a record that needs no draws."""
+        """The smallest bound on adding a record that needs no draws.
+
+        If it is replaced, both directions are mirror images, and removing bounds both.
+        """
+        if self.replaced:
+            return Nothing(0.0)
         return proved_adding(self.mechanism, self.sampler, self.proved)
 
     def setting(self, direction: str) -> Setting:
@@ -224,3 +243,17 @@ class Question:
         if self.route == "states" and isinstance(self._states, ParticleEngine):
             return "particles"
         return self.route
+
+
+def _of_replaced(mechanism: Mechanism, sampler: Sampler, row: Row) -> tuple[str, str | None]:
+    """Return the route of draws for a replaced record, or the reason why there is none."""
+    if row.route in ("product", "separated"):
+        return row.route, None
+    if sampler.equally_likely(mechanism.steps) is not None:
+        return "bins", None
+    if row.route != "groups" and mechanism.kind in ("diagonal", "banded"):
+        return "transfer", None
+    return row.route, (
+        "a replaced record is drawn where likelihood ratios are exact: for banded strategies, and "
+        "for balls in bins"
+    )

@@ -228,7 +228,7 @@ def _calibrated(
         **drawing,
     )
     shape = Shape.of(correlation.strategy)
-    calibration = Calibration(shape, query.participation(), epsilon, delta, options)
+    calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)
     found = calibration.least()
     if found.confirmation is None:
         # No draws stand behind the price, and none are to be paid for.

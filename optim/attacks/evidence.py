@@ -146,7 +146,7 @@ class _Correlated:
         assert query.correlation is not None
         self._strategy = query.correlation.strategy
         self._mechanism = Mechanism.of(self._strategy, noise_multiplier=query.noise_multiplier)
-        self._law = query.participation()
+        self._law = query.sampling.law
         self._answers: list[Vector] = []
         # The group is random and unknown, and it may differ from the worst one.
         if isinstance(self._law, laws.CyclicPoisson):

@@ -53,7 +53,7 @@ def test_every_sampler_has_a_case():
 def test_the_expected_batch_is_what_the_law_of_one_record_gives(name):
     correlation = Correlation(strategy=LambdaCGD(ROUNDS, 0.5))
     asked = query(name, FIELDS[name], correlation=correlation)
-    rates = asked.participation().automaton(ROUNDS).rates
+    rates = asked.sampling.law.automaton(ROUNDS).rates
     assert asked.expected_batch_size(N) == pytest.approx(N * np.mean(rates), rel=1e-12)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -47,7 +47,8 @@ from dpcal.accountants.samplers import (
 )
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
+__all__ = ["Compositions", "Nothing", "bin_gram", "compositions", "proved", "proved_adding"]
+__all__ += ["proved_replaced"]
 
 # Least noise over the largest column for conditional composition: with less noise, outputs reveal
 # participations, and the bound for known participations is as good.
@@ -97,23 +98,35 @@ class Compositions(Bound):
     ----------
     parts
         One event for each group that may be the worst.
+    relation
+        The neighboring relation that they are priced under.
     """
 
     parts: tuple[events.DpEvent, ...]
+    relation: str = "add-or-remove-one"
 
     def epsilon_answer(self, delta: float) -> tuple[Epsilon, float]:
         """Return the worst group's epsilon, and the largest lower end."""
-        found = [event_epsilon(event, delta=delta) for event in self.parts]
+        found = [
+            event_epsilon(event, delta=delta, neighboring_relation=self.relation)
+            for event in self.parts
+        ]
         return max(found, key=lambda each: each.upper), max(each.lower for each in found)
 
     def delta_answer(self, epsilon: float) -> tuple[Delta, float]:
         """Return the worst group's delta, and the largest lower end."""
-        found = [event_delta(event, epsilon=epsilon) for event in self.parts]
+        found = [
+            event_delta(event, epsilon=epsilon, neighboring_relation=self.relation)
+            for event in self.parts
+        ]
         return max(found, key=lambda each: each.upper), max(each.lower for each in found)
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = [event_log_delta(event, epsilon=epsilon) for event in self.parts]
+        found = [
+            event_log_delta(event, epsilon=epsilon, neighboring_relation=self.relation)
+            for event in self.parts
+        ]
         worst = max(found, key=lambda each: each.upper)
         return Proof(worst.upper, f"composition of sampled Gaussians, {worst.method}")
 
@@ -134,6 +147,43 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
         One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     """
     return _BOUNDS.get(type(sampler), _of_participations)(mechanism, sampler)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoBlanks(Bound):
+    """The bound for a replaced record by two that are blanked, one after the other.
+
+    Parameters
+    ----------
+    one
+        The bound for one of them.
+    """
+
+    one: Bound
+
+    method: ClassVar[str] = "two blanked records"
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        half = 0.5 * epsilon
+        found = self.one.log_delta(half).value + float(np.logaddexp(0.0, half)) * (1 + 1e-15)
+        return Proof(min(0.0, found), self.method)
+
+
+def proved_replaced(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return the least of the bounds on the pair of C y against -C y, which a replaced record has.
+
+    Compositions have their own price. Otherwise it is that of two blanked records, or of known
+    participations at twice the distance.
+    """
+    one = proved(mechanism, sampler)
+    if isinstance(one, Compositions):
+        return replace(one, relation="replace-one")
+    groups = sampler.groups(mechanism.steps)
+    if groups is not None and not groups.secret and mechanism.column is None:
+        return TwoBlanks(one)
+    twice = Mechanism(mechanism.shape, mechanism.sigma / 2)
+    return Least((TwoBlanks(one), _revealed(twice, sampler)))
 
 
 def _revealed(mechanism: Mechanism, sampler: Sampler) -> Revealed:

@@ -19,7 +19,8 @@ Where each epoch uses the first one's round, patterns are few, and their product
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import BallsInBins
 >>> mechanism = Mechanism.of(LambdaCGD(200, 0.5), noise_multiplier=4.0)
->>> print(f"{spaced(mechanism, BallsInBins(50)).epsilon(1e-4).value:.3f}")  # 3.050 if rounds are known
+>>> bound = spaced(mechanism, BallsInBins(50))
+>>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
 0.943
 """
 

@@ -1,4 +1,4 @@
-"""One random round an epoch under correlated noise: proved bounds against draws, and their limits."""
+"""One random round an epoch under correlated noise: proved bounds, against draws and limits."""
 
 import math
 

@@ -338,7 +338,7 @@ def test_batches_follow_the_law_that_is_priced():
         if query.sampler == "cyclic-poisson":
             law = np.exp(correlated.CyclicPoisson(3, 0.6, random_shift=True).automaton(T).counts())
         else:
-            law = np.exp(query.participation().automaton(T).counts())
+            law = np.exp(query.sampling.law.automaton(T).counts())
         # False alarm of the total, 5 standard deviations of dependent counts at most: below 1e-6.
         expected = T * query.expected_batch_size(records)
         spread = math.sqrt(records * (law @ np.arange(T + 1) ** 2 - (law @ np.arange(T + 1)) ** 2))
