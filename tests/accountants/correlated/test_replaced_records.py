@@ -93,7 +93,7 @@ def test_independent_rounds_have_the_price_of_a_composition(strategy, sampler):
 @pytest.mark.parametrize(
     ("strategy", "sampler"),
     [
-        (LambdaCGD(60, 0.5), Poisson(0.05)),
+        (LambdaCGD(20, 0.5), Poisson(0.05)),
         (Dense(np.tril(np.ones((6, 6)))), Poisson(0.3)),
         (Banded(40, 4), MinSeparation(2, 0.1)),
         (Dense(np.tril(np.ones((6, 6)))), CyclicPoisson(2, 0.3)),

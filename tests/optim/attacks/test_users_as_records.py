@@ -238,7 +238,7 @@ SMOOTH = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
     ("build", "given"),
     [
         ("noisy_gd", {"steps": 20}),
-        ("spiderboost", {"steps": 20, "batch_size": 100}),
+        ("spiderboost", {"steps": 10, "batch_size": 200}),
         ("kl_spider", {"gamma": 2.0}),
     ],
 )
