@@ -273,8 +273,9 @@ def _before_the_search(direction: Direction, log_delta: float) -> Bounds:
 
 def _has_exact_sum(direction: Direction) -> bool:
     """Return whether delta takes no contour: a search on delta itself is then faster."""
-    single = len(direction.parts) == 1 and direction.parts[0][1] == 1
-    return single or has_few_sums(direction.parts)
+    loss, times = direction.parts[0]
+    single = len(direction.parts) == 1 and times == 1
+    return (single and loss.log_delta(0.0) is not None) or has_few_sums(direction.parts)
 
 
 def log_delta_slope(

@@ -37,12 +37,12 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["epsilon_by_parity", "log_delta_by_parity"]
 
+Epochs = tuple[tuple[Allocation, int], ...]
+
 # Contours at better and better guesses of epsilon, and how close the last ones are.
 _GUESSES, _CLOSE = 4, 0.02
 # Largest epsilon at which digits may be left.
 _LARGEST = 20.0
-Epochs = tuple[tuple[Allocation, int], ...]
-
 _METHOD, _IN_BALLS = "contour, by parity", "contour in balls"
 # Largest epsilon in ball arithmetic: precision and its cost grow with it.
 _LARGEST_IN_BALLS = 60.0

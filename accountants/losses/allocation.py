@@ -27,6 +27,10 @@ Complexes = NDArray[np.complex128]
 
 # Cost of a node of a contour, in complex multiplications: a tenth of a millisecond.
 _POINTS = 4_000
+# Noise below which the record's own batch stands out; ratios of all others to it, and angles.
+_LITTLE_NOISE = 0.4
+_RATIOS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
+_TURNS = np.linspace(0.02, 3.0, 75)
 
 
 def _rays() -> Any:
@@ -107,9 +111,68 @@ class Allocation(PrivacyLoss):
         # E L^q at q = a - i t is the conjugate of that at a + i t.
         return values if self.direction == "remove" else values.conj(), errors
 
-    def log_decay(self, c: float, t: Reals) -> Reals:
-        """Return -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it."""
-        return np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
+    def log_decay(self, c: float, t: Reals, ratio: float = 1.0) -> Reals:
+        """Return bounds on log abs(M(c + i s) / M(c)) over [t, ratio t], for each t > 0.
+
+        One is -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it. Others are
+        those of the record's own batch, when removing (:meth:`_own_decay`, :meth:`_apart`).
+        """
+        found = np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
+        if self.direction == "add" or c <= 0 or self.noise_multiplier > _LITTLE_NOISE:
+            return found
+        found = np.minimum(found, self._own_decay(c, t))
+        return np.minimum(found, self._apart(c, t, ratio * t)) if c <= 1 else found
+
+    def _log_others(self, r: Reals) -> Reals:
+        """Return bounds on log E R^r, 0 <= r <= 2, R the sum of Y_j of all batches but one."""
+        square, others = self.noise_multiplier**-2, math.log(self.batches - 1)
+        # E R^r is subadditive and concave for r <= 1, and log-convex above it.
+        second = others + np.logaddexp(square, math.log(max(self.batches - 2, 1)))
+        below = np.minimum(others - r * (1 - r) * square / 2, r * others)
+        return np.where(r <= 1, below, (2 - r) * others + (r - 1) * second)
+
+    def _log_scale(self, c: float) -> float:
+        """Return a bound on -log E (M L)^c with the record."""
+        (log_mgf, *_), error = self.values(c)
+        return float(-c * math.log(self.batches) - log_mgf + error + 1e-9)
+
+    def _own_decay(self, c: float, u: Reals) -> Reals:
+        """Return a bound that falls with u, for a record's batch larger than most others together.
+
+        With the record L is (Y + R) / M, log Y normal with mean and half variance 1 / (2 sigma^2).
+        Move the line of its integral by i psi sigma: terms grow by exp(psi^2 sigma^2 / 2), and
+        where Y >= R / k by exp(-u arg(exp(i psi) + k)) too. The rest has at most the share (1 +
+        1 / k)^c k^-p E R^(c + p) E Y^-p / E (Y + R)^c, since there L <= (1 + 1 / k) R / M and 1 <=
+        (R / (k Y))^p.
+        """
+        square, k, p = self.noise_multiplier**-2, _RATIOS[:, None], np.linspace(0.02, 1.98, 50)
+        rest = self._log_others(np.minimum(c + p, 2.0)) - p * np.log(k) - p * (1 - p) * square / 2
+        rest = np.where(c + p <= 2, rest, math.inf).min(axis=1)
+        rest += c * np.log1p(1 / _RATIOS) + self._log_scale(c)
+        angles = np.arctan2(np.sin(_TURNS), np.cos(_TURNS) + k)
+        grown = _TURNS**2 / (2 * square)
+        terms = np.logaddexp(-np.multiply.outer(u, angles), rest[:, None]) + grown
+        return np.asarray(np.minimum(terms.min(axis=(1, 2)), 0.0))
+
+    def _apart(self, c: float, u: Reals, most: Reals) -> Reals:
+        """Return a bound for imaginary parts from u to the most, and c <= 1: Y alone, and the rest.
+
+        With z = c + i u, abs((Y + R)^z - Y^z) is at most abs(z) R Y^(c - 1) and 2 (Y^c + R^c),
+        hence at most abs(z)^p 2^(1 - p) (R^p Y^(c - p) + R^(p + c - p c) Y^(-p (1 - c))), for each
+        p in [0, 1].
+        """
+        square, p = self.noise_multiplier**-2, np.linspace(0.02, 1.0, 50)
+
+        def own(power: Reals) -> Reals:
+            return np.asarray(power * (power + 1) * square / 2)
+
+        rest = np.logaddexp(
+            self._log_others(p) + own(c - p), self._log_others(p + c - p * c) + own(-p * (1 - c))
+        )
+        sizes = np.multiply.outer(np.log(np.hypot(c, most)), p)
+        rest = (sizes + (1 - p) * math.log(2) + rest).min(axis=1)
+        alone = c * (c + 1) * square / 2 - u * u * square / 2
+        return np.asarray(np.logaddexp(alone, rest) + self._log_scale(c))
 
     def log_mgf_bound(self, c: float) -> float:
         """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
@@ -191,10 +254,10 @@ class MixedAllocation(Allocation):
         rounding = len(found) * (8 + np.abs(values).max(axis=0)) * UNIT
         return total, shares @ np.array([error for _, error in found]) + rounding
 
-    def log_decay(self, c: float, t: Reals) -> Reals:
+    def log_decay(self, c: float, t: Reals, ratio: float = 1.0) -> Reals:
         """Return the mean of the bounds for each number of batches, weighted as in M(c)."""
         shares, _ = self._shares(c)
-        decays = np.array([part.log_decay(c, t) for part in self._parts])
+        decays = np.array([part.log_decay(c, t, ratio) for part in self._parts])
         with np.errstate(divide="ignore"):
             return np.asarray(np.logaddexp.reduce(np.log(shares)[:, None] + decays))
 
@@ -232,7 +295,7 @@ class _AllocationTilt(Tilt):
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return the loss's bound."""
-        return self._loss.log_decay(self._c, t)
+        return self._loss.log_decay(self._c, t, ratio)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
         """Return errors of psi: twice those of transforms, made to rise, and none that scales."""

@@ -19,7 +19,8 @@ up are relative to F(a):
 * the step of v: the integrand at v + i y is at most that of the real line at s cos(y - theta)
   (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip);
 * the ends of v: G <= E L^m on the left, and G(x) <= (k / (e x))^k E L^(m - k) on the right;
-* the step and ends of x, and rounding: with P a polynomial whose coefficients are bounds on those
+* the step and ends of x, and rounding: at x + i y the number s is turned, so that a sum over x errs
+  by a share of a mean at a smaller s; with P a polynomial whose coefficients are bounds on those
   of both c and what was computed, an error e_j of c_j changes the M-th power's coefficient by at
   most M e_j [x^(m - j)] P^(M - 1).
 
@@ -157,7 +158,8 @@ class _Ray:
         self.eta = min(theta / t, _MOST_GROWN)
         if t * self.eta < math.pi / 2 - theta:
             self.eta = 0.0
-        angle = theta - t * self.eta
+        # Where it is turned all the way, by a rounding more or less, terms are real.
+        self.angle = angle = theta - t * self.eta if self.eta in (0.0, _MOST_GROWN) else 0.0
         # An error of c_0 counts M times, and is as small as s / M.
         needed = (
             _NATS
@@ -240,7 +242,7 @@ class _Ray:
         places = self.low + t * (x[0] + self.dx * np.arange(self.stride * (count - 1) + len(x)))
         places -= t * t / 2 + math.log(self.batches)
         r = np.exp(np.minimum(places, 600.0))
-        angle = self.theta - t * self.eta
+        angle = self.angle
         real, imag = r * math.cos(angle), r * math.sin(angle)
         shrink = np.exp(-real)
         sine = shrink * np.sin(imag)
@@ -264,11 +266,13 @@ class _Ray:
 
         def weighted(rows: slice, weights: Reals) -> Reals:
             """Return sums, of so many points at once that memory stays small."""
-            each = max(1, _AT_ONCE // len(x))
-            blocks = [
-                np.ascontiguousarray(windows[rows, start : start + each]) @ weights.T
-                for start in range(0, count, each)
-            ]
+            each, blocks = max(1, _AT_ONCE // len(x)), []
+            last_one = int(np.flatnonzero(tables[rows].any(axis=0)).max(initial=0))
+            for start in range(0, count, each):
+                # Beyond these columns numbers are 0.
+                columns = slice(max(1, last_one + 1 - self.stride * start))
+                block = np.ascontiguousarray(windows[rows, start : start + each, columns])
+                blocks.append(block @ weights[:, columns].T)
             return np.moveaxis(np.concatenate(blocks, axis=1), -1, 0)
 
         def turned(first: int, orders: slice) -> Complexes:
