@@ -72,6 +72,13 @@ _SUMS = (
     events.DiscreteLaplaceDpEvent,
     events.DiscreteGaussianDpEvent,
 )
+# Other mechanisms whose pair for a replaced record follows from their parameters, and is not a
+# claim for the relation in question.
+_SCALED = (
+    events.RandomizedResponseDpEvent,
+    events.AboveThresholdDpEvent,
+    events.ReportNoisyMaxDpEvent,
+)
 
 
 def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
@@ -138,7 +145,8 @@ def without_replacement(
     event
         The sampled event, perhaps a composition of answers about one batch.
     relation
-        Any neighboring relation; "replace-special" for sums alone.
+        Any neighboring relation; "replace-special" for sums alone, and "add-or-remove-one" for
+        mechanisms that are not claims for the relation in question.
     pairs_of
         Returns the dominating pairs of an elementary event under a relation.
     """
@@ -152,6 +160,10 @@ def without_replacement(
         return _on_everyone(event, relation, pairs_of)
     if relation == "replace-special" and not _is_sum(inner):
         reason = "A blanked record may leave a law that no record that takes its place leaves."
+        raise refuse(event, relation, reason)
+    if relation == "add-or-remove-one" and not _all_are(inner, _SUMS + _SCALED):
+        # A stated claim holds for the relation in question, and here another one is needed.
+        reason = "Its claim for an added record does not cover one that takes another's place."
         raise refuse(event, relation, reason)
     laws = _laws(event, "replace-one", pairs_of)
     if not laws:
@@ -199,9 +211,14 @@ def _probability(event: Any) -> float:
     return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
+def _all_are(event: events.DpEvent, classes: tuple[type[events.DpEvent], ...]) -> bool:
+    """Return whether every mechanism that an event composes is of one of these classes."""
+    return all(isinstance(leaf, (*classes, events.NoOpDpEvent)) for leaf in leaves(event))
+
+
 def _is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
-    return all(isinstance(leaf, _SUMS) for leaf in leaves(event))
+    return _all_are(event, _SUMS)
 
 
 def _may_fail(event: events.DpEvent) -> bool:

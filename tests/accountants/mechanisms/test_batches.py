@@ -220,6 +220,7 @@ def test_almost_everyone_costs_almost_what_everyone_does(event, relation):
     assert accountants.delta(POISSON(1 - 1e-9, event), **asked) == pytest.approx(whole, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_broad_discrete_noise_on_a_batch_is_gaussian(relation):
     asked = {"delta": 1e-6, "neighboring_relation": relation}
@@ -271,6 +272,17 @@ def test_a_sampled_discrete_gaussian_at_tiny_deltas():
         (POISSON(0.1, events.DiscreteGaussianDpEvent(1e6)), "add-or-remove-one", "up to sigma"),
         (POISSON(0.1, events.NonPrivateDpEvent()), "add-or-remove-one", "not private"),
         (FIXED(9, 3, events.PermuteAndFlipDpEvent(1.0)), "replace-special", "takes its place"),
+        # What is claimed for an added record may cost half of what a replaced one does.
+        *(
+            (FIXED(9, 3, claim), "add-or-remove-one", "takes another's place")
+            for claim in (
+                events.PermuteAndFlipDpEvent(1.0),
+                events.EpsilonDeltaDpEvent(1.0, 1e-6),
+                events.ExponentialMechanismDpEvent(1.0),
+                events.ComposedDpEvent([DISCRETE_LAPLACE, events.ExponentialMechanismDpEvent(1.0)]),
+                events.RepeatAndSelectDpEvent(events.ExponentialMechanismDpEvent(1.0), 2.0, 1.0),
+            )
+        ),
         (
             events.SampledWithReplacementDpEvent(9, 3, DISCRETE_LAPLACE),
             "replace-one",
