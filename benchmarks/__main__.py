@@ -32,6 +32,7 @@ STUDIES = {
     "curved": "linear models on splines, bins and random features beside DP-EBM",
     "persons": "rows of persons clipped one by one, beside their sums, at equal epsilon",
     "untuned": "settings of DP-SGD that nobody chose, beside the best in hindsight",
+    "samplers": "DP-SGD on three kinds of batches, and correlated noise, at one price",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "budget_book": "a charge to a budget book of up to 10,000 rows",
@@ -49,6 +50,7 @@ COMMANDS = {
     "curved": ["benchmarks.problems.curved"],
     "persons": ["benchmarks.problems.persons"],
     "untuned": ["benchmarks.problems.untuned"],
+    "samplers": ["benchmarks.problems.samplers"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }
 

@@ -67,7 +67,8 @@ class Table:
 
     def objective(self):
         """Return the mean loss of a linear model without an intercept."""
-        return self.loss(self.X, self.y, l2=L2, fit_intercept=False)
+        classes = {"classes_from_data": True} if self.loss is optim.Logistic else {}
+        return self.loss(self.X, self.y, l2=L2, fit_intercept=False, **classes)
 
     def score(self, objective, w):
         """Return held-out accuracy, or the share of held-out variance that is explained."""

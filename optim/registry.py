@@ -125,14 +125,17 @@ _REPLACED_FIRST = ("replace-one", "add-or-remove-one", "replace-special")
 _ROWS = (
     Optimizer(
         name="dpsgd",
-        summary="noisy gradient steps on Poisson samples",
+        summary="noisy gradient steps on random batches",
         problem="convex, for the rate; any, for the privacy",
         needs=("batch_size", "epochs or steps", "max_norm"),
         rate="sqrt(d) / (n epsilon)",
         measure="excess risk",
         theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
         relations=_FIXED,
-        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate", "group_size"),
+        options=(
+            *("batch_size", "epochs", "steps", "sampler"),
+            *("max_norm", "learning_rate", "group_size"),
+        ),
         constants=False,
     ),
     Optimizer(
@@ -268,7 +271,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
         relations=("add-or-remove-one", "replace-special"),
-        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
+        options=("batch_size", "epochs", "steps", "sampler", "max_norm", "learning_rate"),
         constants=False,
     ),
     Optimizer(

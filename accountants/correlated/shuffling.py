@@ -183,7 +183,9 @@ def _least(value: Callable[[float], float], limit: Callable[[float], float], mos
     lowest = math.log(most) - _REACH
     sides = Sides(meet=math.log(most), miss=lowest)
     near = bisect(lambda x: limit(math.exp(x)) <= 0, sides, Stop(absolute=_WIDTH)).meet
-    excess = secant(lambda x: value(math.exp(x)), slope=-2.0)
+    # Its slope is known too: a step that is too long ends where prices are loose.
+    slope = (limit(math.exp(near + _WIDTH)) - limit(math.exp(near))) / _WIDTH
+    excess = secant(lambda x: value(math.exp(x)), slope if -math.inf < slope < 0 else -2.0)
     with contextlib.suppress(NoBracket):
         sides = newton(excess, near, lowest, math.log(most), Stop(absolute=_WIDTH))
         return min(math.exp(sides.meet), most)

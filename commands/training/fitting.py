@@ -281,7 +281,9 @@ def _pictures(task: Task, run: Run, model: Model) -> dict[str, Callable[[], Any]
     """Return functions that draw the privacy profile, and curves and scores, if known."""
     plan = run.result.plan
     pictures: dict[str, Callable[[], Any]] = {}
-    if not any(query.correlation for query in plan.queries):
+    # These are priced point by point, in seconds each.
+    slow = any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries)
+    if not slow:
         pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
     if curves := model.curves():
         pictures["what-each-column-adds.svg"] = lambda: plot.added(curves, ylabel=_ADDED[task.loss])
@@ -304,8 +306,8 @@ def _curve(plan: Plan) -> plot.Curve:
 def _evenly(plan: Plan) -> bool:
     """Whether every step costs the same answer, so that a cost along the run is known."""
     *before, query = plan.queries
-    # Under correlated noise the first step costs as much as all of them.
-    plain = query.budget is None and query.correlation is None
+    # Under correlated noise the first step costs as much as all of them, or as its whole epoch.
+    plain = query.budget is None and query.correlation is None and query.epoch is None
     alone = all(each.name == scale.NAME for each in before)
     return plain and alone and query.composition == "sequential"
 

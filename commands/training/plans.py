@@ -81,27 +81,32 @@ def _tuned(
     given = dict(given)
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
     release = _one_release(target) * given.get("group_size", 1)
+    passes = _validate.positive(epochs=given.pop("epochs", 20.0))
     tuned = Defaults.of(
         request.loss,
         n=target["n"],
         dimension=task.objective.dimension,
         row_norm=row_norm,
         release=release,
-        passes=_validate.positive(epochs=given.pop("epochs", 20.0)),
+        passes=passes,
         unit=1.0 if request.loss == "logistic" else REACH,
         **sizes,
     )
     max_norm = given.pop("max_norm", None)
     max_norm = weight * tuned.max_norm if max_norm is None else max_norm
-    sizes = {"steps": tuned.steps, "batch_size": tuned.batch_size}
-    plan = build(**target, **sizes, max_norm=max_norm, **given)
-    if not chosen:
+    sampler = given.get("sampler", "poisson")
+    whole = sampler != "poisson" and "steps" not in sizes
+    length = {"epochs": passes} if whole else {"steps": tuned.steps}
+    plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
+    # A shuffle has no price beside another query.
+    if not chosen and sampler != "shuffled-epochs":
         coding = request.coding
         asked = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if asked is None else asked_before(plan, asked)
     if "learning_rate" in plan.parameters:
         return plan
-    noise = plan.query("gradient").noise_multiplier
+    query = plan.query("gradient")
+    tuned, noise = replace(tuned, steps=query.count), query.noise_multiplier
     rate = tuned.learning_rate(noise, max_norm / weight) / weight
     return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
 
@@ -120,8 +125,8 @@ def _correlated(
     given: Mapping[str, Any],
 ) -> Plan:
     """Return the plan of a matrix mechanism."""
-    n, sampler = target["n"], noise["sampler"] or "poisson"
-    chosen = {**default_sizes(n, given), **given}
+    n, sampler = target["n"], given.get("sampler", "poisson")
+    chosen = {**default_sizes(n, given), **given, "sampler": sampler}
     if sampler == "full":
         chosen["batch_size"] = given.get("batch_size", n)
     epochs, steps = chosen.pop("epochs", None), chosen.pop("steps", None)
@@ -135,7 +140,6 @@ def _correlated(
         strategy = STRATEGIES[noise["noise"]](steps, min(noise["bands"] or 4, steps))
     return build(
         strategy,
-        sampler=sampler,
         separation=noise["separation"],
         statistics=not noise["proved"],
         **target,

@@ -36,7 +36,12 @@ AS_GIVEN = (
     *("loss", "l2", "test_fraction", "seed", "epsilon", "delta"),
     *("silos", "held_out", "budget", "output", "force", "mechanism"),
 )
-NOISE = ("noise", "decay", "bands", "sampler", "separation", "proved")
+NOISE = ("noise", "decay", "bands", "separation", "proved")
+# Relations under which a run of DP-SGD on batches by epochs has a price.
+BY_EPOCH = {
+    "random-allocation": ("add-or-remove-one", "replace-special"),
+    "shuffled-epochs": ("replace-one", "replace-special"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,6 +162,7 @@ class Request(Learning):
         n = options.n if options.n is not None or schema is None else schema.n
         row = _optimizer(options, tuning)
         relation = _relation(options.neighboring_relation, row, n)
+        _check_sampler(row, tuning, relation)
         problem = Problem.asked(options, row)
         if options.silos is not None:
             check_silos(options.silos, row, schema, book=options.budget)
@@ -262,7 +268,7 @@ def _noise(options: Namespace, optimizer: str) -> dict[str, Any]:
         )
     if given["bands"] is not None and kind not in ("banded", "bisr", "blt"):
         raise ValueError("--bands is for --noise banded, bisr or blt.")
-    for name in ("sampler", "separation", "proved"):
+    for name in ("separation", "proved"):
         if given[name] not in (None, False) and kind is None:
             raise ValueError(f"--{name} goes with --noise.")
     if kind is not None and options.epochs is not None and options.steps is not None:
@@ -291,6 +297,22 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
             f"{row.name}, got {given!r}."
         )
     return given
+
+
+def _check_sampler(row: Optimizer, tuning: Mapping[str, Any], relation: str) -> None:
+    """Refuse a sampler without a price for steps with independent noise."""
+    name = tuning.get("sampler", "poisson")
+    if row.name != "dpsgd" or name == "poisson":
+        return
+    if name not in BY_EPOCH:
+        raise ValueError(f"--sampler {name} goes with --noise.")
+    if relation not in BY_EPOCH[name]:
+        raise ValueError(
+            f"--sampler {name} is for --neighboring-relation {' or '.join(BY_EPOCH[name])}, got "
+            f"{relation}."
+        )
+    if "group_size" in tuning:
+        raise ValueError(f"--sampler {name} is for single records, got persons with several.")
 
 
 def _bounds(options: Namespace, row: Optimizer) -> dict[str, float]:

@@ -38,6 +38,9 @@ OPTIONS = """
     dpsgd)
 --epochs E:number                 > 0 (default: 20, for dpsgd)
 --steps T:whole                   >= 1 (default: by the optimizer)
+--sampler NAME                    whose records a step takes: poisson; random-allocation (each
+    record draws one batch of an epoch) or shuffled-epochs, for dpsgd; or, with --noise, poisson,
+    cyclic-poisson, min-separation, balls-in-bins, random-allocation or full (default: poisson)
 --max-norm C:number               clipping norm > 0 of a record's gradient (default: the norm of
     most rows, as ranges tell, for dpsgd; else what the bounds imply)
 --learning-rate R:number          > 0 (default: follows from public numbers)
@@ -82,7 +85,7 @@ PROBLEMS = ("fair", "robust", "auc")
 NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
 SAMPLERS = (
     *("poisson", "cyclic-poisson", "min-separation"),
-    *("balls-in-bins", "random-allocation", "full"),
+    *("balls-in-bins", "random-allocation", "shuffled-epochs", "full"),
 )
 CORRELATED_NOISE = f"""
 [correlated noise (--optimizer correlated_dpsgd)]
@@ -91,7 +94,6 @@ CORRELATED_NOISE = f"""
 --decay DECAY:number  for lambda-cgd: share in [0, 1) of the last noise taken back
 --bands BANDS:whole   for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for
     blt: buffers
---sampler NAME        {", ".join(SAMPLERS)} (default: poisson)
 --separation B:whole  steps between two of one record, at least
 --proved              calibrate by proved bounds, not by draws, at the price of more noise
 """

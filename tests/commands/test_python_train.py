@@ -71,6 +71,27 @@ def test_a_table_in_memory_has_the_bits_of_its_file(files, make, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sampler", "epsilon", "asked"),
+    # Of a shuffle with so little noise the price takes no second.
+    [
+        pytest.param("random-allocation", 8.0, ["scale", "gradient"], marks=pytest.mark.study),
+        ("shuffled-epochs", 30.0, ["gradient"]),
+    ],
+)
+def test_a_table_is_trained_on_by_epochs(files, sampler, epsilon, asked):
+    options = {**TARGET, "epsilon": epsilon, "sampler": sampler, "held_out": "none", "seed": 3}
+    found = dpcal.train(rows(), files / "s.toml", epochs=9.5, batch_size=36, **options)
+    plan, query = found.result.plan, found.result.plan.query("gradient")
+    assert [each.name for each in plan.queries] == asked
+    assert (query.sampler, query.epoch) == (sampler, math.ceil(plan.n / 36))
+    assert query.count == 10 * query.epoch
+    assert found.result.epsilon(1e-6) <= epsilon
+    (run,) = found.document["runs"]
+    assert run["epsilon"]["upper"] == found.result.epsilon(1e-6).upper
+
+
+@pytest.mark.slow
 def test_runs_on_a_table_in_memory_are_in_the_book(files):
     schema, book = files / "s.toml", files / "b"
     dpcal.train(rows(), schema, budget=book, **TARGET)
@@ -88,6 +109,14 @@ def test_runs_on_a_table_in_memory_are_in_the_book(files):
         (rows(9), {"epsylon": 3}, "train has no option 'epsylon': it has bands, batch_size, "),
         (rows(9), {"n": 9, "neighboring_relation": "replace-special"}, "^n is for neighboring_rel"),
         (rows(9), {"loss": "hinge"}, "loss must be one of"),
+        (rows(9), {"sampler": "full"}, "sampler full goes with noise"),
+        (rows(9), {"sampler": "poisson", "optimizer": "noisy_gd"}, "sampler is not for optimizer"),
+        (rows(9), {"sampler": "shuffled-epochs", "n": 9}, "replace-one or replace-special, got"),
+        (
+            rows(9),
+            {"sampler": "random-allocation", "neighboring_relation": "replace-one"},
+            "add-or-remove-one or replace-special, got",
+        ),
         (rows(9), {"epochs": "many"}, "epochs is not what it must be, got 'many'"),
         ({"age": [[1, 2]], "ward": ["A"], "sick": ["no"]}, {}, "must hold numbers, texts and"),
         (7, {}, "table must be a data frame"),

@@ -51,7 +51,7 @@ def plan_of(sampler, n=N, **fields):
         optimizer="dpsgd",
         n=n,
         queries=(query_of(sampler, **fields),),
-        epsilon=50.0,
+        epsilon=5_000.0,
         delta=DELTA,
         neighboring_relation=relation,
     )
@@ -152,6 +152,7 @@ def test_the_answers_of_a_broken_off_epoch_cost_no_more_than_the_whole_one():
         assert delta.upper < accountants.delta(whole, epsilon=epsilon).lower
 
 
+@pytest.mark.study
 def test_the_builder_meets_its_target_with_less_noise_than_poisson_samples():
     asked = {"n": 1_000, "batch_size": 52, "epsilon": 4.0, "delta": DELTA}
     plan = calibrate.dpsgd(**asked, epochs=4.5, sampler="random-allocation")
@@ -327,7 +328,7 @@ def test_a_public_number_of_records_goes_with_batches_that_each_record_draws():
 
 def test_a_budget_is_charged_the_whole_plan():
     plan = plan_of("random-allocation")
-    with dpcal.budget(epsilon=200.0, delta=DELTA) as total:
+    with dpcal.budget(epsilon=5_000.0, delta=DELTA) as total:
         optim.dpsgd(records(), plan, seed=4, callback=lambda progress: progress.step == 1)
     assert total.spent == pytest.approx(plan.price(), rel=1e-9)
 

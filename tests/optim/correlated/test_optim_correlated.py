@@ -567,7 +567,7 @@ def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
         (["--noise", "lambda-cgd"], "needs --decay"),
         (["--decay", "0.5"], "--decay is for --noise lambda-cgd"),
         (["--noise", "tree", "--bands", "3"], "--bands is for"),
-        (["--sampler", "full"], "--sampler goes with --noise"),
+        (["--sampler", "full"], "--sampler full goes with --noise"),
         (["--optimizer", "correlated_dpsgd"], "needs --noise"),
         (["--noise", "tree", "--optimizer", "noisy_gd"], "is not for --optimizer noisy_gd"),
     ],
