@@ -41,6 +41,7 @@ STUDIES = {
 }
 # Studies that are in a folder of their own, or are another module's with other arguments.
 COMMANDS = {
+    "allocations": ["benchmarks.claims.allocations"],
     "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
     "dpsgd_step": ["benchmarks.steps.dpsgd"],
     "noise": ["benchmarks.steps.noise"],

@@ -319,6 +319,26 @@ def test_it_composes_with_other_mechanisms():
     assert alone.upper < together.lower
 
 
+def test_different_epochs_in_balls_and_in_doubles():
+    event = events.ComposedDpEvent([epochs_of(1.0, 100, 5), epochs_of(2.0, 50, 8)])
+    for direction in decompose(event, "add-or-remove-one").directions:
+        balls = log_delta_bounds(direction, 1.5)
+        doubles = invert(Total(direction.parts), 1.5).log_bounds(1.5)
+        assert balls.method != doubles.method
+        assert max(balls.lower, doubles.lower) <= min(balls.upper, doubles.upper)
+        assert max(balls.upper - balls.lower, doubles.upper - doubles.lower) < 1e-8
+
+
+def test_one_draw_kept_for_three_epochs_is_an_epoch_with_less_noise():
+    # 100,000 draws of three epochs without the record, five batches; five deviations of the mean.
+    x = np.random.default_rng(0).standard_normal((100_000, 3, 5))
+    ratio = np.exp(x / 2.0 - 0.5 / 2.0**2).prod(axis=1).mean(axis=1)
+    gains = np.maximum(1 - math.exp(0.2) * ratio, 0)
+    _, adding = decompose(epochs_of(2.0 / math.sqrt(3), 5, 1), "add-or-remove-one").directions
+    error = 5 * gains.std() / math.sqrt(len(gains))
+    assert abs(gains.mean() - math.exp(log_delta_bounds(adding, 0.2).upper)) < error < 0.01
+
+
 def test_more_batches_cost_less():
     found = [accountants.epsilon(epochs_of(1.0, m, 30), delta=1e-6) for m in (1, 2, 3, 10, 40)]
     for fewer, more in pairwise(found):

@@ -1,12 +1,13 @@
 """Is every random allocation priced closely and fast? Random settings from a wide box.
 
-    python -m benchmarks.allocations [--points 100] [--seed 0] [--limit 20] [--file FILE]
+    python -m benchmarks.claims.allocations [--points 100] [--seed 0] [--limit 20] [--order]
+                                           [--file FILE]
 
 Noise multipliers from 0.05 to 100, up to a million batches and 10,000 epochs, delta from 1e-12 to
 1e-3, all uniform in their logarithms. The report says how many answers are within 1e-6 of their
-own size, how many take more than a second, which methods answer, and, for every setting, whether
-more batches, fewer epochs, more noise or a larger delta cost less, as they must: no lower end may
-lie above the upper end of a setting that costs less.
+own size, how many take more than a second, and which methods answer. With ``--order`` it also asks
+for more batches, fewer epochs, more noise and a larger delta at every setting, which must not cost
+more: no lower end may lie above the setting's upper end.
 
 Times are processor times of one core. With ``--file``, answers are kept as lines of JSON.
 """
@@ -73,7 +74,7 @@ def width(ends):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.allocations")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.claims.allocations")
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of processor a setting")
@@ -98,7 +99,8 @@ def main():
             slow.append(text)
         for name in disorder(setting, ends, args.limit) if args.order else ():
             wrong.append(f"{name}: {text}")
-    for name, rows in (("wider than 1e-6", wide), ("close, but slow", slow), ("disorder", wrong)):
+    reports = [("wider than 1e-6", wide), ("close, but slow", slow)]
+    for name, rows in [*reports, *([("out of order", wrong)] if args.order else [])]:
         print(f"{name}: {len(rows)} of {args.points}")
         print(*(f"  {row}" for row in rows), sep="\n")
     print(*(f"{count} {name}" for name, count in methods.most_common()), sep="; ")
