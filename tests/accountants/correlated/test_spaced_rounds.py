@@ -10,6 +10,7 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.bounds.spaced import spaced
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.accountants.samplers import BallsInBins, RandomAllocation
 
@@ -78,3 +79,16 @@ def test_columns_that_never_meet_are_allocation_to_a_part_of_the_rounds():
     epoch = events.RandomAllocationDpEvent(2.0 / math.sqrt(1.75), 25)
     exact = accountants.delta(epoch, epsilon=0.3)
     assert bound.delta(0.3) == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "sigma", "epochs"),
+    [(RandomAllocation(1, epoch=10), 2.0, 4), (BallsInBins(10), 1.0, 1)],
+)
+def test_independent_noise_in_epochs_is_an_event_that_composes(sampler, sigma, epochs):
+    event = whole_run(LambdaCGD(40, 0.0), sampler, noise_multiplier=2.0)
+    assert (event.count, event.event.batches) == (epochs, 10)
+    assert event.event.noise_multiplier == pytest.approx(sigma, rel=1e-14)
+    assert event.event.noise_multiplier < sigma
+    both = events.ComposedDpEvent([event, events.GaussianDpEvent(3.0)])
+    assert accountants.epsilon(both, delta=1e-3) > accountants.epsilon(event, delta=1e-3)
