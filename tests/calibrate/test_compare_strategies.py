@@ -259,7 +259,7 @@ def test_draws_stop_where_a_proof_needs_no_more_noise(statistics):
     [
         ({"sampler": "poisson"}, TypeError, "sampler must be one of the samplers"),
         ({"participation": Single()}, ValueError, "must not be given with participation"),
-        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "No theorem here prices"),
+        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "is not calibrated for"),
         ({"sampler": correlated.FixedSize(4, 40)}, UnsupportedEvent, "exactly 4 of 40"),
     ],
 )

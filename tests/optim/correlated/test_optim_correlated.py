@@ -131,9 +131,9 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
         accountants.log_delta(event, epsilon=1.0)
     single = accountants.epsilon(events.ComposedDpEvent([event]), delta=plan.delta)
     assert single == plan.price()
-    # Exact prices of separated steps hold for zeroed records, and are refused for replaced ones.
+    # Exact prices of separated steps hold for zeroed records, and plans have none for replaced ones.
     separated = plans["banded, cyclic"]
-    with pytest.raises(UnsupportedEvent, match=r"No theorem here .* 'replace-one'"):
+    with pytest.raises(UnsupportedEvent, match=r"not calibrated for .* 'replace-one'"):
         separated.price(neighboring_relation="replace-one")
     with pytest.raises(UnsupportedEvent):
         accountants.epsilon(events.ComposedDpEvent([separated.event] * 2), delta=1e-2)
@@ -389,7 +389,7 @@ def test_correlation_takes_noise_back():
         (
             {"neighboring_relation": "replace-one"},
             UnsupportedEvent,
-            "No theorem here .* 'replace-one'",
+            "not calibrated for .* 'replace-one'",
         ),
         ({"sampler": "shuffled"}, ValueError, "sampler must be one of"),
         ({"batch_size": N + 1}, ValueError, "batch_size must be at most n=120"),
