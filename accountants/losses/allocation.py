@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Allocation", "MixedAllocation"]
+__all__ = ["Allocation", "KnownBatch", "MixedAllocation"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -303,3 +305,25 @@ class _AllocationTilt(Tilt):
         _, at_zero = self._loss.values(self._c)
         rising = np.maximum.accumulate(errors + 2 * at_zero) / UNIT
         return np.asarray(2 * rising), np.zeros_like(t)
+
+
+@dataclass(frozen=True)
+class KnownBatch(Gaussian):
+    """A Gaussian mechanism in place of an epoch with less noise than :class:`Allocation` takes.
+
+    Whoever is told a record's batch sees one Gaussian answer: that dominates the epoch. Whoever
+    sees one batch alone sees a Poisson sample at rate 1 / M: the epoch dominates that.
+
+    >>> KnownBatch(0.03, 100, "add").below
+    SampledGaussian(sampling_probability=0.009999999999999998, noise_multiplier=0.03, \
+direction='add')
+    """
+
+    batches: int
+    direction: str
+
+    @property
+    def below(self) -> PrivacyLoss:
+        """The loss of one batch alone."""
+        rate = math.nextafter(1 / self.batches, 0.0)
+        return SampledGaussian(rate, self.noise_multiplier, self.direction)

@@ -22,7 +22,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, KnownBatch
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import (
     blanked_response,
@@ -50,8 +50,9 @@ __all__ = ["dominating_pairs"]
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
-# Least noise with which a random batch hides anything: exp(1 / sigma^2) is the largest double.
-_LEAST_NOISE_TO_ALLOCATE = 1 / 26
+# Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
+# range of a double, and a contour takes half a minute.
+_LEAST_NOISE_TO_ALLOCATE = 1 / 20
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
@@ -120,10 +121,10 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
             "blanked records bound it: epsilon twice as large, and delta 1 + e^epsilon times."
         )
         raise refuse(event, relation, reason)
-    if batches == 1 or sigma < _LEAST_NOISE_TO_ALLOCATE:
-        # Whoever is told the batch sees one Gaussian, which costs no less.
+    if batches == 1:
         return Gaussian(sigma), Gaussian(sigma)
-    return Allocation(sigma, batches, "remove"), Allocation(sigma, batches, "add")
+    loss = KnownBatch if sigma < _LEAST_NOISE_TO_ALLOCATE else Allocation
+    return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:

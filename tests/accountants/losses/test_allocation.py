@@ -356,3 +356,18 @@ def test_refusals_name_the_reason():
             accountants.epsilon(event, delta=1e-5)
     with pytest.raises((ValueError, TypeError), match="batches"):
         accountants.epsilon(epochs_of(1.0, 2.5, 1), delta=1e-5)
+
+
+def test_an_epoch_with_hardly_any_noise_lies_between_one_batch_and_a_known_one():
+    sigma, batches, epochs = 0.04, 1000, 5
+    run = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(sigma, batches), epochs)
+    found = accountants.epsilon(run, delta=1e-5)
+    known = accountants.epsilon(
+        events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), epochs), delta=1e-5
+    )
+    alone = accountants.epsilon(
+        events.dpsgd(sampling_probability=1e-3, noise_multiplier=sigma, steps=epochs), delta=1e-5
+    )
+    assert 0 < found.lower <= alone.upper
+    # In every epoch the mean of L exceeds that of a single batch over the number of batches.
+    assert known.lower - epochs * math.log(batches) <= found.upper <= known.upper
