@@ -131,7 +131,7 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
         accountants.log_delta(event, epsilon=1.0)
     single = accountants.epsilon(events.ComposedDpEvent([event]), delta=plan.delta)
     assert single == plan.price()
-    # Exact prices of separated steps hold for zeroed records, and plans have none for replaced ones.
+    # Exact prices of separated steps hold for zeroed records; plans have none for replaced ones.
     separated = plans["banded, cyclic"]
     with pytest.raises(UnsupportedEvent, match=r"not calibrated for .* 'replace-one'"):
         separated.price(neighboring_relation="replace-one")
