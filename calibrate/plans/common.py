@@ -128,7 +128,7 @@ class Target(NamedTuple):
             neighboring_relation=self.relation,
             parameters=parameters,
         )
-        if not about_records and plan.price() > self.epsilon:
+        if self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
             raise UnsupportedEvent(
                 f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
                 f"{self.group_size}."
