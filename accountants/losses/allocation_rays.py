@@ -277,8 +277,8 @@ class _Ray:
 
         def turned(first: int, orders: slice) -> Complexes:
             if not self.theta:
-                found = weighted(slice(first, first + 1), cosines[orders])[:, 0]
-                return np.asarray(found, dtype=np.complex128)
+                alone = weighted(slice(first, first + 1), cosines[orders])[:, 0]
+                return np.asarray(alone, dtype=np.complex128)
             rows = slice(first, first + (2 if angle else 1))
             plain, moved = weighted(rows, cosines[orders]), weighted(rows, sines[orders])
             found = plain[:, 0] + 1j * moved[:, 0]
