@@ -33,7 +33,6 @@ from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton,
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated
 from dpcal.accountants.correlated.shuffling_below import attacks
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
@@ -84,6 +83,14 @@ def _no_gain(sigma: float, E: int, relation: str) -> events.DpEvent:
     """Return the event of known batches."""
     distance = 2.0 if relation == "replace-one" else 1.0
     return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma / distance), E)
+
+
+def _substituted(sigma: float, T: int, E: int) -> events.DpEvent:
+    """Return what a replaced record reveals where all others, and the substitute, contribute -1.
+
+    It is random allocation of twice the contribution.
+    """
+    return events.SelfComposedDpEvent(events.RandomAllocationDpEvent(sigma / 2, T), E)
 
 
 @dataclass(frozen=True)
@@ -243,10 +250,7 @@ def epsilon(
     if most == 1:
         lower = known.lower
     elif neighboring_relation == "replace-one":
-        # Others contribute -1 and so does the substitute: an allocation of twice the contribution.
-        norm_of_pair = 2 / sigma
-        reached = norm_of_pair <= LARGEST_NORM
-        lower = Allocated(norm_of_pair, most, E).lower_epsilon(target) if reached else 0.0
+        lower = event_epsilon(_substituted(sigma, most, E), delta=target).lower
     else:
         found = _upper_epsilon(sigma, T, E, target, upper)
         if found < upper:
@@ -271,8 +275,7 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
     if most == 1:
         lower = known.lower
     elif neighboring_relation == "replace-one":
-        reached = 2 / sigma <= LARGEST_NORM
-        lower = Allocated(2 / sigma, most, E).lower_delta(at) if reached else 0.0
+        lower = event_delta(_substituted(sigma, most, E), epsilon=at).lower
     else:
         found = _upper_delta(sigma, T, E, at, upper)
         if found < upper:

@@ -105,11 +105,19 @@ def test_one_batch_is_the_gaussian_mechanism():
     assert accountants.epsilon(run, delta=1e-6, **ZERO_OUT) == pytest.approx(exact, rel=1e-9)
 
 
-def test_a_replaced_record_costs_more():
-    run = events.ShuffledEpochsDpEvent(10.0, 1000, 20)
+@pytest.mark.parametrize(
+    ("sigma", "batches", "epochs", "lower", "upper"),
+    [
+        (0.8, 117, 1, 8.44475, 13.2067),
+        (2.0, 100, 20, 2.45169, 28.3735),
+        (10.0, 1000, 20, 0.0867659, 3.84861),
+    ],
+)
+def test_a_replaced_record_costs_more(sigma, batches, epochs, lower, upper):
+    run = events.ShuffledEpochsDpEvent(sigma, batches, epochs)
     found = accountants.epsilon(run, delta=1e-5, neighboring_relation="replace-one")
-    assert found.lower == pytest.approx(0.0867659, rel=1e-3)
-    assert found.upper == pytest.approx(3.84861, rel=1e-4)
+    assert found.lower == pytest.approx(lower, rel=1e-5)
+    assert found.upper == pytest.approx(upper, rel=1e-5)
 
 
 def test_adding_a_record_is_refused():
