@@ -4,6 +4,7 @@
 # make marks  the tests, and which of them lack or need not the mark `slow`
 # make bench  slower tests, studies, and timings against other packages
 # make wheel  build the wheel into dist/
+# make oldest, make newest  the dependencies at their oldest, or nightly, versions; tests then run with these
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -16,7 +17,7 @@ SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test quick marks lint types unit bench wheel install clean
+.PHONY: run test quick marks lint types unit bench wheel oldest newest install clean
 
 run: install
 	$(BIN)/dpcal demo --force
@@ -49,13 +50,22 @@ bench: install
 wheel: install
 	$(BIN)/python -m build --wheel
 
+oldest: install
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --python $(BIN)/python --upgrade --resolution lowest-direct -r pyproject.toml
+
+newest: install
+	$(BIN)/python -m pip install --quiet --upgrade --pre numpy scipy \
+		--extra-index-url https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
+
 install: $(INSTALLED)
 
 $(INSTALLED): setup.py pyproject.toml $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--config-settings editable_mode=strict --editable ".[dev]"
+		--config-settings editable_mode=strict --group dev \
+		--editable ".[demo,train,certify,discrete,dask,completion]"
 	rm -f $(VENV)/installed-*
 	touch $@
 

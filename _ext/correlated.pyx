@@ -1097,7 +1097,7 @@ def banded_log_ratio(
     cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], lags = gram.shape[1] - 1
     cdef Law law = Law(tables)
     cdef Py_ssize_t words = <Py_ssize_t>1 << lags, states = law.states, stride = words * LANES
-    cdef Py_ssize_t t, q, k, w, j, l, block, first, width, shifted, kind = -1
+    cdef Py_ssize_t t, q, k, w, l, block, first, width, shifted, kind = -1
     cdef double repulsion
     cdef bint same
     out = np.empty(m)

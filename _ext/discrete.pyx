@@ -19,7 +19,7 @@ A wide law is a sum of terms, whole numbers times numbers from the table: see
 (1, 117, 3203)
 """
 
-from libc.math cimport ceil, floor, sqrt
+from libc.math cimport ceil, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from numpy.random cimport bitgen_t
 

@@ -12,7 +12,6 @@ A loop that takes many answers at once draws the same rows from the same stream 
 
 from libc.math cimport fmin, isfinite, sqrt
 from libc.stdint cimport uint64_t
-from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_bounded_uint64
 
 from dpcal._ext.gradients cimport Batch, ClippedSum

@@ -12,7 +12,7 @@ records are sampled they would have to be gathered for BLAS; a kernel reads each
 """
 
 cimport cython
-from libc.float cimport DBL_MAX, DBL_MIN
+from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, exp, fabs, fmax, isfinite, log, nextafter, sqrt
 
 from dpcal._ext.gradients cimport Batch, ClippedSum, clipped_loss

@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from *:
     """
-    
+
 
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
     /* One copy for each generation of vector instructions, chosen when the module is loaded. */
