@@ -20,6 +20,9 @@ integrals are sums over lattices, v of step h and x of step h sigma. What the su
   is at most 2 exp(d^2 / 2) / (exp(2 pi d / step) - 1); and points x farther than the reach from the
   mean j t, of a normal law.
 
+Numbers M' of batches that are random have the mean of their transforms. The table of the c_j for M
+serves M' too: its points s / M are s' / M', v' = v + log(M' / M).
+
 The mean of all X_j is independent of what is left of L without it: abs(F(a + i u)) is at most F(a)
 exp(-u^2 t^2 / (2 M)).
 
@@ -35,6 +38,9 @@ exp(-u^2 t^2 / (2 M)).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
@@ -52,6 +58,28 @@ _POWERS = tuple(2.0 ** (k / 2) for k in range(-4, 24))
 _SPARE = 20
 
 
+def _coefficient(terms: list[Ball], power: int) -> Ball:
+    """Return the last coefficient of (terms[0] + terms[1] x + ...)^power (Miller's recurrence)."""
+    if len(terms) == 1:
+        return terms[0] ** power
+    ratios = [term / terms[0] for term in terms]
+    found = [terms[0] ** power]
+    for k in range(1, len(terms)):
+        total = sum((j * power - k + j) * ratios[j] * found[k - j] for j in range(1, k + 1))
+        found.append(total / k)
+    return found[-1]
+
+
+@dataclass(frozen=True)
+class _Epoch:
+    """G of one number of batches, at points v, and E L^m."""
+
+    batches: int
+    points: list[Ball]
+    heights: list[Ball]
+    whole: Ball
+
+
 class AllocationTransform(Transform):
     """M of an epoch of random allocation.
 
@@ -61,33 +89,50 @@ class AllocationTransform(Transform):
         The loss.
     rays
         The ray and the lattices of the sums.
+    numbers
+        Numbers of batches and their masses, if they are random; None is the loss's number.
     """
 
-    def __init__(self, loss: Allocation, rays: Rays) -> None:
+    def __init__(
+        self, loss: Allocation, rays: Rays, numbers: Sequence[tuple[int, Ball]] | None = None
+    ) -> None:
         arb = balls.arb
-        self.rays, self.batches = rays, loss.batches
+        self.rays = rays
         self.removing = loss.direction == "remove"
         self.t = 1 / arb(loss.noise_multiplier)
         self.step, self.angle = arb(rays.step), arb(rays.angle)
         self.step_of_x = self.step * arb(loss.noise_multiplier)
         j, square = [arb(k) for k in range(rays.order + 1)], self.t**2
         self.scales = [(k * (k - 1) * square / 2).exp() * (k + 1).rgamma() for k in j]
-        # Of the coefficient of a power, so that at s = 0 it is E L^m.
-        self.share = (j[-1] + 1).gamma() / arb(loss.batches) ** rays.order
-        self.whole = self._coefficient(self.scales) * self.share
         self.points = [arb(k) * self.step for k in range(rays.first, rays.last + 1)]
-        self.heights = self._heights()
+        numbers = [(loss.batches, arb(1))] if numbers is None else numbers
+        first = numbers[0][0]
+        table = self._table(first)
+        self.epochs = [(mass, self._epoch(table, count, first)) for count, mass in numbers]
 
     # -- G at the points
 
-    def _heights(self) -> list[Ball]:
-        """Enclose G at each v."""
+    def _epoch(self, table: list[list[Ball]], batches: int, first: int) -> _Epoch:
+        """Return an epoch of this number of batches, by the table for the first number."""
+        # Of the coefficient of a power, so that at s = 0 it is E L^m.
+        order, arb = self.rays.order, balls.arb
+        share = arb(order + 1).gamma() / arb(batches) ** order
+        moved = (arb(batches) / first).log()
+        return _Epoch(
+            batches,
+            [point + moved for point in self.points],
+            [_coefficient(terms, batches) * share for terms in table],
+            _coefficient(self.scales, batches) * share,
+        )
+
+    def _table(self, batches: int) -> list[list[Ball]]:
+        """Enclose c_0, ..., c_m at each v."""
         acb, rays = balls.acb, self.rays
         error = self._error_of_mean()
         centers = self._centers()
         left, right = centers[0] - rays.reach, centers[-1] + rays.reach
         # A table of exp(-s Y / M), whose entries depend on v + t x alone.
-        turned = (acb(0, -1) * self.angle).exp() / self.batches
+        turned = (acb(0, -1) * self.angle).exp() / batches
         at = -(self.t**2) / 2
         # Entries far below the errors would slow down products of polynomials.
         most = (rays.reach * self.step_of_x) ** 2 / 2 + _SPARE
@@ -109,7 +154,7 @@ class AllocationTransform(Transform):
             scaled = balls.arb(0, error.upper())
             around = acb(scaled, scaled)
             terms.append([self.scales[j] * (mean + around) for mean in means])
-        return [self._coefficient(list(each)) * self.share for each in zip(*terms, strict=True)]
+        return [list(each) for each in zip(*terms, strict=True)]
 
     def _centers(self) -> list[int]:
         """Return the lattice point nearest to j t, for each order."""
@@ -128,36 +173,32 @@ class AllocationTransform(Transform):
         reach = (self.rays.reach - 1) * self.step_of_x
         return best + (reach / balls.arb(2).sqrt()).erfc()
 
-    def _coefficient(self, terms: list[Ball]) -> Ball:
-        """Return the last coefficient of (terms[0] + terms[1] x + ...)^M (Miller's recurrence)."""
-        power = self.batches
-        if len(terms) == 1:
-            return terms[0] ** power
-        ratios = [term / terms[0] for term in terms]
-        found = [terms[0] ** power]
-        for k in range(1, len(terms)):
-            total = sum((j * power - k + j) * ratios[j] * found[k - j] for j in range(1, k + 1))
-            found.append(total / k)
-        return found[-1]
-
     # -- F along a line
 
     def _power(self, c: Ball) -> Ball:
         return 1 + c if self.removing else -c
 
     def along_line(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
-        """Sum the terms of the rule, and add its errors."""
+        """Return the mean over the numbers of batches."""
+        total = [balls.acb(0)] * nodes
+        for mass, epoch in self.epochs:
+            values = self._along_line(epoch, c, h, nodes)
+            total = [a + mass * b for a, b in zip(total, values, strict=True)]
+        return total
+
+    def _along_line(self, epoch: _Epoch, c: Ball, h: Ball, nodes: int) -> list[Ball]:
+        """Sum the terms of the rule for one number of batches, and add its errors."""
         arb, acb = balls.arb, balls.acb
         b = self.rays.order - self._power(c)
         if not b > 0:
             return [acb(arb("nan"))] * nodes
-        places = [acb(v, -self.angle) for v in self.points]
+        places = [acb(v, -self.angle) for v in epoch.points]
         terms = [
             self.step * height * (b * place).exp()
-            for height, place in zip(self.heights, places, strict=True)
+            for height, place in zip(epoch.heights, places, strict=True)
         ]
         sums = sums_of_powers(terms, places, acb(0, -h), nodes)
-        ends, most = self._ends(b), b.gamma()
+        ends, most = self._ends(epoch, b), b.gamma()
         values: list[Ball] = []
         # F(a) is bounded by what is found at u = 0, whose error is a share of it.
         largest = arb("nan")
@@ -187,11 +228,11 @@ class AllocationTransform(Transform):
             total += best
         return total
 
-    def _ends(self, b: Ball) -> Ball:
+    def _ends(self, epoch: _Epoch, b: Ball) -> Ball:
         """Bound the sums of absolute values at u = 0 over all points left out on either side."""
         arb, step = balls.arb, self.step
-        low, high = self.points[0] - step, self.points[-1] + step
-        below = self.whole * step * (b * low).exp() / (1 - (-b * step).exp())
+        low, high = epoch.points[0] - step, epoch.points[-1] + step
+        below = epoch.whole * step * (b * low).exp() / (1 - (-b * step).exp())
         best, square = arb("inf"), self.t**2
         for power in _POWERS:
             # With k = m + n, L^m exp(-r L) <= (k / (e r))^k L^-n.
@@ -199,11 +240,15 @@ class AllocationTransform(Transform):
             falls = k - b
             if not falls > 0:
                 continue
-            size = n * square / 2 + n * n * square / (2 * self.batches) + k * (k.log() - 1)
+            size = n * square / 2 + n * n * square / (2 * epoch.batches) + k * (k.log() - 1)
             size = (size - falls * high).exp() / self.angle.cos() ** k
             best = arb.min(best, size * step / (1 - (-falls * step).exp()))
         return below + best
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
         """Return M(c) times the transform of the mean of all X_j, which falls."""
-        return self.at(c) * (-t * t * self.t**2 / (2 * self.batches)).exp()
+        total, one = balls.arb(0), balls.arb(1)
+        for mass, epoch in self.epochs:
+            at_c = self._along_line(epoch, c, one, 1)[0].real
+            total += mass * at_c * (-t * t * self.t**2 / (2 * epoch.batches)).exp()
+        return total

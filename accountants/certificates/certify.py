@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import interface
-from dpcal.accountants.certificates.cost import BITS, MAX_WORK_OF_PROOF, work
+from dpcal.accountants.certificates.cost import MAX_WORK_OF_PROOF, work
 from dpcal.accountants.certificates.document import (
     Argument,
     Certificate,
@@ -36,34 +35,12 @@ from dpcal.accountants.certificates.document import (
 from dpcal.accountants.certificates.enclosed_losses import enclosed
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import (
-    ContourProof,
-    Grid,
-    Parts,
-    Proof,
-    Rays,
-    SamplingProof,
-    ShiftedLattice,
-    SupportProof,
-)
-from dpcal.accountants.certificates.search.contour import choose_contour, choose_smoothed
-from dpcal.accountants.certificates.search.finite_sum import choose_sum
-from dpcal.accountants.certificates.search.moments import (
-    choose_chernoff,
-    choose_convexity,
-    choose_cut_chernoff,
-)
-from dpcal.accountants.certificates.search.rays import nats_of
-from dpcal.accountants.certificates.search.threshold import choose_threshold
+from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.certificates.search.candidates import by_order, candidates
+from dpcal.accountants.certificates.search.shuffles import is_shuffled, proofs_of_shuffle
 from dpcal.accountants.certificates.verify import verify_certificate
-from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.events import DpEvent, RandomAllocationDpEvent
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.events import DpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
 from dpcal.errors import TargetUnreachable
 
 # The records and the verifier are importable from here as well, as from the documented module
@@ -104,6 +81,12 @@ _SIDES = {
     # the width, bounds have one digit.
     "upper": _Sides(width=1e-2, share=1 / 2, further=4.0),
 }
+# Of a bracket, whose ends are proved apart from one another: the accountant's upper end is an exact
+# price, or within a fiftieth of this width of it.
+_BRACKET = {
+    "upper": _Sides(width=1e-2, share=1 / 16, further=8.0),
+    "lower": _Sides(width=1e-2, share=1 / 2, further=8.0),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +95,6 @@ class _Limits:
 
     Attributes
     ----------
-    attempts
-        Most attempts at a proof of the given width: the third is for widths near 1e-15.
-    tighter
-        Factor by which the width is reduced for each attempt.
     guesses
         Most proofs that narrow an interval for epsilon, of which the accountant knows little.
     width_of_guess
@@ -129,8 +108,6 @@ class _Limits:
         Digits to which the distance of two bounds is computed.
     """
 
-    attempts: int = 3
-    tighter: float = 1e-2
     guesses: int = 12
     width_of_guess: float = 1e-3
     moves: int = 3
@@ -138,36 +115,7 @@ class _Limits:
     digits_of_width: int = 60
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bits:
-    """Bits of accuracy.
-
-    Attributes
-    ----------
-    lost_on_grids
-        Bits that masses of intervals lose as differences of tails.
-    closed_forms
-        Bits for closed forms of a few numbers, whose bounds have three digits or more.
-    sums, contours
-        Bits in addition to those for delta or the width, and for the number of uses.
-    least_log_delta
-        Log delta below which the bits of sums do not grow further: 1e-434.
-    """
-
-    lost_on_grids: int = 64
-    closed_forms: int = 128
-    sums: int = 256
-    contours: int = 96
-    least_log_delta: float = -1000.0
-
-
-_LIMITS, _BITS = _Limits(), _Bits()
-# Families whose transforms are enclosed themselves, and not those of laws on grids.
-_WITH_TRANSFORMS = (Gaussian, SampledGaussian, Allocation)
-# Relative accuracies of delta for which smoothed contours are chosen in turn, if only the upper
-# bound is wanted, always without the rarest large losses: the first is enough for most runs of
-# thousands of steps.
-_AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
+_LIMITS = _Limits()
 
 _TRIED = (
     "a contour, a smoothed contour, a finite sum, a test that counts large outputs, Renyi moments, "
@@ -183,6 +131,7 @@ def certify(
     neighboring_relation: str = "add-or-remove-one",
     width: float | None = None,
     sides: str = "both",
+    method: str = "auto",
 ) -> Certificate:
     """Prove bounds on delta at an epsilon, or on epsilon at a delta, in ball arithmetic.
 
@@ -198,11 +147,15 @@ def certify(
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     width
         Largest width of the bounds, relative to the upper one; in (0, 1). None aims at 1e-3, and
-        takes the narrowest that can be proved.
+        takes the narrowest that can be proved. Of a run over shuffled epochs, whose price is a
+        bracket, it is about the distance of each end from the accountant's.
     sides
         ``"both"``; or ``"upper"`` for an upper bound alone, which takes a fraction of the time. The
         lower bound is then 0, and ``width`` is about the distance of the upper one from the
         accountant's.
+    method
+        ``"auto"``, or ``"convex-order"`` for a proof about random allocation that shares nothing
+        with its contour but balls, and aims at a width of 1e-2.
 
     Raises
     ------
@@ -226,20 +179,25 @@ def certify(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
     sides = _validate.choice(tuple(_SIDES), sides=sides)
-    aim = _SIDES[sides].width if width is None else _validate.probability(width=width)
     mechanisms = mechanisms_of(event)
+    is_bracket = any(isinstance(item.event, ShuffledEpochsDpEvent) for item in mechanisms)
+    method = _validate.choice(("auto", "convex-order"), method=method)
+    is_coarse = is_bracket or method != "auto"
+    aim = _BRACKET["upper"].width if is_coarse else _SIDES[sides].width
+    aim = aim if width is None else _validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
         at = _validate.non_negative(epsilon=epsilon)
         certificate = Certificate(neighboring_relation, mechanisms, None, ())
-        search = _Search(certificate, sides)
+        search = _Search(certificate, sides, method)
         proofs = (search.delta(at, aim, search.enough(event, at, aim)),)
     else:
         delta = _validate.probability(delta=delta)
         certificate = Certificate(neighboring_relation, mechanisms, delta, ())
-        proofs = _Search(certificate, sides).epsilon(delta, aim, event)
+        proofs = _Search(certificate, sides, method).epsilon(delta, aim, event)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
-    if width is not None and sides == "both" and certificate.width > width:
+    is_narrow = is_bracket or sides == "upper"
+    if width is not None and not is_narrow and certificate.width > width:
         raise TargetUnreachable(
             f"No proof of affordable size has relative width {width:g}; the best one has "
             f"{certificate.quantity} in [{certificate.lower:.6g}, {certificate.upper:.6g}], "
@@ -256,13 +214,17 @@ def _methods(certificate: Certificate) -> str:
     return lower if lower == upper else f"{lower} from below and {upper} from above"
 
 
+_Settles = Callable[[DeltaBounds], bool]
+_Found = DeltaBounds | None
+
+
 class _Search:
     """The search for proofs about one composition."""
 
-    def __init__(self, certificate: Certificate, sides: str) -> None:
+    def __init__(self, certificate: Certificate, sides: str, method: str) -> None:
+        self.certificate, self.sides, self.method = certificate, sides, method
         self.composition, self.rounded = certificate.composition, certificate.rounded
         self.mechanisms = certificate.mechanisms
-        self.sides = sides
 
     def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
         """Return a delta at which an upper bound alone is close; None for both bounds."""
@@ -280,6 +242,8 @@ class _Search:
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
         sides, target = _SIDES[self.sides], Decimal(delta)
         low, high = answer.lower, answer.upper
+        if is_shuffled(self.composition.directions[0]):
+            return self._of_bracket(low, high, target, width)
         if any(isinstance(item.event, RandomAllocationDpEvent) for item in self.mechanisms):
             low, high = self._pinned(low, high, target, width)
         margin = width * high * sides.share
@@ -307,6 +271,29 @@ class _Search:
         if self.sides == "upper":
             return (upper,)
         lower = _settled(low, -margin, lambda item: item.lower >= target, proved)
+        return (lower, upper) if lower is not None else (upper,)
+
+    def _of_bracket(
+        self, low: float, high: float, target: Decimal, width: float
+    ) -> tuple[DeltaBounds, ...]:
+        """Return proved delta bounds near both ends of a bracket, each end by its own proofs."""
+
+        def proved(sides: str, start: float, margin: float, settles: _Settles) -> _Found:
+            search, settings = _Search(self.certificate, sides, self.method), _BRACKET[sides]
+            return _settled(
+                start,
+                margin * start * settings.share,
+                settles,
+                lambda side: search.delta(side, width, enough=target),
+                settings,
+            )
+
+        upper = proved("upper", high, width, lambda item: item.upper <= target)
+        if upper is None:
+            raise TargetUnreachable(f"No argument proves an epsilon near {high:.6g}.")
+        if self.sides == "upper":
+            return (upper,)
+        lower = proved("lower", low, -width, lambda item: item.lower >= target)
         return (lower, upper) if lower is not None else (upper,)
 
     def _pinned(
@@ -352,21 +339,30 @@ class _Search:
     ) -> DirectionBounds:
         """Return the best bounds, once they are close or the upper one is below ``floor``."""
         lower, upper = Decimal(0), Decimal(1)
+        if self.sides == "lower" and enough is not None and floor >= enough:
+            return DirectionBounds(direction.name, lower, upper, ())
         for_lower: Argument | None = None
         for_upper: Argument | None = None
-        for bits, candidate in _candidates(direction, epsilon, width, floor > 0, self.sides):
+        if is_shuffled(direction):
+            near = None if enough is None else float(enough)
+            tried = proofs_of_shuffle(direction, epsilon, self.sides, near)
+        elif self.method == "convex-order":
+            tried = by_order(direction, epsilon, width)
+        else:
+            tried = candidates(direction, epsilon, width, floor > 0, self.sides)
+        for bits, candidate in tried:
             if self._work(direction, bits, candidate) > MAX_WORK_OF_PROOF:
                 continue
             low, high = self._bounds(direction, epsilon, bits, candidate)
             argument = Argument(self.sides, bits, candidate)
-            if low > lower and self.sides == "both":
+            if low > lower and self.sides != "upper":
                 lower, for_lower = low, argument
-            if high < upper:
+            if high < upper and self.sides != "lower":
                 upper, for_upper = high, argument
             settled = enough is not None and (upper <= enough or lower >= enough)
             if relative_width(lower, upper) <= width or upper <= floor or settled:
                 break
-        if for_lower is None and for_upper is None:
+        if for_lower is None and for_upper is None and self.sides != "lower":
             raise TargetUnreachable(
                 f"No argument says anything about delta at epsilon = {epsilon!r} in direction "
                 f"{direction.name!r}: {_TRIED} were tried."
@@ -405,10 +401,10 @@ class _Search:
 def _settled(
     start: float,
     margin: float,
-    settles: Callable[[DeltaBounds], bool],
+    settles: _Settles,
     proved: Callable[[float], DeltaBounds],
     sides: _Sides = _SIDES["both"],
-) -> DeltaBounds | None:
+) -> _Found:
     """Return the first bounds that settle a target, at growing distances from the start."""
     for _ in range(_LIMITS.moves):
         side = start + margin
@@ -421,87 +417,3 @@ def _settled(
                 return found
         margin *= sides.further
     return None
-
-
-# -- candidates
-
-Candidates = Iterator[tuple[int, Proof]]
-
-
-def _candidates(
-    direction: Direction, epsilon: float, width: float, negligible: bool, sides: str
-) -> Candidates:
-    """Yield precisions and proofs to try for one or both sides, the most promising first.
-
-    ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
-    bound may do.
-    """
-    _, given = direction.finite
-    parts = given.parts
-    if not parts or Total(parts).upper <= epsilon:
-        yield BITS[0], SupportProof()
-        if not parts:
-            return
-    bits = _bits_of_sum(given, epsilon, width)
-
-    def chosen(choose: Callable[..., Proof], **options: Any) -> list[tuple[int, Proof]]:
-        """Return the proof, if there is one of affordable size."""
-        with contextlib.suppress(OutOfReach):
-            proof = choose(parts, epsilon, **options)
-            if isinstance(proof, ContourProof):
-                return [(_bits_of_contour(proof, parts, **options), proof)]
-            return [(bits, proof)]
-        return []
-
-    if negligible:
-        yield from chosen(choose_chernoff, width=width)
-    has_transforms = all(isinstance(loss, _WITH_TRANSFORMS) for loss, _ in parts)
-    for attempt in range(_LIMITS.attempts):
-        aim = width * _LIMITS.tighter**attempt
-        found = chosen(choose_contour, width=aim) if has_transforms else []
-        found = found or chosen(choose_sum, width=aim)
-        yield from found
-        if not found:
-            break
-    aims = ((width, False), (width, True)) if sides == "both" else _AIMS_OF_ONE_SIDE
-    for aim, cut in aims:
-        found = chosen(choose_smoothed, width=aim, cut=cut)
-        yield from found
-        if found and sides == "both":
-            break
-    yield from chosen(choose_threshold)
-    yield from chosen(choose_chernoff, width=width)
-    yield from chosen(choose_cut_chernoff)
-    yield from chosen(choose_convexity)
-    yield _BITS.closed_forms, SamplingProof()
-
-
-def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
-    """Return the bits of a sum as small as delta, with the digits that a power loses."""
-    uses = sum(times for _, times in direction.parts)
-    size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
-    bits = _BITS.sums + 2 * math.ceil(-size / math.log(2))
-    return min(bits + 2 * math.ceil(math.log2(uses / width)), BITS[1])
-
-
-def _bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bool = False) -> int:
-    """Return the bits that a transform needs before its power is taken, with those lost."""
-    uses = sum(times for _, times in parts)
-    bits = _BITS.contours + 2 * math.ceil(math.log2(uses / width))
-    return min(bits + _bits_lost(parts, proof), BITS[1])
-
-
-def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
-    """Return the number of bits by which terms on the shifted lines may exceed their sum."""
-    lost = 0.0
-    for (loss, _), item in zip(parts, chosen.sums, strict=True):
-        if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):
-            growth = (item.angle * loss.noise_multiplier) ** 2 / 2
-            if loss.direction == "add":
-                growth -= chosen.above * math.log(math.cos(item.angle / 2))
-            lost = max(lost, growth / math.log(2))
-        elif isinstance(loss, Allocation) and isinstance(item, Rays):
-            lost = max(lost, nats_of(item, loss.noise_multiplier) / math.log(2))
-        elif isinstance(item, Grid):
-            lost = max(lost, _BITS.lost_on_grids)
-    return math.ceil(lost)

@@ -49,6 +49,9 @@ _FUNCTIONS_OF_VALUE = 6
 _FUNCTIONS_OF_TRANSFORM = 12
 # Units of a product of two balls in Python, outside of a product of matrices.
 _PRODUCT = 3
+# Functions for an interval and for a node of two laws in convex order, and digits of a number of
+# batches, most of them: as many nodes as a law may have.
+_FUNCTIONS_OF_CELL, _FUNCTIONS_OF_RATIO, _BITS_OF_BATCHES = 60, 30, 16
 # Units of a term of a power of a polynomial, and of a product of two of them.
 _TERM, _TERM_OF_RAYS = 150, 40
 
@@ -75,11 +78,14 @@ def _of_law(loss: EnclosedLoss, grid: proofs.Grid) -> float:
     return _FUNCTION * functions * loss.values(grid)
 
 
-def _of_rays(loss: EnclosedLoss, item: proofs.Rays) -> float:
-    """Return the work of the table, of a product of polynomials for each order, and of powers."""
+def _of_rays(loss: EnclosedLoss, item: proofs.Rays, numbers: int = 1) -> float:
+    """Return the work of the table, of a product of polynomials for each order, and of powers.
+
+    Powers are taken for each of several numbers of batches.
+    """
     entries, orders = loss.entries(item), item.order + 1
     multiplied = orders * (_TERM_OF_RAYS * entries + _FUNCTION * 2 * item.reach)
-    powers = _PRODUCT * orders * (orders + 1) * item.points
+    powers = _PRODUCT * orders * (orders + 1) * item.points * numbers
     return 2 * _FUNCTION * entries + multiplied + powers
 
 
@@ -87,7 +93,7 @@ def _values(loss: EnclosedLoss, item: proofs.Substitute) -> int:
     """Return the number of terms of a transform."""
     if isinstance(item, proofs.Grid):
         return loss.values(item)
-    return item.points + 1 if isinstance(item, proofs.ShiftedLattice | proofs.Rays) else 1
+    return 1 if item is None else item.points + 1
 
 
 def _of_transform(loss: EnclosedLoss, item: proofs.Substitute) -> float:
@@ -95,6 +101,14 @@ def _of_transform(loss: EnclosedLoss, item: proofs.Substitute) -> float:
     building = _of_law(loss, item) if isinstance(item, proofs.Grid) else 0.0
     if isinstance(item, proofs.Rays):
         building = _of_rays(loss, item)
+    if isinstance(item, proofs.Clones):
+        building = _of_rays(loss, item.rays, len(item.numbers))
+        # The masses of all numbers of clones, for a transform and for its slack.
+        building += 8 * _PRODUCT * (item.numbers[-1] - item.numbers[0])
+    if isinstance(item, proofs.Scores):
+        # A power of up to 62 squarings, and as many products.
+        building = 128.0 * _TERM_OF_RAYS * item.places
+        building += _FUNCTION * 3 * _FUNCTIONS_OF_COMPONENT * item.answers.points
     return building + _FUNCTION * _FUNCTIONS_OF_TRANSFORM * _values(loss, item)
 
 
@@ -116,8 +130,9 @@ def _(proof: proofs.ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> floa
         total += 2 * _PRODUCT * proof.nodes * times.bit_length()
         total += _of_transform(loss, item) + _of_transform(loss, tail)
     # Laws on either side are summed separately.
-    two_sided = proof.smoothing > 0 or any(isinstance(item, proofs.Grid) for item in proof.sums)
-    return 2 * total if two_sided else total
+    pairs = zip(parts, proof.sums, strict=True)
+    one_sided = any(loss.one_sided(item) for (loss, _), item in pairs)
+    return 2 * total if proof.smoothing > 0 or one_sided else total
 
 
 @_work.register
@@ -132,6 +147,16 @@ def _(proof: proofs.SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     ((loss, times),) = parts
     grid = proof.sums[0]
     return 2 * (_of_law(loss, grid) + _TERM * loss.values(grid) * times)
+
+
+@_work.register
+def _(proof: proofs.OrderProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+    """Return the work of two laws on the intervals and on the ratios, and of their powers."""
+    cells, ratios = proof.cells, proof.ratios.points
+    # Numbers of batches and of epochs are below 2^62, and products are as many as their digits.
+    uses = sum(times.bit_length() for _, times in parts)
+    products = 4 * _TERM_OF_RAYS * (_BITS_OF_BATCHES * cells + uses * ratios)
+    return _FUNCTION * (_FUNCTIONS_OF_CELL * cells + _FUNCTIONS_OF_RATIO * ratios) + products
 
 
 @_work.register

@@ -50,8 +50,14 @@ from dpcal.accountants.certificates.schema import (
     text,
     whole,
 )
+from dpcal.accountants.certificates.shuffled_epochs import directions_of
 from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
+from dpcal.accountants.events import (
+    ComposedDpEvent,
+    DpEvent,
+    SelfComposedDpEvent,
+    ShuffledEpochsDpEvent,
+)
 from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = [
@@ -216,7 +222,10 @@ class Certificate:
 
     @cached_property
     def composition(self) -> Composition:
-        """The dominating pairs that the mechanisms compose."""
+        """The dominating pairs that the mechanisms compose, or the epochs of one shuffled run."""
+        shuffled = [isinstance(item.event, ShuffledEpochsDpEvent) for item in self.mechanisms]
+        if shuffled == [True] and self.mechanisms[0].count == 1:
+            return directions_of(self.mechanisms[0].event, self.neighboring_relation)
         events = [SelfComposedDpEvent(item.event, item.count) for item in self.mechanisms]
         return decompose(ComposedDpEvent(events), self.neighboring_relation)
 

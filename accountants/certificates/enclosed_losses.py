@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from functools import singledispatch
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from typing import Any, ClassVar
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.convex_order import laws_of_ratio
 from dpcal.accountants.certificates.discretization import (
     Law,
     as_one_value,
@@ -39,7 +41,13 @@ from dpcal.accountants.certificates.gaussian_pairs import (
     normal_distance,
     with_exact_sum,
 )
-from dpcal.accountants.certificates.proofs import Grid, Rays, ShiftedLattice, Substitute
+from dpcal.accountants.certificates.proofs import (
+    Grid,
+    OrderProof,
+    Rays,
+    ShiftedLattice,
+    Substitute,
+)
 from dpcal.accountants.certificates.transforms import (
     FiniteTransform,
     GaussianTransform,
@@ -57,13 +65,13 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["EnclosedLoss", "enclosed"]
+__all__ = ["EnclosedGaussian", "EnclosedLoss", "enclosed", "other_direction", "points_of"]
 
 
 class EnclosedLoss(ABC):
     """One direction of a dominating pair (P, Q) in ball arithmetic."""
 
-    substitutes: ClassVar[tuple[type[Any], ...]] = (Grid,)
+    substitutes: tuple[type[Any], ...] = (Grid,)
     """Kinds of substitutes that may replace the loss in sums over its transform."""
     equally_spaced: ClassVar[bool] = False
     """Whether the values of the loss are equally spaced, so that its law can be convolved."""
@@ -103,6 +111,29 @@ class EnclosedLoss(ABC):
             raise ValueError(f"a grid must be given for this loss, got {substitute!r}.")
         return FiniteTransform(self.law(substitute, dominating=dominating))
 
+    def fits(self, item: Substitute) -> bool:
+        """Return whether a substitute may replace the loss."""
+        return isinstance(item, self.substitutes)
+
+    def one_sided(self, item: Substitute) -> bool:
+        """Return whether the transform of a substitute bounds the loss from one side only."""
+        return isinstance(item, Grid)
+
+    def slack(self, item: Substitute, times: int, epsilon: Ball) -> Ball:
+        """Return what delta of a substitute, used several times, may lie below that of the loss."""
+        return balls.arb(0)
+
+    @property
+    def opposite(self) -> EnclosedLoss | None:
+        """The loss of the other direction, if no output has an infinite loss; None if unknown."""
+        return None
+
+    def by_convex_order(
+        self, proof: OrderProof, times: int, epsilon: Ball, bits: int
+    ) -> tuple[Ball, Ball]:
+        """Return bounds on delta of several uses, by laws in convex order; 0 and 1 if unknown."""
+        return balls.arb(0), balls.arb(1)
+
     @property
     def largest(self) -> Ball:
         """Supremum of the loss."""
@@ -122,7 +153,12 @@ class EnclosedLoss(ABC):
         """Enclose the probabilities under P and Q of a set of outputs with large losses."""
 
 
-def _points(grid: Grid) -> list[Ball]:
+def other_direction(name: str) -> str:
+    """Return the direction that is not the named one."""
+    return "add" if name == "remove" else "remove"
+
+
+def points_of(grid: Grid) -> list[Ball]:
     """Return the ends of all intervals."""
     return [balls.arb(j) * balls.arb(grid.step) for j in range(grid.first, grid.last + 1)]
 
@@ -142,7 +178,7 @@ class _OnLine(EnclosedLoss):
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
         build = law_above_pair if dominating else law_below_pair
-        return build(self.pair, _points(grid))
+        return build(self.pair, points_of(grid))
 
     @property
     def largest(self) -> Ball:
@@ -157,10 +193,10 @@ class _OnLine(EnclosedLoss):
         return self.pair.tails(balls.arb(threshold))
 
 
-class _Gaussian(_OnLine):
+class EnclosedGaussian(_OnLine):
     """The Gaussian mechanism, whose transform has a closed form."""
 
-    substitutes = (type(None),)
+    substitutes: tuple[type[Any], ...] = (type(None),)
 
     def __init__(self, loss: Gaussian) -> None:
         one = balls.arb(1)
@@ -169,15 +205,23 @@ class _Gaussian(_OnLine):
         super().__init__(GaussianPair(((one, one),), ((balls.arb(0), one),), sigma))
 
     def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
+        """Return the transform in closed form, or that of a finite law on a grid."""
         if substitute is None:
             return GaussianTransform(1 / self.pair.sigma)
         return super().transform(substitute, dominating=dominating)
 
     def moment_bound(self, c: Ball) -> Ball:
+        """Return M(c)."""
         return ((c * c + c) / (2 * self.pair.sigma**2)).exp()
 
     @property
+    def opposite(self) -> EnclosedLoss:
+        """The loss itself."""
+        return self
+
+    @property
     def distance(self) -> Ball:
+        """The total variation distance of P and Q."""
         return normal_distance(self.noise_multiplier)
 
 
@@ -243,7 +287,7 @@ class _FixedBatch(EnclosedLoss):
         return 4 * grid.points + 4
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
-        points = [x for x in _points(grid) if x > self.middle]
+        points = [x for x in points_of(grid) if x > self.middle]
         return self._above(points) if dominating else self._below(points)
 
     def _above(self, points: list[Ball]) -> Law:
@@ -292,8 +336,7 @@ class _Allocation(EnclosedLoss):
         return 1
 
     def entries(self, rays: Rays) -> float:
-        span = rays.order / (rays.step * self.loss.noise_multiplier**2)
-        return rays.points + 2 * rays.reach + span
+        return rays.entries(self.loss.noise_multiplier)
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
         """Return an infinite loss above, and no loss below."""
@@ -304,6 +347,16 @@ class _Allocation(EnclosedLoss):
         if isinstance(substitute, Rays):
             return AllocationTransform(self.loss, substitute)
         return super().transform(substitute, dominating=dominating)
+
+    def by_convex_order(
+        self, proof: OrderProof, times: int, epsilon: Ball, bits: int
+    ) -> tuple[Ball, Ball]:
+        laws = laws_of_ratio(self.loss.noise_multiplier, self.loss.batches, times, proof, bits)
+        return laws.delta(epsilon, self.loss.direction)
+
+    @property
+    def opposite(self) -> EnclosedLoss:
+        return _Allocation(replace(self.loss, direction=other_direction(self.loss.direction)))
 
     def moment_bound(self, c: Ball) -> Ball:
         """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
@@ -494,7 +547,7 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
 
 
 # The parameters of these six families are never quotients that were rounded.
-enclosed.register(Gaussian, lambda loss, rounded=False: _Gaussian(loss))
+enclosed.register(Gaussian, lambda loss, rounded=False: EnclosedGaussian(loss))
 enclosed.register(Allocation, lambda loss, rounded=False: _Allocation(loss))
 enclosed.register(Laplace, lambda loss, rounded=False: _Laplace(loss))
 enclosed.register(LatticeLoss, lambda loss, rounded=False: _DiscreteLaplace(loss))

@@ -89,7 +89,7 @@ def enclose(
             else:
                 given.append((loss, times))
         enclosed_parts = [(enclosed(loss, rounded), times) for loss, times in given]
-        total = _Total(enclosed_parts, with_lower=proves != "upper")
+        total = _Total(enclosed_parts, proves != "upper", bits)
         lower, upper = _prove(proof, total, balls.arb(epsilon))
         return 1 - finite + finite * lower, 1 - finite + finite * upper
 
@@ -97,8 +97,8 @@ def enclose(
 class _Total:
     """A sum of losses, each used several times."""
 
-    def __init__(self, parts: list[tuple[EnclosedLoss, int]], with_lower: bool) -> None:
-        self.parts, self.with_lower = parts, with_lower
+    def __init__(self, parts: list[tuple[EnclosedLoss, int]], with_lower: bool, bits: int) -> None:
+        self.parts, self.with_lower, self.bits = parts, with_lower, bits
         self._transforms: dict[tuple[int, bool, proofs.Substitute], Transform] = {}
 
     def transforms(
@@ -107,20 +107,21 @@ class _Total:
         """Return the transform of each part, and the number of its uses."""
         found = []
         for index, ((loss, times), item) in enumerate(zip(self.parts, substitutes, strict=True)):
-            # Only a loss that is replaced on a grid has a law on each side.
-            key = (index, dominating or not isinstance(item, proofs.Grid), item)
+            # Only a loss that is bounded from one side has a law on each side.
+            key = (index, dominating or not loss.one_sided(item), item)
             if key not in self._transforms:
                 self._transforms[key] = loss.transform(item, dominating=dominating)
             found.append((self._transforms[key], times))
         return found
 
-    def infinite(self, substitutes: Sequence[proofs.Substitute]) -> Ball:
-        """Return the probability that some dominating law on a grid is infinite."""
-        finite = balls.arb(1)
+    def beside(self, substitutes: Sequence[proofs.Substitute], epsilon: Ball) -> Ball:
+        """Return the chance that some dominating law on a grid is infinite, and all slack."""
+        finite, slack = balls.arb(1), balls.arb(0)
         for (loss, times), item in zip(self.parts, substitutes, strict=True):
+            slack += loss.slack(item, times, epsilon)
             if isinstance(item, proofs.Grid):
                 finite *= (1 - loss.law(item, dominating=True).infinite) ** times
-        return 1 - finite
+        return 1 - finite + slack
 
 
 @singledispatch
@@ -155,7 +156,7 @@ def _chernoff(tilt: float, transforms: list[tuple[Transform, int]], epsilon: Bal
 def _(proof: proofs.ChernoffProof, total: _Total, epsilon: Ball) -> Interval:
     """Return 0, and the Renyi bound of order 1 + tilt plus the chance of an infinite loss."""
     bound = _chernoff(proof.tilt, total.transforms(proof.sums, True), epsilon)
-    return balls.arb(0), total.infinite(proof.sums) + bound
+    return balls.arb(0), total.beside(proof.sums, epsilon) + bound
 
 
 @_prove.register
@@ -190,17 +191,37 @@ def _(proof: proofs.SupportProof, total: _Total, epsilon: Ball) -> Interval:
 @_prove.register
 def _(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
     """Return the finite sum, plus or minus the omitted terms, less the aliases."""
+    lower, upper = _contour(proof, total, epsilon)
+    return lower, balls.arb.min(upper + total.beside(proof.sums, epsilon), balls.arb(1))
+
+
+@_prove.register
+def _(proof: proofs.ParityProof, total: _Total, epsilon: Ball) -> Interval:
+    """Return 1 - K + K times the bounds of the other direction at -epsilon, K = exp(epsilon)."""
+    opposite = [(loss.opposite, times) for loss, times in total.parts]
+    known = [(loss, times) for loss, times in opposite if loss is not None]
+    on_grids = any(isinstance(item, proofs.Grid) for item in proof.sums)
+    if len(known) < len(opposite) or on_grids:
+        return balls.arb(0), balls.arb(1)
+    bounds = _contour(proof, _Total(known, total.with_lower, total.bits), -epsilon)
+    lower, upper = (epsilon.exp() * bound - epsilon.expm1() for bound in bounds)
+    return lower, balls.arb.min(upper + total.beside(proof.sums, epsilon), balls.arb(1))
+
+
+def _contour(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
+    """Return bounds on delta at any real epsilon, where all losses are finite."""
     line = _along_line(proof, total, dominating=True)
     value, rest, aliases = _contour_sum(proof, total, epsilon, line, dominating=True)
-    upper = balls.arb.min(value + rest + total.infinite(proof.sums), balls.arb(1))
-    on_grids = any(isinstance(item, proofs.Grid) for item in proof.sums)
-    if proof.smoothing == 0 and not on_grids:
+    upper = value + rest
+    pairs = zip(total.parts, proof.sums, strict=True)
+    one_sided = any(loss.one_sided(item) for (loss, _), item in pairs)
+    if proof.smoothing == 0 and not one_sided:
         return value - rest - aliases, upper
     if not total.with_lower:
         return balls.arb(0), upper
     moved = epsilon + proof.shift
-    # The values for the lower bound differ only if a loss is replaced on a grid.
-    below = _along_line(proof, total, dominating=False) if on_grids else line
+    # The values for the lower bound differ only if a loss is bounded from one side.
+    below = _along_line(proof, total, dominating=False) if one_sided else line
     value, rest, aliases = _contour_sum(proof, total, moved, below, dominating=False)
     lower = value - rest - aliases
     if proof.smoothing > 0:
@@ -254,6 +275,15 @@ def _beyond(proof: proofs.ContourProof, tails: list[tuple[Transform, int]], epsi
     for transform, times in tails:
         product *= transform.bound_beyond(c, nodes * h) ** times
     return product
+
+
+@_prove.register
+def _(proof: proofs.OrderProof, total: _Total, epsilon: Ball) -> Interval:
+    """Return bounds by laws of the likelihood ratio of the only loss."""
+    if len(total.parts) != 1:
+        return balls.arb(0), balls.arb(1)
+    ((loss, times),) = total.parts
+    return loss.by_convex_order(proof, times, epsilon, total.bits)
 
 
 # -- sums over finite laws, and tests

@@ -21,6 +21,7 @@ import attr
 from dpcal.accountants.certificates.schema import (
     Reader,
     Shape,
+    boolean,
     exact_number,
     list_of,
     one_of_shapes,
@@ -41,6 +42,7 @@ from dpcal.accountants.events import (
     RandomAllocationDpEvent,
     RandomizedResponseDpEvent,
     SampledWithoutReplacementDpEvent,
+    ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.errors import UnsupportedEvent
@@ -50,7 +52,8 @@ __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
     "random allocation, mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
-    "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip"
+    "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
+    "and a run over shuffled epochs"
 )
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
@@ -122,6 +125,11 @@ def _has_few_values(event: Any) -> bool:
     return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
 
 
+def _has_few_epochs(event: Any) -> bool:
+    sizes = (event.batches, event.epochs)
+    return all(not isinstance(size, int) or size <= _MOST_USES for size in sizes)
+
+
 def _has_few_components(event: Any) -> bool:
     return len(event.sensitivities) <= _MOST_COMPONENTS
 
@@ -140,6 +148,7 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     RandomizedResponseDpEvent: lambda event: True,
     EpsilonDeltaDpEvent: lambda event: True,
     PermuteAndFlipDpEvent: lambda event: True,
+    ShuffledEpochsDpEvent: _has_few_epochs,
 }
 
 
@@ -170,7 +179,12 @@ _gaussian = one_of_shapes(
     "a GaussianDpEvent",
 )
 _numbers = list_of(exact_number, 1, _MOST_COMPONENTS)
-_READERS = {"event": _gaussian, "sensitivities": _numbers, "sampling_probs": _numbers}
+_READERS: dict[str, Reader] = {
+    "event": _gaussian,
+    "sensitivities": _numbers,
+    "sampling_probs": _numbers,
+    "remainder": boolean,
+}
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
 
 

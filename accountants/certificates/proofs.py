@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from dpcal.accountants.certificates.schema import (
@@ -34,19 +35,24 @@ __all__ = [
     "MAX_COUNTED",
     "MAX_COUNTED_OF_MANY",
     "MAX_NODES",
+    "MAX_NUMBERS",
     "MAX_ORDER",
     "MAX_PARTS",
     "MAX_POINTS",
     "MAX_TERMS",
     "PROOFS",
     "ChernoffProof",
+    "Clones",
     "ContourProof",
     "ConvexityProof",
     "Grid",
+    "OrderProof",
+    "ParityProof",
     "Parts",
     "Proof",
     "Rays",
     "SamplingProof",
+    "Scores",
     "ShiftedLattice",
     "Substitute",
     "SumProof",
@@ -64,6 +70,8 @@ MAX_POINTS = 1 << 16
 MAX_TERMS = 1 << 17
 # Largest order of a power of sums over rays. Searches stay below 100.
 MAX_ORDER = 1 << 8
+# Most numbers of clones that are told apart: twice as many as searches take.
+MAX_NUMBERS = 1 << 6
 # Largest number of large outputs that a test counts, if it counts only one part: enough for sums of
 # tens of thousands of steps, in seconds.
 MAX_COUNTED = 1 << 14
@@ -82,11 +90,6 @@ _not_negative = number("a finite number >= 0", lambda x: x >= 0)
 _angle = number("in (0, 1.57)", lambda x: 0 < x < 1.57)
 _first = whole(-_FARTHEST, _FARTHEST)
 _last = whole(-_FARTHEST, _FARTHEST + MAX_POINTS)
-_few_points: Rule = (
-    "last",
-    f"at least first, and at most {MAX_POINTS} more",
-    lambda item: 0 <= item.points <= MAX_POINTS,
-)
 
 
 @dataclass(frozen=True)
@@ -176,24 +179,97 @@ class Rays:
         """Number of points v, less one."""
         return self.last - self.first
 
+    def entries(self, noise_multiplier: float) -> float:
+        """Return the number of entries of a table along the ray."""
+        return self.points + 2 * self.reach + self.order / (self.step * noise_multiplier**2)
 
-# A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
-# finite laws; None stands for a loss whose transform has a closed form.
-Substitute = ShiftedLattice | Grid | Rays | None
 
+_few_points: Rule = (
+    "last",
+    f"at least first, and at most {MAX_POINTS} more",
+    lambda item: 0 <= item.points <= MAX_POINTS,
+)
 _GRID = shape_of("a grid", Grid, _few_points)
 _LATTICE = shape_of("a lattice", ShiftedLattice, _few_points)
 _RAYS = shape_of("a ray", Rays, _few_points)
 
 
+@dataclass(frozen=True)
+class Clones:
+    """Random allocation to random numbers of batches, of which a shuffled epoch costs no more.
+
+    Attributes
+    ----------
+    probability
+        Probability in (0, 1) that another record of the epoch is a clone, which releases a blank:
+        any number, and this one exactly.
+    numbers
+        Ascending numbers of batches, one more than the clones. Each stands for all numbers up to
+        the next one; fewer than the first count as a failure.
+    rays
+        The ray of all numbers, which begins, with the first number, at ``first``.
+    """
+
+    probability: Annotated[float, number("in (0, 1)", lambda x: 0 < x < 1)]
+    numbers: Annotated[tuple[int, ...], list_of(whole(1, 1 << 62), 1, MAX_NUMBERS)]
+    rays: Annotated[Rays, _RAYS]
+
+    @property
+    def points(self) -> int:
+        """Number of points v of all numbers, less one."""
+        return (self.rays.points + 1) * len(self.numbers) - 1
+
+
+_CLONES = shape_of(
+    "a ray of clones",
+    Clones,
+    ("numbers", "ascending", lambda item: all(a < b for a, b in pairwise(item.numbers))),
+)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Whole scores of the answers of a shuffled epoch, which are summed modulo a number of places.
+
+    Attributes
+    ----------
+    answers
+        The intervals into which answers are cut, over the standard deviation of the noise.
+    unit
+        What a score of 1 stands for, > 0.
+    places
+        Number of places.
+    """
+
+    answers: Annotated[Grid, _GRID]
+    unit: Annotated[float, _positive]
+    places: Annotated[int, whole(1, MAX_POINTS)]
+
+    @property
+    def points(self) -> int:
+        """Number of values of the sum, less one."""
+        return self.places - 1
+
+
+_SCORES = shape_of("scores", Scores)
+
+# A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
+# finite laws; None stands for a loss whose transform has a closed form.
+Substitute = ShiftedLattice | Grid | Rays | Clones | Scores | None
+
+
 def _shape_of(value: Mapping[str, Any]) -> Shape:
+    if "rays" in value:
+        return _CLONES
+    if "places" in value:
+        return _SCORES
     if "reach" in value:
         return _RAYS
     return _LATTICE if "angle" in value else _GRID
 
 
 _substitutes = list_of(
-    optional(one_of_shapes(_shape_of, "a lattice, a ray or a grid")),
+    optional(one_of_shapes(_shape_of, "a lattice, a ray, a ray of clones, scores or a grid")),
     0,
     MAX_PARTS,
 )
@@ -253,6 +329,18 @@ class ContourProof(Proof):
 
 
 @dataclass(frozen=True)
+class ParityProof(ContourProof):
+    """Both bounds on delta, by a contour of the other direction at -epsilon (put-call parity)."""
+
+    NAME: ClassVar[str] = "parity"
+
+    @property
+    def method(self) -> str:
+        """The kind of argument."""
+        return self.NAME
+
+
+@dataclass(frozen=True)
 class ChernoffProof(Proof):
     """An upper bound on delta from the Renyi divergence of order 1 + tilt.
 
@@ -309,27 +397,48 @@ class ThresholdProof(Proof):
 
 
 @dataclass(frozen=True)
+class OrderProof(Proof):
+    """Both bounds on delta of random allocation, by laws on grids above and below in convex order.
+
+    Attributes
+    ----------
+    width, cells
+        Width > 0 of intervals of the likelihood ratio of one batch, and of its sums over an epoch,
+        and their number.
+    ratios
+        Grid of the logarithms of the likelihood ratios of epochs and of the run.
+    """
+
+    NAME: ClassVar[str] = "convex order"
+
+    width: Annotated[float, _positive]
+    cells: Annotated[int, whole(1, MAX_POINTS)]
+    ratios: Annotated[Grid, _GRID]
+
+
+@dataclass(frozen=True)
 class SupportProof(Proof):
     """Delta is 0, because the sum of the losses never exceeds epsilon."""
 
     NAME: ClassVar[str] = "support"
 
 
-_CONTOUR = shape_of(
-    "a contour proof",
-    ContourProof,
+_TILTS: tuple[Rule, ...] = (
     ("below", "less than tilt", lambda item: item.below < item.tilt),
     ("above", "more than tilt", lambda item: item.above > item.tilt),
 )
+_CONTOUR = shape_of("a contour proof", ContourProof, *_TILTS)
 
 # The reader of each kind of proof, by the method that an argument states.
 PROOFS: dict[str, Shape] = {
     "contour": _CONTOUR,
     "smoothed contour": _CONTOUR,
+    ParityProof.NAME: shape_of("a proof by parity", ParityProof, *_TILTS),
     ChernoffProof.NAME: shape_of("a Chernoff proof", ChernoffProof),
     ConvexityProof.NAME: shape_of("a proof by convexity", ConvexityProof),
     SamplingProof.NAME: shape_of("a proof by sampling", SamplingProof),
     SumProof.NAME: shape_of("a finite sum", SumProof),
     ThresholdProof.NAME: shape_of("a threshold test", ThresholdProof),
+    OrderProof.NAME: shape_of("a proof by convex order", OrderProof),
     SupportProof.NAME: shape_of("a support proof", SupportProof),
 }

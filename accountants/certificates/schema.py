@@ -29,6 +29,7 @@ from dpcal.errors import CertificateRejected
 __all__ = [
     "Reader",
     "Shape",
+    "boolean",
     "choice",
     "document_of",
     "exact_number",
@@ -247,6 +248,7 @@ exact_number = _checked(
 )
 # A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
+boolean = _checked("true or false", lambda value: isinstance(value, bool), bool)
 text = _checked("a string", lambda value: isinstance(value, str), str)
 
 

@@ -173,8 +173,7 @@ def _check_fit(proof: proofs.Proof, parts: Parts) -> None:
 
 def _check_substitutes(substitutes: tuple[proofs.Substitute, ...], parts: Parts) -> None:
     fitting = len(substitutes) == len(parts) and all(
-        isinstance(item, loss.substitutes)
-        for (loss, _), item in zip(parts, substitutes, strict=True)
+        loss.fits(item) for (loss, _), item in zip(parts, substitutes, strict=True)
     )
     if not fitting:
         raise CertificateRejected("The proof must have the lattices of its parts.")
@@ -184,8 +183,8 @@ def _check_substitutes(substitutes: tuple[proofs.Substitute, ...], parts: Parts)
 def _(proof: proofs.ContourProof, parts: Parts) -> None:
     _check_substitutes(proof.sums, parts)
     _check_substitutes(proof.tails, parts)
-    for item, tail in zip(proof.sums, proof.tails, strict=True):
-        if (isinstance(item, proofs.Grid) or isinstance(tail, proofs.Grid)) and item != tail:
+    for (loss, _), item, tail in zip(parts, proof.sums, proof.tails, strict=True):
+        if (loss.one_sided(item) or loss.one_sided(tail)) and item != tail:
             raise CertificateRejected("The proof must have the same grids in sums and tails.")
 
 
@@ -206,6 +205,12 @@ def _(proof: proofs.SumProof, parts: Parts) -> None:
             "The proof asks for more work than any proof needs: a convolution must be of equally "
             f"spaced values and have at most {proofs.MAX_TERMS} terms, got {terms}."
         )
+
+
+@_check_fit.register
+def _(proof: proofs.OrderProof, parts: Parts) -> None:
+    if len(parts) != 1:
+        raise CertificateRejected("The proof must be about a single loss.")
 
 
 @_check_fit.register

@@ -33,7 +33,7 @@ from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton,
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.correlated.shuffling_below import attacks
+from dpcal.accountants.correlated.shuffling_below import attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.parity import log_delta_by_parity
@@ -41,7 +41,17 @@ from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "meets", "noise_multiplier"]
+__all__ = [
+    "Reduction",
+    "attacks",
+    "delta",
+    "epsilon",
+    "log_score",
+    "meets",
+    "noise_multiplier",
+    "reduction",
+    "upper_delta",
+]
 
 # Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
 _LOG_ALPHAS = 0.01, 12.0
@@ -94,19 +104,21 @@ def _substituted(sigma: float, T: int, E: int) -> events.DpEvent:
 
 
 @dataclass(frozen=True)
-class _Reduced:
+class Reduction:
     """Allocation to random numbers of batches, of which a shuffle costs no more, but for a slack.
 
-    ``law`` has numbers and probabilities, and ``slack`` is in delta.
+    ``chance`` is that of a clone, ``law`` has numbers and probabilities, and ``slack`` is in delta.
     """
 
     sigma: float
     epochs: int
+    chance: float
     law: tuple[tuple[int, float], ...]
     slack: float
 
     @property
-    def _directions(self) -> list[Direction]:
+    def directions(self) -> list[Direction]:
+        """Both directions of the allocation."""
         least = self.law[0][0]
         return [
             Direction(name, ((MixedAllocation(self.sigma, least, name, self.law), self.epochs),))
@@ -116,7 +128,7 @@ class _Reduced:
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
         found = []
-        for each in self._directions:
+        for each in self.directions:
             bounds = log_delta_by_parity(each, epsilon)
             if bounds is None or bounds.upper - bounds.lower > _CLOSE:
                 bounds = log_delta_bounds(each, epsilon)
@@ -141,7 +153,9 @@ def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple
     return math.exp(-at), _SHARE * delta
 
 
-def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Reduced | None:
+def reduction(
+    sigma: float, T: int, E: int, delta: float, epsilon: float, groups: int = _GROUPS
+) -> Reduction | None:
     """Return what a shuffle reduces to; None where few of its records are clones.
 
     Numbers of clones are counted as the least of a group, and those that are too unlikely as
@@ -153,7 +167,7 @@ def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Red
     few = _SHARE * delta / E
     least = max(0, int(binom.ppf(few / _MARGIN, T - 1, chance)) - 1)
     most = int(binom.isf(_RARE, T - 1, chance))
-    starts = np.unique(np.linspace(least, max(most, least), _GROUPS).round().astype(int))
+    starts = np.unique(np.linspace(least, max(most, least), groups).round().astype(int))
     below = np.minimum(binom.cdf(starts - 1, T - 1, chance) * _MARGIN, 1.0)
     if below[0] > few:
         starts, below = np.append(0, starts), np.append(0.0, below)
@@ -162,7 +176,7 @@ def _reduced(sigma: float, T: int, E: int, delta: float, epsilon: float) -> _Red
     chances = np.diff(np.concatenate([[0.0], below[1:], [1.0]]))
     kept = chances > 0
     law = zip((starts[kept] + 1).tolist(), chances[kept].tolist(), strict=True)
-    return _Reduced(sigma, E, tuple(law), slack)
+    return Reduction(sigma, E, chance, tuple(law), slack)
 
 
 def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
@@ -178,7 +192,7 @@ def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
 
 def _excess(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
     """Return log delta of a shuffle at an epsilon, by the theorem, less that of a target."""
-    reduced = _reduced(sigma, T, E, delta, epsilon)
+    reduced = reduction(sigma, T, E, delta, epsilon)
     return math.inf if reduced is None else math.log(reduced.delta(epsilon) / delta)
 
 
@@ -208,11 +222,11 @@ def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -
     )
 
 
-def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -> float:
+def upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float = 1.0) -> float:
     """Return the least delta that the theorem gives, at most ``highest``."""
     best = highest
     for _ in range(_REFINEMENTS if T > 1 and 1 / sigma <= _LARGEST_NORM else 0):
-        reduced = _reduced(sigma, T, E, best, epsilon)
+        reduced = reduction(sigma, T, E, best, epsilon)
         found = best if reduced is None else reduced.delta(epsilon)
         if not found < best:
             break
@@ -277,7 +291,7 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
     elif neighboring_relation == "replace-one":
         lower = event_delta(_substituted(sigma, most, E), epsilon=at).lower
     else:
-        found = _upper_delta(sigma, T, E, at, upper)
+        found = upper_delta(sigma, T, E, at, upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
         lower = max(each.delta(at) for each in attacks(sigma, most, E))

@@ -368,7 +368,6 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ZERO_OUT,
             "every pass cuts a fresh uniform permutation of all records, of a fixed number",
             "shuffled batches, in {run.passes} passes with {run.full_batches} of the largest size",
-            _told_batches,
         ),
     }
 )

@@ -20,12 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
+from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.proofs import (
     MAX_NODES,
+    Clones,
     ContourProof,
     Grid,
+    ParityProof,
     Parts,
     Rays,
+    ShiftedLattice,
     Substitute,
 )
 from dpcal.accountants.certificates.search.grids import (
@@ -39,7 +43,7 @@ from dpcal.accountants.certificates.search.grids import (
 )
 from dpcal.accountants.certificates.search.integrand import Decay, Integrand
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
-from dpcal.accountants.certificates.search.rays import LARGEST_POWER, choose_rays
+from dpcal.accountants.certificates.search.rays import choose_rays, largest_power, nats_of
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
@@ -49,7 +53,14 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["about_log_delta", "choose_contour", "choose_smoothed", "saddle"]
+__all__ = [
+    "about_log_delta",
+    "bits_of_contour",
+    "choose_contour",
+    "choose_parity",
+    "choose_smoothed",
+    "saddle",
+]
 
 Reals = NDArray[np.float64]
 
@@ -61,12 +72,15 @@ _MAX_SMOOTHED_PRODUCTS = 1.5e7
 _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
-_DISTANCES = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
+_DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Largest relative error of a moment that a contour is chosen by, and most reductions of a tilt, by
 # a twentieth, until its moments have no more.
 _LARGEST_ERROR, _SMALLER = 1e-6, 60
 # Number of smoothings that are tried, each three times the last, so up to 20,000 times.
 _SMOOTHINGS = 9
+# Bits in addition to those for the width and for the number of uses, and bits that masses of
+# intervals lose as differences of tails.
+_BITS_OF_CONTOURS, _LOST_ON_GRIDS = 96, 64
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
 
@@ -120,8 +134,8 @@ def _reachable(parts: Parts, c: float, peak_width: float) -> tuple[float, float]
             errors = [loss.values(tilt)[1] for loss in allocations]
         except OutOfReach:
             return False
-        powers = [loss.power(tilt) for loss in allocations]
-        return max(errors) < _LARGEST_ERROR and max(powers) < LARGEST_POWER
+        within = all(loss.power(tilt) < largest_power(loss) for loss in allocations)
+        return max(errors) < _LARGEST_ERROR and within
 
     for _ in range(_SMALLER if allocations else 0):
         if has_digits(c) and has_digits(c + peak_width * float(_DISTANCES[2])):
@@ -208,8 +222,8 @@ def _choose_aliases(
     above = c + peak_width * _DISTANCES
 
     def log_moment(tilt: float) -> float:
-        powers = [loss.power(tilt) for loss, _ in total.parts if isinstance(loss, Allocation)]
-        if max(powers, default=0.0) > LARGEST_POWER:
+        allocations = [loss for loss, _ in total.parts if isinstance(loss, Allocation)]
+        if any(loss.power(tilt) > largest_power(loss) for loss in allocations):
             return math.inf
         try:
             return float(total.cumulants([tilt])[0, 0])
@@ -254,8 +268,7 @@ class _Rest:
                 variance = 1 / item.loss.noise_multiplier**2
                 log_size += item.times * variance * (c * c + c - t * t) / 2
             elif isinstance(item.loss, Allocation):
-                variance = 1 / (item.loss.noise_multiplier**2 * item.loss.batches)
-                log_size -= item.times * variance * t * t / 2
+                log_size += item.times * float(item.loss.log_decay(c, np.array([t]))[0])
             tails.append(tail)
         return log_size, tuple(tails)
 
@@ -290,6 +303,7 @@ def choose_contour(
     width: float,
     smoothing: float = 0.0,
     grids: Mapping[PrivacyLoss, Grid] | None = None,
+    log_delta: float | None = None,
 ) -> ContourProof:
     """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
 
@@ -305,6 +319,8 @@ def choose_contour(
         Standard deviation >= 0 of an added Gaussian loss, by which every contour ends.
     grids
         Grids for losses that are replaced by finite laws: losses beyond count as infinite.
+    log_delta
+        The approximate logarithm of delta; None where the accountant tells it.
 
     Raises
     ------
@@ -315,7 +331,7 @@ def choose_contour(
     """
     check_covered(parts)
     grids = grids or {}
-    log_delta = about_log_delta(parts, epsilon)
+    log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
     total = total_on_grids(parts + added, grids)
     c, peak_width = _reachable(parts, *saddle(total, epsilon))
@@ -332,6 +348,28 @@ def choose_contour(
     return ContourProof(
         c, step, nodes, below, above, tuple(sums[:count]), tails[:count], smoothing, shift
     )
+
+
+def choose_parity(
+    parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
+) -> ParityProof:
+    """Return a contour of the other direction whose bounds on delta are about ``width`` apart.
+
+    The parameters are those of :func:`choose_contour`.
+
+    Raises
+    ------
+    OutOfReach
+        If a loss does not tell its other direction, or no contour of affordable size exists.
+    """
+    opposite = tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
+    if len(opposite) < len(parts):
+        raise OutOfReach
+    log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
+    delta = math.exp(log_delta - epsilon)
+    put = delta - math.expm1(-epsilon)
+    found = choose_contour(opposite, -epsilon, width=width * delta / put, log_delta=math.log(put))
+    return ParityProof(**vars(found))
 
 
 def choose_smoothed(
@@ -374,3 +412,27 @@ def choose_smoothed(
         except OutOfReach:
             smoothing *= 3
     raise OutOfReach
+
+
+def bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bool = False) -> int:
+    """Return the bits that a transform needs before its power is taken, with those lost."""
+    uses = sum(times for _, times in parts)
+    bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width))
+    return min(bits + _bits_lost(parts, proof), BITS[1])
+
+
+def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
+    """Return the number of bits by which terms on the shifted lines may exceed their sum."""
+    lost = 0.0
+    for (loss, _), item in zip(parts, chosen.sums, strict=True):
+        if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):
+            growth = (item.angle * loss.noise_multiplier) ** 2 / 2
+            if loss.direction == "add":
+                growth -= chosen.above * math.log(math.cos(item.angle / 2))
+            lost = max(lost, growth / math.log(2))
+        elif isinstance(loss, Allocation) and isinstance(item, Rays | Clones):
+            rays = item.rays if isinstance(item, Clones) else item
+            lost = max(lost, nats_of(rays, loss.noise_multiplier) / math.log(2))
+        elif isinstance(item, Grid):
+            lost = max(lost, _LOST_ON_GRIDS)
+    return math.ceil(lost)

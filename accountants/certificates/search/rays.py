@@ -1,6 +1,6 @@
 """On which ray is the transform of a random allocation summed, and how finely? Chosen in floats.
 
->>> from dpcal.accountants.losses.allocation import Allocation
+>>> from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 >>> rays = choose_rays(Allocation(1.0, 100, "remove"), (4.0,), digits=20.0)
 >>> rays.order > 5, 0 < rays.angle < 1.57, nats_of(rays, 1.0) > 20
 (True, True, True)
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, loggamma
 
 from dpcal.accountants.certificates.proofs import MAX_ORDER, MAX_POINTS, Rays
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 from dpcal.accountants.losses.allocation_rays import log_whole_moment
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = ["LARGEST_POWER", "choose_rays", "nats_of"]
+__all__ = ["choose_rays", "largest_power", "nats_of"]
 
 Reals = NDArray[np.float64]
 
-# Largest power of the likelihood ratio for which an order is chosen.
-LARGEST_POWER = 90.0
+# Largest powers of the likelihood ratio for which an order is chosen, of one number of batches and
+# of random ones, each of which takes coefficients of its own.
+_LARGEST_POWER, _LARGEST_OF_MANY = 90.0, 45.0
 # Orders above the least one, and angles, that are tried.
 _HIGHER = (0, 1, 2, 4, 8)
 _ANGLES = np.pi / 2 - np.geomspace(0.06, 1.2, 14)
@@ -39,6 +40,11 @@ _MOST_WORK = 1.5e8
 # Work of a point, in products of a point and a node: functions, and products of polynomials; that
 # of each order beside them.
 _FUNCTIONS, _POLYNOMIALS, _ORDERS = 150.0, 40.0, 5.0
+
+
+def largest_power(loss: Allocation) -> float:
+    """Return the largest power of the likelihood ratio for which an order is chosen."""
+    return _LARGEST_OF_MANY if isinstance(loss, MixedAllocation) else _LARGEST_POWER
 
 
 def nats_of(rays: Rays, noise_multiplier: float) -> float:

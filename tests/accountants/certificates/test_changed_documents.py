@@ -6,21 +6,33 @@ import math
 import random
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from _certificates import changed, claim, entries, resigned
+from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import certify, events, verify_certificate
 from dpcal.accountants.certificates import verify
+from dpcal.accountants.certificates.document import (
+    Argument,
+    Certificate,
+    DeltaBounds,
+    DirectionBounds,
+    Mechanism,
+)
 from dpcal.accountants.certificates.proofs import (
     ChernoffProof,
+    Clones,
     ContourProof,
     ConvexityProof,
     Grid,
+    Rays,
     SamplingProof,
     SumProof,
     ThresholdProof,
 )
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import CertificateRejected
 
 GAUSSIAN = events.GaussianDpEvent(1.0)
@@ -28,6 +40,17 @@ SAMPLED = events.PoissonSampledDpEvent(0.1, GAUSSIAN)
 BATCH = events.SampledWithoutReplacementDpEvent(100, 10, GAUSSIAN)
 MIXTURE = events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.3, 0.2])
 SMOOTHED = ContourProof(2.0, 0.5, 40, 1.0, 4.0, (None,), (None,), 0.01, 0.05)
+
+CLONES = Clones(0.55, (30, 50), Rays(0, 0.37, 0.08, 5, 52, 12))
+SHUFFLED = (
+    DirectionBounds("remove", Decimal(0), Decimal(1), ()),
+    DirectionBounds(
+        "add",
+        Decimal(0),
+        Decimal("0.008"),
+        (Argument("upper", 128, ChernoffProof(20.0, (CLONES,))),),
+    ),
+)
 
 # One document for each kind of mechanism and of argument, with bounds that its proofs give.
 DOCUMENTS = {
@@ -63,6 +86,12 @@ DOCUMENTS = {
         events.SelfComposedDpEvent(events.RandomAllocationDpEvent(1.0, 20), 4),
         epsilon=2.0,
         width=0.1,
+    ).to_json(),
+    "shuffle": Certificate(
+        "replace-special",
+        (Mechanism(events.ShuffledEpochsDpEvent(10.0, 100, 2), 1),),
+        None,
+        (DeltaBounds(0.05, SHUFFLED),),
     ).to_json(),
     "claim": certify(
         events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(0.1, 1e-8), 5), epsilon=0.2
@@ -101,8 +130,9 @@ NAMES = [
     *("lower", "upper", "both", "remove", "add"),
     *("add-or-remove-one", "replace-one", "replace-special"),
     *("support", "sampling", "convexity", "finite sum", "threshold test", "Renyi moment"),
-    *("contour", "smoothed contour"),
+    *("contour", "smoothed contour", "parity"),
     *("GaussianDpEvent", "LaplaceDpEvent", "EpsilonDeltaDpEvent", "MixtureOfGaussiansDpEvent"),
+    *("RandomAllocationDpEvent", "ShuffledEpochsDpEvent"),
 ]
 
 
@@ -147,6 +177,8 @@ def _is_true(certificate):
         [events.SelfComposedDpEvent(item.event, item.count) for item in certificate.mechanisms]
     )
     relation = certificate.neighboring_relation
+    if any(isinstance(item.event, events.ShuffledEpochsDpEvent) for item in certificate.mechanisms):
+        return _is_true_of_shuffle(certificate)
     for bounds in certificate.proofs:
         answer = accountants.log_delta(event, epsilon=bounds.epsilon, neighboring_relation=relation)
         rounding = 1e-12 * (1 + abs(answer.upper)) if math.isfinite(answer.upper) else 0.0
@@ -158,6 +190,28 @@ def _is_true(certificate):
         return certificate.lower <= certificate.upper
     answer = accountants.epsilon(event, delta=certificate.delta, neighboring_relation=relation)
     return certificate.lower <= Decimal(answer.upper) and certificate.upper >= Decimal(answer.lower)
+
+
+def _is_true_of_shuffle(certificate):
+    """Whether bounds are above a test on the largest answer of one epoch, and below known batches.
+
+    All other records contribute -1, and their sum is where answers count from.
+    """
+    run, norms = certificate.mechanisms[0].event, {"replace-special": 1.0, "replace-one": 2.0}
+    mu = norms[certificate.neighboring_relation] / run.noise_multiplier
+    c = run.noise_multiplier * np.linspace(-8.0, 10.0, 400)
+    others = (run.batches - 1) * norm.logcdf(c / run.noise_multiplier)
+    blank = 2.0 - norms[certificate.neighboring_relation]
+    p, q = (
+        -np.expm1(norm.logcdf((c - shift) / run.noise_multiplier) + others)
+        for shift in (2.0, blank)
+    )
+    for bounds in certificate.proofs:
+        test = max(0.0, (p - math.exp(min(bounds.epsilon, 700.0)) * q).max())
+        known, _ = log_gaussian_delta(bounds.epsilon, mu * math.sqrt(run.epochs))
+        if not (float(bounds.lower) <= math.exp(known) * (1 + 1e-9) and bounds.upper >= test):
+            return False
+    return certificate.delta is None or certificate.lower <= certificate.upper
 
 
 def _verdict(document):

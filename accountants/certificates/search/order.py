@@ -1,0 +1,69 @@
+"""On which grids are laws compared in convex order? Chosen in floats.
+
+>>> from dpcal.accountants.losses.allocation import Allocation
+>>> proof = choose_order(((Allocation(1.0, 100, "remove"), 10),), 1.7, width=1e-2)
+>>> 0.03 < proof.width < 0.06, 10_000 < proof.cells < 20_000
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpcal.accountants import interface
+from dpcal.accountants.certificates.proofs import MAX_POINTS, Grid, OrderProof, Parts
+from dpcal.accountants.certificates.search.contour import about_log_delta
+from dpcal.accountants.events import RandomAllocationDpEvent, SelfComposedDpEvent
+from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["choose_order"]
+
+# Squared width of intervals, in variances of a batch's likelihood ratio, over the relative width of
+# bounds for each nat of 1 / delta: measured.
+_SHARE = 1.5
+# Ratios of neighboring nodes are finer than intervals, since a run multiplies epochs.
+_FINER = 4.0
+# Nats of 1 / delta beyond which grids do not grow.
+_MOST_NATS = 600.0
+# Share of delta, times the width, that may be beyond a grid.
+_BEYOND = 0.1
+# Widest intervals, in standard deviations of a batch's likelihood ratio.
+_WIDEST = 2.0
+
+
+def choose_order(parts: Parts, epsilon: float, *, width: float) -> OrderProof:
+    """Return grids whose bounds on delta are about ``width`` apart, relative to delta.
+
+    Grids for deltas of about the same size are the same, so that their laws are computed once.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If the losses are not those of one random allocation.
+    OutOfReach
+        If no grid of affordable size exists.
+    """
+    loss, epochs = parts[0]
+    if len(parts) != 1 or not isinstance(loss, Allocation):
+        raise UnsupportedEvent("A proof by convex order covers epochs of one random allocation.")
+    sigma, batches = loss.noise_multiplier, loss.batches
+    both = [((replace(loss, direction=name), epochs),) for name in ("remove", "add")]
+    found = max(about_log_delta(each, epsilon) for each in both)
+    nats = min(max(1.0, 4.0 * math.ceil(-found / 4)), _MOST_NATS)
+    aim = float(2.0 ** math.floor(math.log2(width)))
+    share = math.sqrt(_SHARE * aim / nats)
+    variance = math.expm1(sigma**-2)
+    # What is beyond by little has a larger mass, which lower bounds lose.
+    beyond = math.exp(-nats) * aim * _BEYOND * min(1.0, math.sqrt(variance / batches))
+    epoch = RandomAllocationDpEvent(sigma, batches)
+    largest = math.exp(interface.epsilon(epoch, delta=beyond / epochs).upper) * batches
+    farthest = interface.epsilon(SelfComposedDpEvent(epoch, epochs), delta=beyond).upper
+    interval = max(share * math.sqrt(variance), largest / (MAX_POINTS - 1))
+    step = share * math.sqrt(variance / batches) / _FINER
+    half = math.ceil(farthest / step)
+    if interval > _WIDEST * math.sqrt(variance) or 2 * half > MAX_POINTS:
+        raise OutOfReach
+    return OrderProof(interval, math.ceil(largest / interval), Grid(step, -half, half))

@@ -1,0 +1,193 @@
+"""Shuffled epochs in ball arithmetic: both proved ends hold the brackets of independent scripts."""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from flint import ctx
+from scipy.stats import binom, norm
+
+from dpcal.accountants import certify, events, verify_certificate
+from dpcal.accountants.certificates.document import (
+    Argument,
+    Certificate,
+    DeltaBounds,
+    DirectionBounds,
+    Mechanism,
+)
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.proofs import (
+    Clones,
+    Grid,
+    Rays,
+    Scores,
+    SumProof,
+    ThresholdProof,
+)
+from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
+from dpcal.accountants.certificates.search.shuffles import proofs_of_shuffle
+from dpcal.accountants.certificates.shuffled_epochs import Shuffled, _chances, directions_of
+from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
+from dpcal.errors import CertificateRejected, UnsupportedEvent
+
+BLANK = "replace-special"
+# sigma, and epsilon at delta 1e-5 of a run of one epoch of two batches, whose other record
+# contributes -1, by two-dimensional quadrature; a lower end by an independent script, and no gain.
+TWO = [(2.0, 1.91946, 1.91476, 1.99309), (5.0, 0.55775, 0.55324, 0.72552)]
+# sigma, batches, epochs, and the bracket at delta 1e-5 by an independent script.
+ROWS = [(4.0, 100, 100, 1.077, 2.29278), (10.0, 1000, 20, 0.040975, 0.0567454)]
+
+
+def run_of(sigma, batches, epochs):
+    return events.ShuffledEpochsDpEvent(sigma, batches, epochs)
+
+
+def parts_of(sigma, batches, epochs, direction, replacing=False):
+    return ((Shuffled(sigma, batches, batches, direction, replacing), epochs),)
+
+
+def holds(event, epsilon, bounds, proves, proof, relation=BLANK, bits=192):
+    """Verify a claim about the direction of removing, with nothing claimed of the other one."""
+    given = Argument(proves, bits, proof)
+    lower, upper = (Decimal(each) for each in bounds)
+    directions = (
+        DirectionBounds("remove", lower, upper, (given,)),
+        DirectionBounds("add", Decimal(0), Decimal(1), ()),
+    )
+    mechanisms = (Mechanism(event, 1),)
+    made = Certificate(relation, mechanisms, None, (DeltaBounds(epsilon, directions),))
+    return verify_certificate(made.to_json())
+
+
+@pytest.mark.parametrize(("sigma", "exact", "below", "known"), TWO)
+def test_two_batches_are_proved_around_the_exact_price(sigma, exact, below, known):
+    certificate = certify(run_of(sigma, 2, 1), delta=1e-5, neighboring_relation=BLANK)
+    assert 0.99 * below < certificate.lower < exact < certificate.upper < 1.001 * known
+    assert verify_certificate(certificate.to_json()) == certificate
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(("sigma", "batches", "epochs", "below", "above"), ROWS)
+def test_certificates_are_near_the_bracket(sigma, batches, epochs, below, above):
+    run = run_of(sigma, batches, epochs)
+    certificate = certify(run, delta=1e-5, neighboring_relation=BLANK)
+    assert 0.98 * below < certificate.lower <= 1.001 * below
+    assert 0.99 * above < certificate.upper < 1.01 * above
+    assert verify_certificate(certificate.to_json()) == certificate
+
+
+def test_numbers_of_clones_have_binomial_masses():
+    rays = Rays(1, 0.5, 0.1, -50, 50, 50)
+    numbers = (21, 25, 31, 90)
+    with ctx.workprec(128):
+        chances, few = _chances(400, Clones(0.1, numbers, rays))
+        found, below = [float(each) for each in chances], float(few)
+    law = binom(400, 0.1)
+    ends = [*(number - 2 for number in numbers[1:]), 400]
+    masses = [law.cdf(end) - law.cdf(number - 2) for number, end in zip(numbers, ends, strict=True)]
+    masses[-1] += law.cdf(numbers[0] - 2)
+    assert found == pytest.approx(masses, rel=1e-9)
+    assert law.cdf(numbers[0] - 2) < below < 1.5 * law.cdf(numbers[0] - 2)
+
+
+def test_one_number_of_clones_is_an_allocation_and_a_slack():
+    sigma, batches, epochs, least, epsilon, alpha = 6.0, 200, 3, 40, 0.1, 0.3
+    allocation = ((Allocation(sigma, least, "remove"), epochs),)
+    proof = choose_parity(allocation, epsilon, width=1e-6)
+    clones = Clones(alpha, (least,), proof.sums[0])
+    shuffled = replace(proof, sums=(clones,), tails=(clones,))
+    _, exact = enclose(proof, allocation, epsilon, bits=256)
+    lower, upper = enclose(shuffled, parts_of(sigma, batches, epochs, "remove"), epsilon, bits=256)
+    t, x = 1 / sigma, -math.log(alpha)
+    eta = norm.cdf(t / 2 - x / t) - norm.cdf(-t / 2 - x / t) / alpha
+    with ctx.workprec(128):
+        slack = epochs * float(_chances(batches - 1, clones)[1])
+    slack += (1 + math.exp(epsilon)) * epochs * (batches - 1) * alpha * eta
+    assert float(upper - exact) == pytest.approx(slack, rel=1e-9)
+    assert not lower > 0
+
+
+def test_any_numbers_give_bounds_around_the_exact_price():
+    sigma, epsilon = 5.0, 0.55775
+    parts = parts_of(sigma, 2, 1, "remove")
+    good = [
+        proof
+        for _, proof in proofs_of_shuffle(
+            *directions_of(run_of(sigma, 2, 1), BLANK).directions[:1], epsilon, "both", 1e-4
+        )
+    ]
+    clones = good[1].sums[0]
+    others = [replace(clones, probability=p) for p in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9)]
+    others += [replace(clones, numbers=numbers) for numbers in ((1,), (2,))]
+    others += [
+        replace(clones, rays=replace(clones.rays, **{name: 1})) for name in ("order", "reach")
+    ]
+    tried = good + [replace(good[1], sums=(each,), tails=(each,)) for each in others]
+    grid = Grid(0.1, -100, 150)
+    tried += [SumProof((grid,)), SumProof((Grid(2.0, 0, 3),)), ThresholdProof(1, (4.0,))]
+    useful = 0
+    for proof in tried:
+        lower, upper = enclose(proof, parts, epsilon, bits=256)
+        assert not lower > 1.0002e-5
+        assert not upper < 0.9998e-5
+        useful += bool(upper < 2e-4) + bool(lower > 1e-6)
+    assert useful >= 5
+
+
+def test_a_short_batch_counts_below_and_not_above():
+    run = events.ShuffledEpochsDpEvent(2.0, 1, 1, remainder=True)
+    certificate = certify(run, delta=1e-5, neighboring_relation=BLANK)
+    assert 0.99 * 1.91476 < certificate.lower < 1.91946 < 1.99309 < certificate.upper
+    assert verify_certificate(certificate.to_json()) == certificate
+
+
+def test_a_single_batch_is_no_secret():
+    proof = SumProof((Grid(0.02, -300, 450),))
+    lower, _ = enclose(proof, parts_of(1.0, 1, 1, "remove"), 4.377178, bits=192)
+    assert 0.999e-5 < float(lower) < 1.0001e-5
+
+
+def test_a_replaced_record_is_proved_by_twice_its_contribution():
+    certificate = certify(run_of(0.8, 117, 1), delta=1e-5, neighboring_relation="replace-one")
+    assert 0.99 * 8.44475 < certificate.lower < 8.44475
+    assert 13.2067 < certificate.upper < 1.001 * 13.2067
+    assert verify_certificate(certificate.to_json()) == certificate
+
+
+def test_bounds_from_above_prove_nothing_below():
+    run, epsilon = run_of(1.0, 100, 1), 1.0
+    known = choose_contour(((Gaussian(1.0), 1),), epsilon, width=1e-6)
+    delta = math.exp(log_gaussian_delta(epsilon, 1.0)[0])
+    assert holds(run, epsilon, ("0", str(delta * 1.001)), "upper", known)
+    # Epochs of an allocation, and of known batches, cost less and more than those of a shuffle.
+    rays = choose_contour(((Allocation(1.0, 100, "remove"), 1),), epsilon, width=1e-6)
+    scores = Scores(Grid(0.1, -50, 100), 1e-3, 512)
+    summed = replace(known, sums=(scores,), tails=(scores,))
+    forged = [
+        (known, "lower", ("0.1", "1")),
+        (SumProof((Grid(0.01, -500, 600),)), "lower", ("0.1", "1")),
+        (summed, "upper", ("0", "0.01")),
+        (rays, "upper", ("0", "0.01")),
+        (replace(known, sums=(scores,)), "lower", ("0.01", "1")),
+    ]
+    for proof, proves, bounds in forged:
+        with pytest.raises(CertificateRejected):
+            holds(run, epsilon, bounds, proves, proof)
+    for proof in (known, SumProof((Grid(0.01, -500, 600),)), ThresholdProof(1, (0.5,))):
+        with pytest.raises(CertificateRejected):
+            holds(run, epsilon, ("0.3", "1"), "lower", proof, relation="replace-one")
+
+
+def test_refusals_name_what_no_theorem_covers():
+    run = run_of(4.0, 100, 10)
+    with pytest.raises(UnsupportedEvent, match="moves others"):
+        certify(run, delta=1e-5)
+    both = events.ComposedDpEvent([run, events.GaussianDpEvent(1.0)])
+    with pytest.raises(UnsupportedEvent, match="ShuffledEpochsDpEvent"):
+        certify(both, delta=1e-5, neighboring_relation=BLANK)
+    proof = choose_contour(((Gaussian(4.0), 10),), 1.0, width=0.1)
+    clones = Clones(0.5, (101,), Rays(0, 0.5, 0.1, -50, 50, 50))
+    with pytest.raises(CertificateRejected, match="lattices of its parts"):
+        holds(run, 1.0, ("0", "1"), "upper", replace(proof, sums=(clones,), tails=(clones,)))
