@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> proof = choose_order(((Allocation(1.0, 100, "remove"), 10),), 1.7, width=1e-2)
->>> 0.03 < proof.width < 0.06, 10_000 < proof.cells < 20_000
+>>> 0.03 < proof.width < 0.06, 5_000 < proof.cells < 40_000
 (True, True)
 """
 
