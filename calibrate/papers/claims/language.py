@@ -34,11 +34,8 @@ from dpcal.calibrate.papers.claims.claims import (
     Feasible,
     Identity,
     Loose,
-    Priced,
-    Private,
     Prose,
     Rate,
-    Release,
     SoftRate,
     Units,
 )
@@ -46,6 +43,7 @@ from dpcal.calibrate.papers.claims.content import restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
 from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
 from dpcal.calibrate.papers.claims.notation import claims_of, indented, nearest, theorems_of
+from dpcal.calibrate.papers.claims.privacy import Priced, Private, Release
 from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
 from dpcal.calibrate.papers.claims.resolve import resolved, unfold
 from dpcal.calibrate.papers.kernel.terms import Term, symbols

@@ -50,14 +50,13 @@ from dpcal.calibrate.papers.claims.claims import (
     Feasible,
     Identity,
     Loose,
-    Private,
     Prose,
     Rate,
-    Release,
     SoftRate,
     Units,
 )
 from dpcal.calibrate.papers.claims.formulas import parse, show
+from dpcal.calibrate.papers.claims.privacy import Private, Release
 from dpcal.calibrate.papers.claims.ranges import assignments, top_level
 from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
 
