@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.accountants import epsilon
-from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims import claims, privacy
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.growth import Orders
 from dpcal.calibrate.papers.claims.language import standalone
@@ -97,7 +97,7 @@ def _decide(claim: claims.Claim, deadline: float) -> Verdict:
     special: dict[type, Callable[[Any, float], Verdict]] = {
         claims.Prose: _decide_prose,
         claims.Enumeration: _decide_enumeration,
-        claims.Priced: _decide_priced,
+        privacy.Priced: _decide_priced,
         claims.Rate: _decide_rate,
         claims.SoftRate: _decide_rate,
     }
@@ -364,7 +364,7 @@ def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
     return Verdict("SAMPLED", "cases", f"true in {count} exact cases", {"cases": count})
 
 
-def _decide_priced(claim: claims.Priced, deadline: float) -> Verdict:
+def _decide_priced(claim: privacy.Priced, deadline: float) -> Verdict:
     relation = claim.neighboring_relation
     price = epsilon(claim.event(), delta=claim.delta, neighboring_relation=relation)
     evidence = {"lower": price.lower, "upper": price.upper, "accountant": price.accountant}

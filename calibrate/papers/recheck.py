@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.accountants import epsilon
-from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims import claims, privacy
 from dpcal.calibrate.papers.claims.growth import check_outgrown
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
@@ -57,14 +57,14 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
 
 def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
     """Return an empty text if the evidence is sound, or else the missing part."""
-    if verdict.status == claim.proved and not isinstance(claim, claims.Priced):
+    if verdict.status == claim.proved and not isinstance(claim, privacy.Priced):
         return refusal(claim, verdict.status, verdict.evidence, seconds)
     deadline = time.thread_time() + seconds
     try:
         require(len(json.dumps(verdict.evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
         if verdict.status == "OPEN":
             require(not verdict.evidence, "an open verdict has no evidence.")
-        elif isinstance(claim, claims.Priced):
+        elif isinstance(claim, privacy.Priced):
             _check_price(claim, verdict)
         else:
             checks = {"REFUTED": _check_refuted, "SAMPLED": _check_sampled}
@@ -133,7 +133,7 @@ def _check_points(claim: claims.Claim, evidence: Mapping[str, Any], deadline: fl
             require(balls.sign_at(minus(right, left), point) in good, "the claim at each point.")
 
 
-def _check_price(claim: claims.Priced, verdict: Verdict) -> None:
+def _check_price(claim: privacy.Priced, verdict: Verdict) -> None:
     """Price the event again, and by convolution as finely as the distance from the claim needs."""
     require(verdict.status in ("REFUTED", "SAMPLED"), "a price is never a proof.")
     price = functools.partial(

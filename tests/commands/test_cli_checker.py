@@ -457,3 +457,17 @@ def test_a_picture_of_samplers_has_a_row_each(capsys, tmp_path):
     assert all(name in text for name in SAMPLERS)
     assert "6000 records, batches of 200, 1 passes, noise of 2.0 clipping norms" in text
     assert "needs one --delta" in refuse(capsys, *words)
+
+
+@pytest.mark.slow
+def test_a_replaced_record_of_an_allocation_costs_at_most_two_blanked_ones(capsys):
+    words = "epsilon --sampler random-allocation --n 300 --batch-size 30 --epochs 1 --json"
+    words += " --noise-multiplier 2 --delta 1e-5 --neighboring-relation"
+    found = {}
+    for relation in ("replace-special", "replace-one"):
+        assert main([*words.split(), relation]) == 0
+        found[relation] = json.loads(capsys.readouterr().out)["epsilon"]
+    assert found["replace-special"]["upper"] < found["replace-one"]["upper"]
+    # The batch is told to an adversary who then faces a Gaussian answer at twice the distance.
+    told = dpcal.epsilon(events.GaussianDpEvent(1.0), delta=1e-5)
+    assert found["replace-one"]["upper"] <= told.upper
