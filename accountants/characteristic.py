@@ -23,6 +23,10 @@ from collections.abc import Callable
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.bounded_range import (
+    epsilon_by_recursion,
+    log_delta_by_recursion,
+)
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
 from dpcal.accountants.inversion.inversion import Inversion
@@ -171,6 +175,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         # Renyi's bound has moments in closed form if no others are affordable.
         inversion, first = None, _before(total, epsilon)
     bounds = _best(first, direction, epsilon)
+    bounds = _both(bounds, log_delta_by_recursion(direction, epsilon))
     if _distance(bounds) > _TIGHT:
         bounds = _both(bounds, log_delta_by_parity(direction, epsilon))
     return bounds, inversion
@@ -246,8 +251,8 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     bounds = _both(bounds, epsilon_by_parity(direction, log_delta))
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
-        return Bounds(min(bounds.lower, other.upper), other.upper, other.method)
-    return bounds
+        bounds = Bounds(min(bounds.lower, other.upper), other.upper, other.method)
+    return _both(bounds, epsilon_by_recursion(direction, log_delta, bounds.upper))
 
 
 def _before_the_search(direction: Direction, log_delta: float) -> Bounds:
