@@ -388,6 +388,8 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
 
 def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
     """Solve for one target from the noise and the slope of Poisson samples, which cost about it."""
+    if target.epsilon == 0:
+        raise ValueError("epsilon must be > 0 where each record draws a batch of an epoch, got 0.")
 
     def of_samples(sigma: float) -> Composition:
         return target.decomposed(_on_poisson_samples(event_of_sigma(sigma)))

@@ -141,9 +141,12 @@ class Circle:
         """Choose the number of points, and circles that bound the orders beyond it, at s = 0."""
         M, m, j = self._batches, self._m, np.arange(float(len(self.scales)))
         shares = self.scales / self.scales.sum()
-        grown, shrunk = (
-            M * np.log1p(shares @ np.expm1(np.outer(j, ratios))) for ratios in (_RATIOS, -_RATIOS)
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            grown, shrunk = (
+                M * np.log(shares @ np.exp(np.outer(j, ratios))) for ratios in (_RATIOS, -_RATIOS)
+            )
+        # A share of 0 times infinity bounds nothing.
+        grown = np.nan_to_num(grown, nan=math.inf)
         above, below = (grown + _LEFT_OUT) / _RATIOS - m, (shrunk + _LEFT_OUT) / _RATIOS + m
         self._ratios = float(_RATIOS[above.argmin()]), -float(_RATIOS[below.argmin()])
         half = math.ceil(max(above.min(), min(below.min(), m + 1)) / 2)
