@@ -8,7 +8,7 @@ import pytest
 from dpcal.calibrate.papers import load
 from dpcal.calibrate.papers.from_schedule import settle
 from dpcal.calibrate.plans import kl_spider
-from dpcal.calibrate.plans.common import single_release
+from dpcal.calibrate.plans.common import Target, single_release
 from dpcal.calibrate.plans.variance_reduction import Releases, settled_counts
 from dpcal.errors import VacuousSchedule
 
@@ -91,7 +91,7 @@ def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap
         return Releases(steps=values["T"], period=period, relation=relation, **sizes)
 
     target = (2.0, 1e-6, plan.neighboring_relation)
-    counts, _, _ = settled_counts(counts_at, target, n=n, d=d)
+    counts, _, _ = settled_counts(counts_at, Target(*target), n=n, d=d)
     assert plan.parameters["steps"] == counts.steps
     assert plan.parameters["batch_size"] == counts.batch_size
     # It is shorter where differences would leave too little of the budget for fresh gradients.
@@ -132,7 +132,9 @@ def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
             inner=2,
         )
 
-    counts, _, _ = settled_counts(counts_at, (2.0, 1e-6, plan.neighboring_relation), n=10**5, d=20)
+    counts, _, _ = settled_counts(
+        counts_at, Target(2.0, 1e-6, plan.neighboring_relation), n=10**5, d=20
+    )
     found = [plan.parameters[name] for name in ("steps", "period", "batch_size")]
     assert found == [counts.steps, counts.period, counts.batch_size]
 

@@ -155,7 +155,7 @@ BROKEN = {
         "from dpcal.calibrate.papers import Bound, Quantity, Schedule\n"
         "SCHEDULE = Schedule(name='s', title='', citation='', quantities=(Quantity('n', 'size'),),"
         " claims=(Bound('c', '1 <= m', source='here'),))\n",
-        "claim 'c': symbol m is not declared as a quantity of s, which declares n",
+        "claim 'c': symbol m is not declared as a quantity; declared are n",
     ),
     "float": (
         "from dpcal.calibrate.papers import Bound, positive\n"

@@ -73,12 +73,12 @@ def test_the_table_of_samplers_says_relation_assumption_and_refusal(capsys):
     assert main(words) == 0
     text = capsys.readouterr().out
     assert all(name in text and SAMPLERS[name].assumes in text for name in SAMPLERS)
-    words += ["poisson,random-allocation,shuffled-epochs", "--neighboring-relation", "replace-one"]
+    words += ["poisson,shuffled-epochs", "--neighboring-relation", "add-or-remove-one"]
     told = ask(capsys, *words)["samplers"]
-    assert {row["neighboring_relation"] for row in told} == {"replace-one"}
+    assert {row["neighboring_relation"] for row in told} == {"add-or-remove-one"}
     (refused,) = [row for row in told if not row["answers"]]
-    assert refused["sampler"] == "random-allocation"
-    assert "replace-one" in refused["refused"]
+    assert refused["sampler"] == "shuffled-epochs"
+    assert "add-or-remove-one" in refused["refused"]
 
 
 def test_the_noise_that_each_sampler_needs_meets_each_target(capsys):

@@ -13,6 +13,7 @@ from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon
 from dpcal.accountants.curves.tradeoff import true_positive_rate
+from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.errors import BrokenObjective, VacuousSchedule
@@ -41,7 +42,7 @@ THEOREM = Releases(
 def test_the_multiplier_of_the_theorem_s_schedule(relation, unit):
     assert (THEOREM.refreshes, THEOREM.differences) == (123, 14_850)
     run = dataclasses.replace(THEOREM, relation=relation)
-    found, _ = run.scaled((1.0, 1.0), epsilon=0.5, delta=1e-6)
+    found, _ = run.scaled((1.0, 1.0), Target(0.5, 1e-6, run.relation))
     assert found / unit == pytest.approx(89.73, rel=5e-3)
 
 
@@ -64,7 +65,7 @@ def test_a_split_in_halves_and_the_constants_it_implies():
 
 @pytest.mark.slow
 def test_three_accountants_on_the_experiment():
-    common, _ = EXPERIMENT.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    common, _ = EXPERIMENT.scaled((1.0, 1.0), Target(2.0, 1e-6, EXPERIMENT.relation))
     exact = epsilon(EXPERIMENT.event((common, common)), delta=1e-6)
     convolved = epsilon(EXPERIMENT.event((common, common)), delta=1e-6, accountant="pld")
     assert convolved.upper == pytest.approx(exact.upper, rel=1e-2)
@@ -204,7 +205,7 @@ def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
 def test_a_clipped_average_is_run_at_an_honest_price():
     """Algorithm 3 as printed on the counts of the experiment: noise 28.8 where it prints 0.09."""
     n, rng = 40, np.random.default_rng(5)
-    common, _ = EXPERIMENT.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    common, _ = EXPERIMENT.scaled((1.0, 1.0), Target(2.0, 1e-6, EXPERIMENT.relation))
     assert common * 2 == pytest.approx(28.8, rel=2e-3)
 
     def printed(a):

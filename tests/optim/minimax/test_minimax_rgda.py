@@ -9,6 +9,7 @@ from _recording import check_promises, record
 
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
+from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim.minimax import Minimax, ToySaddle
@@ -46,7 +47,7 @@ SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3
 )
 def test_common_multipliers_of_the_experiment(releases, relation, multiplier):
     run = dataclasses.replace(EXPERIMENT, relation=relation, **{"literal": False, **releases})
-    found, same = run.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    found, same = run.scaled((1.0, 1.0), Target(2.0, 1e-6, run.relation))
     # A record that is replaced moves a sum by 2 C, which multipliers are quoted for.
     unit = 2.0 if relation == "replace-one" else 1.0
     assert found == same
@@ -55,21 +56,21 @@ def test_common_multipliers_of_the_experiment(releases, relation, multiplier):
 
 def test_poisson_samples_under_replacement_cost_half_of_twice():
     run = dataclasses.replace(EXPERIMENT, relation="replace-one", sampler="poisson")
-    found, _ = run.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    found, _ = run.scaled((1.0, 1.0), Target(2.0, 1e-6, run.relation))
     assert found == pytest.approx(28.649, rel=5e-3)
 
 
 def test_the_balanced_split_of_the_experiment():
     run = EXPERIMENT
     ray = run.split(((2 / 200) ** 2, 10 * 5 * (2 / 50) ** 2))
-    refresh, increment = run.scaled(ray, epsilon=2.0, delta=1e-6)
+    refresh, increment = run.scaled(ray, Target(2.0, 1e-6, run.relation))
     assert refresh == pytest.approx(50.6, rel=1e-2)
     assert increment == pytest.approx(12.65, rel=1e-2)
 
 
 def test_counting_one_increment_a_step_costs_more_than_is_claimed():
     few = dataclasses.replace(EXPERIMENT, inner=1)
-    multipliers = few.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    multipliers = few.scaled((1.0, 1.0), Target(2.0, 1e-6, few.relation))
     asked = EXPERIMENT.event(multipliers)
     assert float(epsilon(asked, delta=1e-6)) == pytest.approx(3.32, abs=0.01)
 
