@@ -54,7 +54,7 @@ from dpcal.accountants.certificates.transforms import (
     SampledGaussianTransform,
     Transform,
 )
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, KnownBatch
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -556,3 +556,12 @@ enclosed.register(DiscreteGaussian, lambda loss, rounded=False: _DiscreteGaussia
 enclosed.register(SampledGaussian, _SampledGaussian)
 enclosed.register(GaussianMixtures, _Mixtures)
 enclosed.register(FixedBatchGaussian, _FixedBatch)
+
+
+@enclosed.register
+def _(loss: KnownBatch, rounded: bool = False) -> EnclosedLoss:
+    # Its Gaussian proves an upper end only.
+    raise UnsupportedEvent(
+        "No certificate covers random allocation with so little noise, got noise_multiplier="
+        f"{loss.noise_multiplier!r}: certify a Gaussian for each epoch, which costs no less."
+    )

@@ -137,3 +137,8 @@ def test_what_no_proof_covers_is_refused():
     for old, new in (('"batches": 100', '"batches": 100.5'), ('"batches": 100', '"batches": 0')):
         with pytest.raises(CertificateRejected):
             verify_certificate(document.replace(old, new))
+
+
+def test_what_only_a_known_batch_dominates_has_no_certificate():
+    with pytest.raises(UnsupportedEvent, match="a Gaussian for each epoch"):
+        accountants.certify(events.RandomAllocationDpEvent(0.04, 100), epsilon=300.0)
