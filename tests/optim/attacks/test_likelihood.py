@@ -14,15 +14,19 @@ from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.attacks.canaries import power
 
-N, DELTA = 4_000, 1e-5
+N, DELTA = 500, 1e-5
 
 
 def sampled(epsilon, **options):
-    return calibrate.dpsgd(n=N, batch_size=400, steps=20, epsilon=epsilon, delta=DELTA, **options)
+    return calibrate.dpsgd(n=N, batch_size=50, steps=20, epsilon=epsilon, delta=DELTA, **options)
 
 
+# Rates are known to within the root of the samples: a small epsilon needs more of them.
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "samples"), [(1.0, 1_000_000), (8.0, 300_000)])
+@pytest.mark.parametrize(
+    ("epsilon", "samples"),
+    [pytest.param(1.0, 1_000_000, marks=pytest.mark.study), (4.0, 100_000), (8.0, 60_000)],
+)
 def test_nine_tenths_of_the_claim_are_found(epsilon, samples):
     found = attacks.likelihood(sampled(epsilon), samples=samples, seed=1)
     assert found.holds
@@ -72,7 +76,7 @@ def test_ratios_of_one_gaussian_answer_have_their_law():
     )
     plan = Plan(optimizer="noisy_gd", n=N, queries=(query,), epsilon=3.0, delta=DELTA)
     found = attacks.likelihood(
-        plan, run=lambda o, p: optim.noisy_gd(o, p, learning_rate=1.0), samples=N, seed=4
+        plan, run=lambda o, p: optim.noisy_gd(o, p, learning_rate=1.0), samples=4_000, seed=4
     )
     for ratios, sign in ((found.members, 1), (found.others, -1)):
         law = stats.norm(sign / 8, 1 / 2)
