@@ -8,6 +8,7 @@
 #define DPCAL_POINTS_H
 
 #include <math.h>
+#include <stddef.h>
 
 /* Eight numbers, a mask of them, and a choice between two by a mask; one number where the compiler knows no
    vectors. */
@@ -53,26 +54,9 @@ typedef int dpcal_m;
         first = DPCAL_CHOICE(small_, e_, whole - 1.0); \
     } while (0)
 
-#define DPCAL_TARGET
-#define DPCAL_NAME(name) name##_plain
-#include "points_loops.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#undef DPCAL_TARGET
-#undef DPCAL_NAME
-#define DPCAL_TARGET __attribute__((target("avx2")))
-#define DPCAL_NAME(name) name##_avx2
-#include "points_loops.h"
-#undef DPCAL_TARGET
-#undef DPCAL_NAME
-#define DPCAL_TARGET __attribute__((target("avx512f")))
-#define DPCAL_NAME(name) name##_avx512f
-#include "points_loops.h"
-#define DPCAL_WIDEST(name) \
-    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
-#else
-#define DPCAL_WIDEST(name) name##_plain
-#endif
+#define DPCAL_LOOPS "points_loops.h"
+#include "widths.h"
+#undef DPCAL_LOOPS
 
 #define dpcal_tilted_sums(ell, base, second, whole, n, p, excess, far, weights, sums) \
     (0.5 < (p) && (p) < 2.0 ? DPCAL_WIDEST(dpcal_tilted_near) : DPCAL_WIDEST(dpcal_tilted_far))( \

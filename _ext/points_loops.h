@@ -6,11 +6,11 @@
 #undef DPCAL_TILTED
 #define DPCAL_TILTED(name, argument, FIRST, POWER, SMALL, BIG) \
     DPCAL_TARGET static void DPCAL_NAME(name)( \
-        const double *ell, const double *base, const double *second, const double *whole, Py_ssize_t n, \
+        const double *ell, const double *base, const double *second, const double *whole, ptrdiff_t n, \
         double p, double excess, double far, double *weights, double *sums \
     ) { \
         dpcal_v s0 = {0}, s1 = {0}, total = {0}; \
-        for (Py_ssize_t i = 0; i < n; i += DPCAL_LANES_OF) { \
+        for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) { \
             const dpcal_v l = DPCAL_AT(ell), x2 = DPCAL_AT(second), e = DPCAL_AT(whole); \
             const dpcal_v a = p * l, b = DPCAL_CHOICE(a < far, DPCAL_AT(base), 0.0); \
             /* Nothing overflows, also where it is not taken. */ \
@@ -38,11 +38,11 @@ DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, first - p * grown)
 
 /* Weights exp(log_base + p ell - largest), their sum times ell and their sum. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
-    const double *ell, const double *log_base, Py_ssize_t n, double p, double largest, double *weights,
+    const double *ell, const double *log_base, ptrdiff_t n, double p, double largest, double *weights,
     double *sums
 ) {
     dpcal_v s1 = {0}, total = {0};
-    for (Py_ssize_t i = 0; i < n; i += DPCAL_LANES_OF) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v l = DPCAL_AT(ell), d = (DPCAL_AT(log_base) + p * l) - largest;
         dpcal_v x, y, w;
         DPCAL_EXPONENTIALS(d, x, y, w);
@@ -59,10 +59,10 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
 
 /* Sums of weights times the second and fourth powers of ell - mean. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
-    const double *ell, const double *weights, Py_ssize_t n, double mean, double *sums
+    const double *ell, const double *weights, ptrdiff_t n, double mean, double *sums
 ) {
     dpcal_v s2 = {0}, s4 = {0};
-    for (Py_ssize_t i = 0; i < n; i += DPCAL_LANES_OF) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v d = DPCAL_AT(ell) - mean, square = d * d, term = DPCAL_AT(weights) * square;
         s2 += term;
         s4 += term * square;
@@ -73,10 +73,10 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
 
 /* One node of second_order_sums: adds the states up, and moves them to the next node. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_node)(
-    double *table, Py_ssize_t n, double slope, double *sums
+    double *table, ptrdiff_t n, double slope, double *sums
 ) {
     dpcal_v x = {0}, y = {0};
-    for (Py_ssize_t i = 0; i < n; i += DPCAL_LANES_OF) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
         const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
         x += a;
@@ -89,9 +89,9 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_node)(
 }
 
 /* One node of power_sums. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_power_node)(double *table, Py_ssize_t n, double *sums) {
+DPCAL_TARGET static void DPCAL_NAME(dpcal_power_node)(double *table, ptrdiff_t n, double *sums) {
     dpcal_v x = {0}, y = {0};
-    for (Py_ssize_t i = 0; i < n; i += DPCAL_LANES_OF) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
         const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
         x += a;

@@ -1,9 +1,10 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
-The law of the composed loss is inverted on contours, in the cheapest of several ways
-(:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and a discrete
-one of few steps an exact sum. Where no quadrature of affordable size exists, the answer is a
-Chernoff bound from moments in closed form. Every answer is an interval and names its method.
+The law of the composed loss is inverted on contours. Where one contour serves, and the losses have
+a compiled form, that is one call of ``_ext/inversion.h``. Otherwise the cheapest of several ways is
+taken (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and a
+discrete one of few steps an exact sum. Where no quadrature of affordable size exists, the answer is
+a Chernoff bound from moments in closed form. Every answer is an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -20,6 +21,7 @@ import contextlib
 import math
 from collections.abc import Callable
 
+from dpcal._ext import question
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -89,6 +91,9 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
+    parts = direction.compiled
+    if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
+        return Bounds(*found)
 
     def bounds_of(other: Direction) -> Bounds:
         return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon)[0])
@@ -209,6 +214,9 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
+    parts = direction.compiled
+    if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
+        return Bounds(*found)
 
     def without_failures(given: Direction, target: float) -> Bounds:
         return narrowed(

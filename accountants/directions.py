@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 
 __all__ = ["RELATIONS", "Composition", "Direction"]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+
+# Counts up to this are doubles of their own.
+_MOST_TIMES = 2**53
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,15 @@ class Direction:
 
     name: str
     parts: tuple[tuple[PrivacyLoss, int], ...]
+
+    @property
+    def compiled(self) -> list[tuple[Law, int]] | None:
+        """Losses and counts as one compiled call takes them; None for others, and for one use."""
+        parts = [(loss.compiled, times) for loss, times in self.parts]
+        if not parts or (len(parts) == 1 and parts[0][1] == 1):
+            return None
+        known = [(law, times) for law, times in parts if law is not None and times <= _MOST_TIMES]
+        return known if len(known) == len(parts) else None
 
     @property
     def below(self) -> Direction | None:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpcal import _annexes, _validate
+from dpcal._ext import question
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
@@ -164,6 +165,10 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
 
 def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: Any) -> bool:
     """Return whether a direction provably needs no larger epsilon than that of another one."""
+    parts = direction.compiled if module is characteristic and found.upper < math.inf else None
+    known = None if parts is None else question.at_most(parts, found.upper, log_delta)
+    if known is not None:
+        return known
     if _chernoff_suffices(direction, found.lower, log_delta):
         return True
     return bool(module.log_delta_bounds(direction, found.upper).upper <= log_delta)

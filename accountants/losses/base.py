@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal._ext.question import Law
+
 __all__ = ["NO_LOSS", "Lattice", "OutOfReach", "PrivacyLoss", "Tilt"]
 
 Reals = NDArray[np.float64]
@@ -150,6 +152,11 @@ class PrivacyLoss(ABC):
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
+        return None
+
+    @property
+    def compiled(self) -> Law | None:
+        """The loss as one compiled call takes it; None if it has no such form."""
         return None
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.question import Law
 from dpcal._lazy import special
 from dpcal.accountants.losses.base import PrivacyLoss, Tilt
 from dpcal.accountants.rounding import UNIT
@@ -72,6 +73,11 @@ class Gaussian(PrivacyLoss):
         """Return (z^2 + z) / (2 sigma^2)."""
         z = np.asarray(z, dtype=complex)
         return (self._variance * (z * z + z) / 2)[()]
+
+    @property
+    def compiled(self) -> Law:
+        """The loss as one compiled call takes it."""
+        return Law.gaussian(self._variance)
 
     def tilt(self, c: float) -> Tilt:
         """Return the tilted law, a Gaussian with the same variance."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import restricted_moments
@@ -129,6 +130,12 @@ class SampledGaussian(PrivacyLoss):
         if exponent < 700:
             return math.log1p(q * math.expm1(exponent))
         return exponent + math.log(q + (1 - q) * math.exp(-exponent))
+
+    @property
+    def compiled(self) -> Law:
+        """The loss as one compiled call takes it."""
+        q, sigma = self.sampling_probability, self.noise_multiplier
+        return Law.sampled_gaussian(q, sigma, self.direction == "add")
 
     def tilt(self, c: float) -> _SampledTilt:
         """Return the tilted law along Re z = c."""

@@ -1,0 +1,343 @@
+/* A privacy loss as arrays of points: the law of the loss l = log dP/dQ under P, in one direction.
+
+   On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), 0 <= c <= highest. On a
+   line that is shifted into the complex plane, where Im l >= 0, sum_j P_j exp(z l_j) is M(z), Re z <= highest.
+   Errors are counted in units of 2^-52; functions of libm are within 2 units, exponentials of points.h within 4.
+   A loss of another family is a dpcal_law whose arrays its owner fills, without `serve`. */
+
+#ifndef DPCAL_LAW_H
+#define DPCAL_LAW_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "points.h"
+
+#define DPCAL_LOOPS "law_loops.h"
+#include "widths.h"
+#undef DPCAL_LOOPS
+
+enum {
+    DPCAL_DONE = 0,
+    DPCAL_WIDE,   /* the bounds are not close */
+    DPCAL_REACH,  /* the tilt is beyond the points that can be afforded */
+    DPCAL_MANY,   /* too many nodes */
+    DPCAL_SEARCH, /* no saddle, or no root */
+    DPCAL_MEMORY,
+    DPCAL_SHORT   /* the points that a caller holds end before the tilt: see `wanted` */
+};
+
+static const double DPCAL_UNIT = 2.220446049250313e-16;
+/* Log of the error of a rule for integrals, relative to terms of second order in the loss. */
+static const double DPCAL_LOG_TOLERANCE = -43.74911676688687;
+/* Half-width of the points in standard deviations of the noise: beyond it a normal law has 2e-21. */
+static const double DPCAL_RANGE = 9.5;
+/* Most points: their sums stay in a processor's nearest memory. */
+enum { DPCAL_POINTS = 5120, DPCAL_LANES = 8 };
+/* Exponents of the largest exponential, and of the smallest mass, that are doubles of their own. */
+static const double DPCAL_FAR = 600.0, DPCAL_NO_MASS = -700.0;
+
+/* Values and logarithms of a density P on a shifted line: l = re + i im, log P = size + i phase. */
+typedef struct {
+    ptrdiff_t n;
+    double *re, *im, *size, *phase, *error; /* error of a loss in units, absolute */
+} dpcal_line;
+
+typedef struct dpcal_law {
+    double highest;        /* largest tilt that the points serve */
+    double mean;           /* E_P l, and its relative error in units */
+    double mean_error;
+    double upper;          /* supremum of the loss, rounded up */
+    double log_unaffected; /* log of a chance that the output does not depend on the record, rounded down */
+    double variance;       /* > 0 for a normal loss of this variance, which has no points */
+    double spread;         /* a guess of the variance at tilt 0 */
+    ptrdiff_t n;           /* points on the real line, a multiple of 8; those that pad have mass 0 */
+    double *loss, *mass, *log_mass;
+    double *error, *slope; /* relative error of P exp(c l) in units: error + c slope */
+    int far;               /* whether some mass is 0 although its logarithm is finite */
+    double largest;        /* of the losses */
+    dpcal_line line, near; /* `near` is closer to the real line and serves for bounds only */
+    /* Extends the points to a tilt; NULL for points that a caller holds. */
+    int (*serve)(struct dpcal_law *law, double highest);
+    int (*lines)(struct dpcal_law *law, ptrdiff_t from, ptrdiff_t to);
+    double q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
+    int add;
+    double *block, *lines_block;
+} dpcal_law;
+
+static inline ptrdiff_t dpcal_padded(ptrdiff_t n) {
+    return n < 1 ? DPCAL_LANES : (n + DPCAL_LANES - 1) / DPCAL_LANES * DPCAL_LANES;
+}
+
+/* exp(x) - 1 - x, to 4 units. */
+static double dpcal_expm2(double x) {
+    double term = 0.0;
+    if (fabs(x) > 1.0)
+        return exp(x) - 1.0 - x;
+    for (int k = 18; k > 2; k--)
+        term = (1.0 + term) * x / k;
+    return 0.5 * x * x * (1.0 + term);
+}
+
+/* log(1 - exp(x)), rounded up; -infinity for x >= 0. */
+static double dpcal_log_complement_up(double x) {
+    double value;
+    if (x >= 0)
+        return -INFINITY;
+    value = log(-expm1(x));
+    return fmin(0.0, value + DPCAL_UNIT * (8 + 4 * fabs(value)));
+}
+
+static void dpcal_free_law(dpcal_law *law) {
+    free(law->block);
+    free(law->lines_block);
+    law->block = law->lines_block = NULL;
+}
+
+/* -- the Poisson-sampled Gaussian: w(x) = 1 - q + q exp(u), u = (2 x - 1) / (2 sigma^2), is the density of
+   (1 - q) N(0, sigma^2) + q N(1, sigma^2) relative to N(0, sigma^2). Removing a record has the mixture as P and
+   loss log w; adding one has N(0, sigma^2) as P and loss -log w (accountants/losses/sampled_gaussian.py).
+   Integrands phi(x) w(x)^p are analytic in abs(Im x) < pi sigma^2; steps and ends of the points are those of
+   accountants/losses/trapezoid.py. */
+
+/* log w at x + i angle sigma^2, angle >= 0, with the cosine and sine of the angle; keeps the digits of w - 1. */
+static inline void dpcal_log_weight(
+    double q, double u, double angle, double cosine, double sine, double half, double *re, double *im
+) {
+    double a, b, whole, shift = 0.0, turn = 0.0, first = expm1(u);
+    if (u > 30.0 && u + log(q) > 0.0) {
+        a = (1.0 - q) / q * exp(-u) * cosine;
+        b = -(1.0 - q) / q * exp(-u) * sine;
+        whole = 1.0 + a;
+        shift = u + log(q);
+        turn = angle;
+    } else {
+        a = q * (first * cosine - 2.0 * half * half);
+        b = q * (first + 1.0) * sine;
+        /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
+        whole = (1.0 - q) + q * (u < -1.0 ? exp(u) : first + 1.0) * cosine;
+        if (u < -1.0)
+            b = q * exp(u) * sine;
+    }
+    if (a * a + b * b < 0.25)
+        *re = shift + 0.5 * log1p(a * (2.0 + a) + b * b);
+    else
+        *re = shift + 0.5 * log(whole * whole + b * b);
+    *im = sine > 0.0 ? fmax(turn + atan2(b, whole), 0.0) : 0.0;
+}
+
+/* log w at a real x. */
+static inline double dpcal_log_real_weight(double q, double u) {
+    double a;
+    if (u > 30.0 && u + log(q) > 0.0)
+        return u + log(q) + log1p((1.0 - q) / q * exp(-u));
+    a = q * expm1(u);
+    return fabs(a) < 0.5 ? log1p(a) : log((1.0 - q) + q * exp(u));
+}
+
+/* Absolute error of a loss in units: that of u, and of log q where it is a term, times the posterior chance
+   q abs(exp(u) / w); and those of the sum and of the logarithm, which keep the digits of a small loss. */
+static inline double dpcal_loss_error(double q, double u, double angle, double re, double size) {
+    const double log_q = log(q), posterior = exp(fmin(log_q + (u - re), 0.0));
+    const double moved = 1.5 * sqrt(u * u + angle * angle) + (u > 30.0 ? 1.5 * fabs(log_q) : 0.0);
+    return moved * posterior + fmin(6.0 * size, 4.0 + 2.0 * size);
+}
+
+static int dpcal_fill_sampled(dpcal_law *law, double highest) {
+    const double q = law->q, sigma = law->sigma;
+    const double at_zero = sigma > 0.03 ? q * exp(-0.5 / (sigma * sigma)) : 0.0;
+    const double lowest = law->add ? highest * fmin(1.0, at_zero / (1.0 - q + at_zero)) : 0.0;
+    const double low = -DPCAL_RANGE * sigma - lowest;
+    const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
+    const double variance = sigma * sigma;
+    double angle = fmin(1.5, 1.5 / sigma), step = 0.0, mean[DPCAL_LANES] = {0}, mean_error = 0.0;
+    ptrdiff_t n = 0, count, first = 0;
+    /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
+    for (int tries = 0;; tries++) {
+        const double shift = angle * sigma, growth = 2.0 * shift * shift;
+        step = 2.0 * M_PI * angle * sigma * sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
+        if (!((high - low) / step <= DPCAL_POINTS - 2) || tries == 60)
+            return DPCAL_REACH;
+        first = (ptrdiff_t)floor(low / step);
+        n = (ptrdiff_t)ceil(high / step) - first + 1;
+        if (!law->add)
+            break;
+        double peak = -INFINITY, on_line = 0.0, on_edge = 0.0;
+        const double twice = 2.0 * angle, c = cos(twice), s = sin(twice), half = sin(angle);
+        for (int pass = 0; pass < 2; pass++)
+            for (ptrdiff_t j = 0; j < n; j++) {
+                const double x = step * (double)(first + j), u = (x - 0.5) / variance;
+                const double density = -0.5 * (x / sigma) * (x / sigma);
+                const double size = density - highest * dpcal_log_real_weight(q, u);
+                double re, im;
+                if (pass == 0) {
+                    peak = fmax(peak, size);
+                } else if (size > peak - 800.0) {
+                    dpcal_log_weight(q, u, twice, c, s, half, &re, &im);
+                    on_line += exp(size - peak);
+                    on_edge += exp(fmin(density - highest * re - peak, 700.0));
+                }
+            }
+        if (on_edge < 8.0 * on_line)
+            break;
+        angle /= M_SQRT2;
+    }
+    count = dpcal_padded(n);
+    free(law->block);
+    law->block = (double *)calloc((size_t)(5 * count), sizeof(double));
+    if (law->block == NULL)
+        return DPCAL_MEMORY;
+    law->loss = law->block;
+    law->mass = law->block + count;
+    law->log_mass = law->block + 2 * count;
+    law->error = law->block + 3 * count;
+    law->slope = law->block + 4 * count;
+    law->n = count;
+    law->angle = angle;
+    law->step = step;
+    law->first = (double)first;
+    law->highest = highest;
+    law->far = 0;
+    law->largest = 0.0;
+    const double constant = log(step / (sigma * sqrt(2.0 * M_PI)));
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
+        const double log_w = dpcal_log_real_weight(q, u);
+        const double l = law->add ? -log_w : log_w;
+        const double square = 0.5 * (x / sigma) * (x / sigma), density = constant - square;
+        const double log_mass = law->add ? density : density + log_w;
+        const double moved = dpcal_loss_error(q, u, 0.0, log_w, fabs(l));
+        const double relative = l == 0.0 ? 0.0 : moved / fabs(l);
+        double term;
+        law->loss[j] = l;
+        law->log_mass[j] = log_mass;
+        law->mass[j] = log_mass > DPCAL_NO_MASS ? exp(log_mass) : 0.0;
+        /* The square has three roundings, each sum has one, and the mass is an exponential. */
+        law->error[j] = 8.0 + 1.5 * square + fabs(constant) + 0.5 * (fabs(density) + fabs(log_mass))
+            + 2.0 * relative + (law->add ? 0.0 : moved);
+        law->slope[j] = moved;
+        law->largest = fmax(law->largest, l);
+        if (law->mass[j] == 0.0)
+            law->far = 1;
+        /* P (exp(-l) - 1) adds up to 0: what is left of the mean has terms of one sign. */
+        term = law->mass[j] > 0.0 && l > -DPCAL_FAR ? law->mass[j] * dpcal_expm2(-l) : exp(log_mass - l);
+        mean[j % DPCAL_LANES] += term;
+        mean_error += term * (law->error[j] + moved);
+    }
+    law->mean = 0.0;
+    for (int lane = 0; lane < DPCAL_LANES; lane++)
+        law->mean += mean[lane];
+    law->mean_error = mean_error / law->mean + 4.0 + (double)n / 16.0;
+    return law->mean > 0.0 && isfinite(law->mean_error) ? DPCAL_DONE : DPCAL_REACH;
+}
+
+static void dpcal_fill_sampled_line(const dpcal_law *law, dpcal_line *line, double angle, ptrdiff_t from) {
+    const double q = law->q, sigma = law->sigma, variance = sigma * sigma;
+    const double c = cos(angle), s = sin(angle), half = sin(0.5 * angle);
+    const double constant = log(law->step / (sigma * sqrt(2.0 * M_PI))) + 0.5 * (angle * sigma) * (angle * sigma);
+    for (ptrdiff_t j = 0; j < line->n; j++) {
+        const double x = law->step * (law->first + (double)(from + j)), u = (x - 0.5) / variance;
+        double re, im, density = constant - 0.5 * (x / sigma) * (x / sigma), phase = -angle * x;
+        dpcal_log_weight(q, u, angle, c, s, half, &re, &im);
+        /* exp(i t l) falls: P and l are those above the line when removing, below it when adding. */
+        line->re[j] = law->add ? -re : re;
+        line->im[j] = im;
+        line->size[j] = law->add ? density : density + re;
+        if (line->phase) {
+            line->phase[j] = law->add ? -phase : phase + im;
+            line->error[j] = dpcal_loss_error(q, u, angle, re, sqrt(re * re + im * im));
+        }
+    }
+}
+
+/* Fills both shifted lines, from one real point to another. */
+static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to) {
+    const ptrdiff_t n = to - from;
+    const double nearer = fmin(law->angle, 0.6 / law->sigma);
+    double *p;
+    free(law->lines_block);
+    law->lines_block = p = (double *)malloc((size_t)(8 * n) * sizeof(double));
+    if (p == NULL)
+        return DPCAL_MEMORY;
+    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n};
+    law->near = (dpcal_line){n, p + 5 * n, p + 6 * n, p + 7 * n, NULL, NULL};
+    dpcal_fill_sampled_line(law, &law->line, law->angle, from);
+    dpcal_fill_sampled_line(law, &law->near, nearer, from);
+    return DPCAL_DONE;
+}
+
+static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int add) {
+    memset(law, 0, sizeof *law);
+    law->q = q;
+    law->sigma = sigma;
+    law->add = add;
+    law->log_unaffected = log1p(-q);
+    law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
+    law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
+    law->serve = dpcal_fill_sampled;
+    law->lines = dpcal_fill_sampled_lines;
+}
+
+static void dpcal_gaussian(dpcal_law *law, double variance) {
+    memset(law, 0, sizeof *law);
+    law->variance = law->spread = variance;
+    law->upper = law->highest = INFINITY;
+    law->log_unaffected = -INFINITY;
+}
+
+/* -- moments */
+
+typedef struct {
+    double log_mass, mean, variance;
+    double error, mean_error; /* absolute errors of log_mass and mean, in units */
+    double total;             /* mass of the weights */
+} dpcal_moments;
+
+/* log M(c), mean and variance of the tilt at c, 0 < c <= highest, and the weights P exp(c l).
+
+   M(c) - 1 = c E l + E (exp(c l) - 1 - c l), and all terms are positive. */
+static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+    double sums[5], central[2], grown, adding = 10.0 + (double)law->n / 128.0;
+    if (law->variance > 0) {
+        const double v = law->variance;
+        *out = (dpcal_moments){0.5 * v * (c * c + c), v * (c + 0.5), v, 0, 0, 1};
+        out->error = 4 * out->log_mass;
+        out->mean_error = 4 * out->mean;
+        return DPCAL_DONE;
+    }
+    if (c > law->highest)
+        return DPCAL_REACH;
+    DPCAL_WIDEST(dpcal_moment_sums)(
+        law->loss, law->mass, law->error, law->slope, law->n, c, DPCAL_FAR, weights, sums
+    );
+    if (law->far || c * law->largest >= DPCAL_FAR)
+        for (ptrdiff_t j = 0; j < law->n; j++) {
+            const double l = law->loss[j], size = law->log_mass[j] + c * l;
+            double weight, units = law->error[j] + c * law->slope[j];
+            if ((law->mass[j] > 0.0 && c * l < DPCAL_FAR) || size < DPCAL_NO_MASS || law->error[j] == 0.0)
+                continue;
+            if (size > DPCAL_FAR)
+                return DPCAL_REACH;
+            /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
+            weights[j] = weight = exp(size);
+            sums[0] += weight;
+            sums[1] += weight * l;
+            sums[2] += weight;
+            sums[3] += weight * units;
+            sums[4] += weight * fabs(l) * units;
+        }
+    grown = c * law->mean + sums[0];
+    out->log_mass = log1p(grown);
+    out->mean = (law->mean + sums[1]) / (1.0 + grown);
+    out->total = sums[2];
+    out->error = (c * law->mean * (law->mean_error + 2) + sums[3] + adding * sums[0]) / (1.0 + grown);
+    out->mean_error = (law->mean * law->mean_error + sums[4] + adding * sums[1]) / (1.0 + grown);
+    out->mean_error += out->mean * (out->error + 4);
+    out->error += 4 * out->log_mass;
+    DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
+    out->variance = central[0] / sums[2];
+    return isfinite(grown) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
+}
+
+#endif

@@ -1,0 +1,41 @@
+# One contour for a sum of privacy losses, without Python objects: see law.h and inversion.h.
+
+cdef extern from "inversion.h" nogil:
+    ctypedef struct dpcal_law:
+        double highest, mean, mean_error, upper, log_unaffected, variance, spread
+        double q, sigma
+        int add
+
+    ctypedef struct dpcal_work:
+        pass
+
+    ctypedef struct dpcal_answer:
+        double lower, upper, tilt, points, nodes, wanted
+        int status, sampling
+
+    ctypedef struct dpcal_moments:
+        double log_mass, mean, variance, error, mean_error
+
+    const double DPCAL_UNIT
+
+    enum:
+        DPCAL_DONE
+        DPCAL_MEMORY
+
+    void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
+    void dpcal_gaussian(dpcal_law* law, double variance)
+    void dpcal_free_law(dpcal_law* law)
+    void dpcal_free_work(dpcal_work* work)
+    int dpcal_law_at(dpcal_law* law, double c, dpcal_work* work, dpcal_moments* out)
+    void dpcal_epsilon(
+        dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, dpcal_work* work,
+        dpcal_answer* out
+    )
+    void dpcal_log_delta(
+        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, dpcal_work* work,
+        dpcal_answer* out
+    )
+    void dpcal_at_most(
+        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,
+        dpcal_work* work, dpcal_answer* out
+    )

@@ -1,0 +1,183 @@
+"""Epsilon and log delta of a sum of privacy losses on one contour, in one compiled call.
+
+The algorithm, its errors and where each is bounded are in ``law.h`` and ``inversion.h``. A question
+that the contour does not serve gets no answer, and is for :mod:`dpcal.accountants.inversion`.
+
+>>> removed = Law.sampled_gaussian(0.01, 1.0, add=False)
+>>> lower, upper, method = epsilon([(removed, 10_000)], math.log(1e-6))
+>>> print(f"{upper:.8f} {method}")
+6.90738450 contour
+"""
+
+import math
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+
+cdef class Law:
+    """A privacy loss as the compiled inversion takes it. Made by its static methods."""
+
+    cdef dpcal_law law
+
+    @staticmethod
+    def sampled_gaussian(double q, double sigma, bint add):
+        """Return the loss of the Poisson-sampled Gaussian mechanism.
+
+        Parameters
+        ----------
+        q
+            Sampling probability in (0, 1).
+        sigma
+            Noise multiplier > 0.
+        add
+            Whether a record is added; otherwise it is removed.
+        """
+        cdef Law self = Law.__new__(Law)
+        dpcal_sampled_gaussian(&self.law, q, sigma, add)
+        return self
+
+    @staticmethod
+    def gaussian(double variance):
+        """Return a normal loss, of mean half its variance > 0."""
+        cdef Law self = Law.__new__(Law)
+        dpcal_gaussian(&self.law, variance)
+        return self
+
+
+cdef enum:
+    EPSILON = 0
+    LOG_DELTA = 1
+    AT_MOST = 2
+
+
+cdef int asked(int kind, list parts, double at, double target, dpcal_answer* out) except -1:
+    """Ask about losses and their counts; copies of the losses are filled, so that none is shared."""
+    cdef Py_ssize_t k = len(parts), i
+    cdef dpcal_work work
+    cdef dpcal_law* laws
+    cdef dpcal_law** pointers
+    cdef double* counts
+    laws = <dpcal_law*>malloc(k * (sizeof(dpcal_law) + sizeof(dpcal_law*) + sizeof(double)) + 1)
+    if laws is NULL:
+        raise MemoryError
+    pointers = <dpcal_law**>(laws + k)
+    counts = <double*>(pointers + k)
+    memset(&work, 0, sizeof(work))
+    try:
+        for i in range(k):
+            law, times = parts[i]
+            laws[i] = (<Law?>law).law
+            pointers[i] = &laws[i]
+            counts[i] = times
+    except BaseException:
+        free(laws)
+        raise
+    with nogil:
+        if kind == EPSILON:
+            dpcal_epsilon(pointers, counts, k, target, &work, out)
+        elif kind == LOG_DELTA:
+            dpcal_log_delta(pointers, counts, k, at, &work, out)
+        else:
+            dpcal_at_most(pointers, counts, k, at, target, &work, out)
+        for i in range(k):
+            dpcal_free_law(&laws[i])
+        dpcal_free_work(&work)
+        free(laws)
+    if out.status == DPCAL_MEMORY:
+        raise MemoryError
+    return 0
+
+
+def epsilon(list parts not None, double log_delta):
+    """Return (lower, upper, method) of the smallest epsilon >= 0 with log delta <= ``log_delta``.
+
+    Parameters
+    ----------
+    parts
+        Laws and how often each adds up.
+    log_delta
+        A negative number.
+
+    Returns
+    -------
+    tuple or None
+        None if one contour does not answer the question.
+    """
+    cdef dpcal_answer out
+    asked(EPSILON, parts, 0.0, log_delta, &out)
+    if out.status != DPCAL_DONE:
+        return None
+    return out.lower, out.upper, "sampling" if out.sampling else "contour"
+
+
+def log_delta(list parts not None, double epsilon):
+    """Return (lower, upper, method) of log delta(epsilon), epsilon >= 0.
+
+    Parameters
+    ----------
+    parts
+        Laws and how often each adds up.
+    epsilon
+        A finite number >= 0.
+
+    Returns
+    -------
+    tuple or None
+        None if one contour does not answer the question.
+    """
+    cdef dpcal_answer out
+    asked(LOG_DELTA, parts, epsilon, 0.0, &out)
+    if out.status != DPCAL_DONE:
+        return None
+    return out.lower, out.upper, "sampling" if out.sampling else "contour"
+
+
+def at_most(list parts not None, double epsilon, double log_delta):
+    """Return whether a quick bound on log delta(epsilon) is at most ``log_delta``.
+
+    Parameters
+    ----------
+    parts
+        Laws and how often each adds up.
+    epsilon
+        A finite number >= 0.
+    log_delta
+        A negative number.
+
+    Returns
+    -------
+    bool or None
+        None if one contour does not answer the question.
+    """
+    cdef dpcal_answer out
+    asked(AT_MOST, parts, epsilon, log_delta, &out)
+    return out.upper <= log_delta if out.status == DPCAL_DONE else None
+
+
+def moments(Law law not None, double c):
+    """Return log M(c), the mean of the tilted loss, and bounds on the errors of both.
+
+    Parameters
+    ----------
+    law
+        A privacy loss.
+    c
+        Tilt > 0.
+
+    Returns
+    -------
+    tuple or None
+        None if the tilt takes more points than a question may.
+    """
+    cdef dpcal_law copy = law.law
+    cdef dpcal_moments found
+    cdef dpcal_work work
+    cdef int status
+    memset(&work, 0, sizeof(work))
+    status = dpcal_law_at(&copy, c, &work, &found)
+    dpcal_free_law(&copy)
+    dpcal_free_work(&work)
+    if status != DPCAL_DONE:
+        return None
+    return found.log_mass, found.mean, found.error * DPCAL_UNIT, found.mean_error * DPCAL_UNIT

@@ -1,0 +1,216 @@
+"""One compiled call against the readable contour, balls of 128 and more bits, and a stopwatch."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from benchmarks import sweep
+from dpcal import accountants
+from dpcal._ext import question
+from dpcal.accountants import events
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.solve import epsilon_on_contours
+from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+
+SEED, POINTS, BALLS = 2030, 100, 2
+# Points of a sum in 128 bits, which has no other error, over the deviation of the noise.
+FINE = 0.08
+
+
+def _exact_moments(q, sigma, c, *, add):
+    """log M(c) and the mean of the tilted loss, by sums in balls of 160 bits."""
+    with ctx.workprec(160):
+        step = arb(FINE * min(sigma, sigma**2))
+        low, high = -16 * sigma - (c if add else 0.0), 16 * sigma + 1 + (0.0 if add else c)
+        power = -arb(c) if add else 1 + arb(c)
+        count = int((high - low) / float(step)) + 1
+        variance = arb(sigma) ** 2
+        mass, mean = arb(0), arb(0)
+        for j in range(count + 1):
+            x = arb(low) + j * step
+            weight = arb(q) * ((2 * x - 1) / (2 * variance)).expm1()
+            density = step * (-x * x / (2 * variance)).exp() / (2 * arb.pi() * variance).sqrt()
+            loss = weight.log1p()
+            mass += density * ((power * loss).expm1() - power * weight)
+            mean += density * ((power * loss).exp() * loss - weight)
+        return mass.log1p(), (-mean if add else mean) / (1 + mass)
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize(
+    ("q", "sigma", "c"),
+    [
+        (1e-9, 0.2, 1.7),
+        (1e-9, 40.0, 900.0),
+        (1e-4, 0.4, 1e-6),
+        (0.02, 1.0, 12.0),
+        (0.3, 3.0, 60.0),
+        (1 - 1e-9, 0.9, 0.7),
+    ],
+)
+def test_moments_are_within_their_errors(q, sigma, c, add):
+    law = question.Law.sampled_gaussian(q, sigma, add)
+    mass, mean, mass_error, mean_error = question.moments(law, c)
+    exact_mass, exact_mean = _exact_moments(q, sigma, c, add=add)
+    assert abs(mass - exact_mass) < mass_error < 1e-12 * (mass + 1e-290)
+    assert abs(mean - exact_mean) < mean_error < 1e-12 * mean
+
+
+def _epsilon(direction, log_delta):
+    """The compiled call's bounds on epsilon, or None."""
+    found = direction.compiled and question.epsilon(direction.compiled, log_delta)
+    return found and Bounds(*found)
+
+
+def _log_delta(direction, epsilon):
+    """The compiled call's bounds on log delta, or None."""
+    found = direction.compiled and question.log_delta(direction.compiled, epsilon)
+    return found and Bounds(*found)
+
+
+def _readable(direction, point):
+    """The bounds of the contour in Python, or None where that takes another way."""
+    total = Total(direction.parts)
+    if point.epsilon is None:
+        return epsilon_on_contours(total, point.log_delta)
+    try:
+        return invert(total, point.epsilon).log_bounds(point.epsilon)
+    except OutOfReach:
+        return None
+
+
+def _answer(direction, point):
+    if point.epsilon is None:
+        return _epsilon(direction, point.log_delta)
+    return _log_delta(direction, point.epsilon)
+
+
+def _compared(seed, count, most):
+    """How many bounds meet those of the readable contour; fails at the first that do not."""
+    compared = 0
+    for index in range(count):
+        point = sweep.draw(seed, index)
+        for direction in point.directions if len(point.steps) <= most else ():
+            found = _answer(direction, point)
+            if found is None or found.method != "contour":
+                continue
+            other = _readable(direction, point)
+            if other is None:
+                continue
+            compared += 1
+            assert found.lower <= found.upper, point
+            assert max(found.lower, other.lower) <= min(found.upper, other.upper), point
+            width = other.upper - other.lower
+            floor = 1e-12 if point.epsilon is None else 1e-11
+            assert found.upper - found.lower <= 8 * width + floor * abs(found.upper), point
+    return compared
+
+
+@pytest.mark.slow
+def test_bounds_meet_those_of_the_readable_contour():
+    assert _compared(SEED, POINTS, 2) > POINTS / 4
+
+
+@pytest.mark.slow
+@pytest.mark.study
+def test_bounds_meet_those_of_the_readable_contour_everywhere():
+    assert _compared(0, 10_000, 200) > 2500
+
+
+def _in_balls(direction, epsilon):
+    """Bounds on log delta to 18 digits in balls of 256 bits; None if they take too long."""
+    chosen = choose_contour(direction.parts, epsilon, width=1e-18)
+    points = sum(item.last - item.first for item in chosen.sums if item)
+    if (chosen.nodes + 100) * points > 4e5:
+        return None
+    lower, upper = enclose(chosen, direction.parts, epsilon, bits=256)
+    with ctx.workprec(256):
+        return arb(lower).log().lower(), arb(upper).log().upper()
+
+
+def _proved(seed, count):
+    """How many ends agree with proofs in balls; fails at the first that does not."""
+    proved = 0
+    for index in range(count):
+        rng = np.random.default_rng([seed, index])
+        q, sigma = float(10 ** rng.uniform(-4, -0.7)), float(10 ** rng.uniform(-0.2, 0.6))
+        loss = SampledGaussian(q, sigma, ("remove", "add")[index % 2])
+        parts = ((loss, int(10 ** rng.uniform(0.5, 5))),)
+        if index % 4 > 1:
+            parts += ((Gaussian(sigma * 20), 3),)
+        log_delta = -float(rng.uniform(5, 40))
+        direction = Direction("", parts)
+        found = _epsilon(direction, log_delta)
+        if found is None or found.lower == 0:
+            continue
+        above, below = (_in_balls(direction, end) for end in (found.upper, found.lower))
+        if above is None or below is None:
+            continue
+        proved += 2
+        assert above[1] <= log_delta <= below[0], (parts, log_delta)
+        again = _log_delta(direction, found.upper)
+        assert again.lower <= above[0] <= above[1] <= again.upper, (parts, log_delta)
+    return proved
+
+
+@pytest.mark.slow
+def test_balls_prove_both_ends():
+    assert _proved(1, BALLS) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.study
+def test_balls_prove_both_ends_of_many():
+    assert _proved(2, 60) > 60
+
+
+def test_an_answer_does_not_depend_on_earlier_ones():
+    direction = Direction("", ((SampledGaussian(0.01, 1.1, "remove"), 5000),))
+    first = _epsilon(direction, -14.0)
+    _epsilon(direction, -600.0)
+    again = Direction("", ((SampledGaussian(0.01, 1.1, "remove"), 5000),))
+    assert _epsilon(direction, -14.0) == first == _epsilon(again, -14.0)
+
+
+def test_other_questions_are_left_to_other_ways():
+    loss = SampledGaussian(0.01, 1.1, "remove")
+    once, rare = Direction("", ((loss, 1),)), SampledGaussian(1e-6, 3000.0, "add")
+    assert _epsilon(once, -14.0) is None
+    # Below the mean, 1 - delta is what has digits.
+    assert _log_delta(Direction("", ((loss, 10**6),)), 1.0) is None
+    assert _log_delta(Direction("", ((rare, 2),)), 1.0) is None
+    assert _epsilon(Direction("", ((loss, 2**53 + 1),)), -14.0) is None
+
+
+def _fastest(call, times):
+    """The least processor time of one call, in seconds."""
+    seconds = []
+    for _ in range(times):
+        start = time.process_time_ns()
+        call()
+        seconds.append(time.process_time_ns() - start)
+    return min(seconds) * 1e-9
+
+
+def test_an_epsilon_takes_a_few_times_as_long_as_numpy_takes_for_3600_exponentials():
+    numbers = np.random.default_rng(0).standard_normal((60, 60)) + 1j
+    steps = iter(range(8_000, 9_000))
+
+    def ask():
+        event = events.dpsgd(sampling_probability=0.013, noise_multiplier=1.07, steps=next(steps))
+        return accountants.epsilon(event, delta=1e-6)
+
+    assert ask().method == "contour"
+    assert math.isfinite(_fastest(ask, 100))
+    # 1.8 on a processor with wide registers.
+    assert _fastest(ask, 300) < 6 * _fastest(lambda: np.exp(numbers), 100)
