@@ -72,10 +72,7 @@ def declarations_root():
 
 HEADERS = {
     "contour": ["_ext/points.h", "_ext/points_loops.h", "_ext/widths.h"],
-    "question": [
-        f"_ext/{name}.h"
-        for name in ("inversion", "law", "law_loops", "points", "points_loops", "widths")
-    ],
+    "question": sorted(path.as_posix() for path in Path("_ext").glob("*.h")),
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],

@@ -2,7 +2,7 @@
 
    On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), 0 <= c <= highest. On a
    line that is shifted into the complex plane, where Im l >= 0, sum_j P_j exp(z l_j) is M(z), Re z <= highest.
-   Errors are counted in units of 2^-52; functions of libm are within 2 units, exponentials of points.h within 4.
+   Errors are counted in units of 2^-52; functions of libm are within 1 unit, exponentials of points.h within 4.
    A loss of another family is a dpcal_law whose arrays its owner fills, without `serve`. */
 
 #ifndef DPCAL_LAW_H
@@ -294,6 +294,28 @@ typedef struct {
     double total;             /* mass of the weights */
 } dpcal_moments;
 
+/* The same where exponentials overflow: weights are scaled by the largest, and M is the sum that it is. */
+static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+    double sums[3], central[2], largest = -INFINITY, error = 0.0, mean_error = 0.0;
+    for (ptrdiff_t j = 0; j < law->n; j++)
+        if (law->error[j] > 0.0)
+            largest = fmax(largest, law->log_mass[j] + c * law->loss[j]);
+    DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, c, largest, weights, sums);
+    out->log_mass = largest + log(sums[2]);
+    out->mean = sums[1] / sums[2];
+    out->total = sums[2];
+    for (ptrdiff_t j = 0; j < law->n; j++) {
+        const double units = law->error[j] + c * law->slope[j] + fabs(law->log_mass[j]) + c * fabs(law->loss[j]);
+        error += weights[j] * units;
+        mean_error += weights[j] * fabs(law->loss[j] - out->mean) * units;
+    }
+    out->error = error / sums[2] + (double)law->n / 16.0 + 4 * fabs(largest);
+    out->mean_error = (mean_error + (double)law->n / 16.0 * fabs(sums[1])) / sums[2] + 4 * fabs(out->mean);
+    DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
+    out->variance = central[0] / sums[2];
+    return isfinite(out->log_mass) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
+}
+
 /* log M(c), mean and variance of the tilt at c, 0 < c <= highest, and the weights P exp(c l).
 
    M(c) - 1 = c E l + E (exp(c l) - 1 - c l), and all terms are positive. */
@@ -318,7 +340,7 @@ static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpc
             if ((law->mass[j] > 0.0 && c * l < DPCAL_FAR) || size < DPCAL_NO_MASS || law->error[j] == 0.0)
                 continue;
             if (size > DPCAL_FAR)
-                return DPCAL_REACH;
+                return dpcal_scaled_moments(law, c, weights, out);
             /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
             weights[j] = weight = exp(size);
             sums[0] += weight;
@@ -338,6 +360,38 @@ static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpc
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
     out->variance = central[0] / sums[2];
     return isfinite(grown) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
+}
+
+/* -- memory that questions share: it grows, and is freed by its owner */
+
+typedef struct {
+    ptrdiff_t capacity, node_capacity;
+    double *block, *nodes;
+} dpcal_work;
+
+static void dpcal_free_work(dpcal_work *work) {
+    free(work->block);
+    free(work->nodes);
+    memset(work, 0, sizeof *work);
+}
+
+static int dpcal_grow(double **block, ptrdiff_t *capacity, ptrdiff_t size) {
+    if (size <= *capacity)
+        return DPCAL_DONE;
+    free(*block);
+    *block = (double *)malloc((size_t)size * sizeof(double));
+    *capacity = *block ? size : 0;
+    return *block ? DPCAL_DONE : DPCAL_MEMORY;
+}
+
+/* Moments of a law at a tilt, whose points are extended where they end before it. */
+static int dpcal_law_at(dpcal_law *law, double c, dpcal_work *work, dpcal_moments *out) {
+    int status = DPCAL_DONE;
+    if (c > law->highest)
+        status = law->serve ? law->serve(law, fmax(1.1 * c, 2.0 * law->highest)) : DPCAL_SHORT;
+    if (!status)
+        status = dpcal_grow(&work->block, &work->capacity, law->n);
+    return status ? status : dpcal_moments_at(law, c, work->block, out);
 }
 
 #endif

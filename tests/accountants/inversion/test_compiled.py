@@ -186,7 +186,7 @@ def test_other_questions_are_left_to_other_ways():
     loss = SampledGaussian(0.01, 1.1, "remove")
     once, rare = Direction("", ((loss, 1),)), SampledGaussian(1e-6, 3000.0, "add")
     assert _epsilon(once, -14.0) is None
-    # Below the mean, 1 - delta is what has digits.
+    # Near delta = 1, 1 - delta is what has digits.
     assert _log_delta(Direction("", ((loss, 10**6),)), 1.0) is None
     assert _log_delta(Direction("", ((rare, 2),)), 1.0) is None
     assert _epsilon(Direction("", ((loss, 2**53 + 1),)), -14.0) is None

@@ -1,0 +1,381 @@
+/* One contour for the law of a sum of independent losses, with every error bounded.
+
+   delta(epsilon) is the integral over Re z = c > 0 of exp(-epsilon z) M(z) / (2 pi i z (z + 1)), M = prod M_i^T_i;
+   the identity and the notation are those of accountants/inversion/contour.py. Nodes are c + i k h. Bounds are
+   rounded outward. Errors, in units of 2^-52 where they are rounding:
+
+   aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
+   nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
+   points left out           below 1e-19 of the largest, also in the variance
+   rounding of psi           dpcal_node_error, from sums at 12 nodes
+   rotation to an epsilon    16 for each node: 64 nodes begin at a factor of libm, eight at a time follow by products
+   phase, sum, prefactor     dpcal_interval */
+
+#ifndef DPCAL_CONTOUR_H
+#define DPCAL_CONTOUR_H
+
+#include "line.h"
+
+/* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
+enum { DPCAL_NODES = 32768, DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 1, DPCAL_CHUNK = 64, DPCAL_GRID = 128 };
+static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
+/* Ratio of neighboring times between which the decay is bounded. */
+static const double DPCAL_RATIO = 1.12;
+/* Most products of points and nodes for each law: other ways cost less than a longer contour. */
+static const double DPCAL_WORK = 4e6;
+
+typedef struct {
+    dpcal_law **laws;
+    const double *counts;
+    ptrdiff_t k;
+    double c, log_mgf, mean, variance, error, mean_error; /* of the sum, tilted by c */
+    double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
+    double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
+    double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS];
+    double wanted; /* the tilt of points that end too early */
+    int trials, nodes, made;
+    double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
+    dpcal_tilt *parts;
+    dpcal_work *work;
+} dpcal_question;
+
+/* log sup_l (1 - exp(-l)) exp(-c l), l > 0. */
+static double dpcal_log_chernoff(double c) {
+    return c > 0 ? -c * log1p(1.0 / c) - log1p(c) : 0.0;
+}
+
+/* -- moments of the sum, and the search of a tilt */
+
+static int dpcal_sum_at(dpcal_question *ask, double c) {
+    ask->c = c;
+    ask->log_mgf = ask->mean = ask->variance = ask->error = ask->mean_error = 0.0;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        dpcal_moments found;
+        const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
+        if (status == DPCAL_SHORT)
+            ask->wanted = c;
+        if (status)
+            return status;
+        ask->log_mgf += ask->counts[i] * found.log_mass;
+        ask->mean += ask->counts[i] * found.mean;
+        ask->variance += ask->counts[i] * found.variance;
+        ask->error += ask->counts[i] * found.error;
+        ask->mean_error += ask->counts[i] * found.mean_error;
+    }
+    ask->error += 2.0 * (double)ask->k * fabs(ask->log_mgf);
+    ask->mean_error += 2.0 * (double)ask->k * fabs(ask->mean);
+    return DPCAL_DONE;
+}
+
+static double dpcal_curvature(const dpcal_question *ask) {
+    return ask->variance + 1.0 / (ask->c * ask->c) + 1.0 / ((1.0 + ask->c) * (1.0 + ask->c));
+}
+
+/* Value and derivative at a tilt of an increasing function: the saddle's equation at an epsilon, or, where
+   log_delta < 0, that of the epsilon whose saddle-point estimate is log_delta. */
+static int dpcal_equation(dpcal_question *ask, double c, double log_delta, double *value, double *slope) {
+    const int status = dpcal_sum_at(ask, c);
+    double curvature, at;
+    if (status)
+        return status;
+    curvature = dpcal_curvature(ask);
+    at = ask->mean - 1.0 / c - 1.0 / (1.0 + c);
+    if (log_delta < 0) {
+        *value = log_delta - (ask->log_mgf - c * at - log(c) - log1p(c) - 0.5 * log(2.0 * M_PI * curvature));
+        *slope = c * curvature;
+    } else {
+        *value = at - ask->epsilon;
+        *slope = curvature;
+    }
+    return DPCAL_DONE;
+}
+
+/* A root by safeguarded Newton steps (saddle.py), within a hundredth of a width of the peak; sums stay at it. */
+static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
+    double low = 0.0, high = INFINITY, before = INFINITY, variance = 0.0, gap = ask->epsilon;
+    double c, root, width;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        variance += ask->counts[i] * ask->laws[i]->spread;
+    root = sqrt(gap * gap + 4.0 * variance);
+    c = log_delta < 0 ? sqrt(fmax(-2.0 * log_delta, 0.1) / variance) : (gap + root) / (2.0 * variance);
+    c = fmin(fmax(c, 1e-9), 1e4);
+    width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        dpcal_law *law = ask->laws[i];
+        if (law->serve && law->n == 0) {
+            const int status = law->serve(law, fmax(fmin(1.1 * c + 12.5 * width, 1e4), 1.0));
+            if (status)
+                return status;
+        } else if (!law->serve) {
+            c = fmin(c, 0.9 * law->highest);
+        }
+    }
+    for (int tries = 0; tries < 60; tries++) {
+        double value, slope, step;
+        int slow;
+        const int status = dpcal_equation(ask, c, log_delta, &value, &slope);
+        if (status)
+            return status;
+        if (!isfinite(value))
+            return DPCAL_SEARCH;
+        if (fabs(value) <= 0.01 * sqrt(fmax(slope, 0.0)))
+            return DPCAL_DONE;
+        if (value > 0)
+            high = c;
+        else
+            low = c;
+        step = slope > 0 ? c - value / slope : NAN;
+        slow = 4.0 * fabs(value) > before;
+        before = fabs(value);
+        if (isinf(high)) {
+            step = low < step && step < 8.0 * c && !slow ? step : 4.0 * c;
+        } else if (slow || !(low < step && step < high)) {
+            step = low == 0.0 ? high / 4.0 : sqrt(low * high);
+            before = INFINITY;
+        }
+        if (step == c)
+            return DPCAL_DONE;
+        c = step;
+    }
+    return DPCAL_SEARCH;
+}
+
+/* -- step and nodes */
+
+static int dpcal_is_beyond(const dpcal_question *ask, double c) {
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        if (c > ask->laws[i]->highest)
+            return 1;
+    return 0;
+}
+
+/* Chernoff bounds at tilts on both sides of c, rounded up, and the largest step whose aliases are negligible. */
+static int dpcal_trials(dpcal_question *ask, double log_tolerance) {
+    const double c = ask->c, log_mgf = ask->log_mgf, mean = ask->mean, variance = ask->variance;
+    const double error = ask->error, mean_error = ask->mean_error;
+    double left = 0.0, right = 0.0, expected;
+    ask->width = 1.0 / sqrt(dpcal_curvature(ask));
+    expected = log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * M_PI) + log(ask->width);
+    ask->trials = 0;
+    for (int i = -1; i < 2 * DPCAL_SPREADS; i++) {
+        const double spread = dpcal_spreads[i < DPCAL_SPREADS ? (i < 0 ? 0 : i) : i - DPCAL_SPREADS];
+        const double a = i < 0 ? 0.0 : c + (i < DPCAL_SPREADS ? -spread : spread) * ask->width;
+        double bound = 0.0, step;
+        if (a < 0 || (a == 0 && i >= 0) || a == c)
+            continue;
+        if (i >= DPCAL_SPREADS && spread > 8.0 && dpcal_is_beyond(ask, a))
+            break; /* nearer tilts serve nearly as well as further points */
+        if (a > 0) {
+            const int status = dpcal_sum_at(ask, a);
+            if (status == DPCAL_MEMORY)
+                return status;
+            if (status)
+                break; /* the furthest tilts may be out of reach */
+            bound = ask->log_mgf + dpcal_log_chernoff(a);
+            bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
+        }
+        step = 2.0 * M_PI * fabs(a - c) / fmax(bound - a * ask->epsilon - expected - log_tolerance, 1.0);
+        if (a < c)
+            left = fmax(left, step);
+        else
+            right = fmax(right, step);
+        ask->tilts[ask->trials] = a;
+        ask->bounds[ask->trials++] = bound;
+    }
+    ask->c = c, ask->log_mgf = log_mgf, ask->mean = mean, ask->variance = variance;
+    ask->error = error, ask->mean_error = mean_error;
+    ask->step = fmin(left, right);
+    return ask->step > 0 && isfinite(ask->step) ? DPCAL_DONE : DPCAL_REACH;
+}
+
+/* Log of a bound on the sum of all aliases at an epsilon, and the least Chernoff bound on log delta there. */
+static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *aliases, double *chernoff) {
+    double left = INFINITY, right = INFINITY, most;
+    *chernoff = 0.0;
+    for (int i = 0; i < ask->trials; i++) {
+        const double a = ask->tilts[i], distance = fabs(a - ask->c) * (2.0 * M_PI / ask->step);
+        const double at = ask->bounds[i] - a * epsilon, value = at - distance - log(-expm1(-distance));
+        *chernoff = fmin(*chernoff, at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + a * epsilon));
+        if (a < ask->c)
+            left = fmin(left, value);
+        else
+            right = fmin(right, value);
+    }
+    most = fmax(left, right);
+    *aliases = most + log(exp(left - most) + exp(right - most)) + 1e-9;
+}
+
+/* The fewest nodes with a negligible remainder.
+
+   Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
+   c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
+static int dpcal_cut_off(dpcal_question *ask) {
+    const double h = ask->step, c = ask->c;
+    const double log_sum = log(ask->width / sqrt(2.0 * M_PI)) - log(h / M_PI);
+    const double target = log_sum + ask->log_tolerance;
+    double pieces[DPCAL_GRID], t = h, points = 0.0, rest = INFINITY, sum;
+    int last = 0;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        points += (double)(ask->parts[i].n + 1);
+    for (;; last++, t *= DPCAL_RATIO) {
+        double decay = 0.0, poles;
+        if (last == DPCAL_GRID || t / h > DPCAL_NODES || t / h * points > DPCAL_WORK * (double)ask->k)
+            return DPCAL_MANY;
+        for (ptrdiff_t i = 0; i < ask->k; i++)
+            decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, DPCAL_RATIO);
+        poles = 0.5 * (log1p((t / c) * (t / c)) + log1p((t / (1.0 + c)) * (t / (1.0 + c))));
+        pieces[last] = decay - poles + log(t * (DPCAL_RATIO - 1.0) / h + 1.0);
+        if (pieces[last] >= target - 3.0)
+            continue;
+        decay = 0.0;
+        for (ptrdiff_t i = 0; i < ask->k; i++)
+            decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, INFINITY);
+        rest = decay + log(exp(-poles) + fmin(0.5 * M_PI * (1.0 + c), c * (1.0 + c) / t) / h);
+        if (rest < target - 3.0)
+            break;
+    }
+    /* From the outside in: `rest` bounds all nodes from the last time on. */
+    sum = exp(rest - target);
+    while (last > 0 && sum + exp(pieces[last - 1] - target) <= 1.0)
+        sum += exp(pieces[--last] - target);
+    t = h * pow(DPCAL_RATIO, last) * (1.0 + 1e-12);
+    ask->remainder = target + log(sum) + 1e-9;
+    ask->nodes = (int)(t / h) + 2;
+    return DPCAL_DONE;
+}
+
+/* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */
+static int dpcal_nodes(dpcal_question *ask) {
+    const double h = ask->step, c = ask->c;
+    const int nodes = ask->nodes;
+    const ptrdiff_t padded = dpcal_padded(nodes);
+    ptrdiff_t most = DPCAL_LANES;
+    double offset = -ask->mean, *errors, *lr, *li, *table;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        most = ask->parts[i].n > most ? ask->parts[i].n : most;
+    if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 5 * padded + 17 * most))
+        return DPCAL_MEMORY;
+    ask->vr = ask->work->nodes, ask->vi = ask->vr + padded;
+    errors = ask->vi + padded, lr = errors + padded, li = lr + padded, table = li + padded;
+    memset(ask->vr, 0, (size_t)(3 * padded) * sizeof(double));
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        const dpcal_tilt *tilt = &ask->parts[i];
+        dpcal_some some;
+        offset += tilt->times * tilt->mean;
+        if (tilt->n == 0) {
+            for (int k = 1; k < nodes; k++) {
+                const double size = 0.5 * tilt->variance * (k * h) * (k * h);
+                ask->vr[k] -= tilt->times * size;
+                errors[k] += 8.0 * tilt->times * size;
+            }
+            continue;
+        }
+        dpcal_log_psi(tilt, h, nodes, table, lr, li);
+        dpcal_some_nodes(tilt, h, nodes, &some);
+        for (int k = 1; k < nodes; k++) {
+            const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
+            errors[k] += tilt->times * dpcal_node_error(&some, k, away, tilt->n) * exp(fmin(-lr[k], 600.0));
+            ask->vr[k] += tilt->times * lr[k];
+            ask->vi[k] += tilt->times * li[k];
+        }
+    }
+    ask->vr[0] = 0.5, ask->vi[0] = 0.0;
+    ask->sizes = 0.5, ask->first = 0.0, ask->rounding = 8.0;
+    for (int k = 1; k < nodes; k++) {
+        const double t = k * h, phase = ask->vi[k] + t * (offset + (ask->mean - ask->epsilon));
+        /* 1 / ((1 + i t / c) (1 + i t / (1 + c))) */
+        const double pr = 1.0 - (t / c) * (t / (1.0 + c)), pi = t / c + t / (1.0 + c);
+        const double size = exp(ask->vr[k]) / sqrt(pr * pr + pi * pi), turn = phase - atan2(pi, pr);
+        ask->vr[k] = size * cos(turn);
+        ask->vi[k] = size * sin(turn);
+        ask->sizes += size;
+        ask->first += t * size;
+        ask->rounding += (32.0 + errors[k]) * size;
+    }
+    for (ptrdiff_t k = nodes; k < padded; k++)
+        ask->vr[k] = ask->vi[k] = 0.0;
+    ask->rounding += (16.0 + (double)nodes / 16.0) * ask->sizes;
+    return DPCAL_DONE;
+}
+
+/* A contour through `c`, at which the sums of moments are, for `epsilon`. */
+static int dpcal_build(dpcal_question *ask, double tolerance) {
+    ptrdiff_t room = 0, most = DPCAL_LANES;
+    double *block;
+    int status;
+    ask->log_tolerance = log(tolerance);
+    if ((status = dpcal_trials(ask, ask->log_tolerance)))
+        return status;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        room += 9 * ask->laws[i]->n;
+        most = ask->laws[i]->n > most ? ask->laws[i]->n : most;
+    }
+    if (dpcal_grow(&ask->work->block, &ask->work->capacity, room + most))
+        return DPCAL_MEMORY;
+    block = ask->work->block + most;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        ask->parts[i].times = ask->counts[i];
+        if ((status = dpcal_tilt_law(ask->laws[i], ask->c, ask->work->block, block, &ask->parts[i])))
+            return status;
+        block += 9 * ask->laws[i]->n;
+    }
+    if ((status = dpcal_cut_off(ask)) || (status = dpcal_nodes(ask)))
+        return status;
+    ask->made = 1;
+    return DPCAL_DONE;
+}
+
+/* -- values */
+
+/* Sums over nodes of Re(v r^k) and of t Im(v r^k), r = exp(-i h distance). */
+static void dpcal_rotated(const dpcal_question *ask, double distance, double *total, double *turned) {
+    const double h = ask->step;
+    double fr[8], fi[8], sums[8] = {0}, slopes[8] = {0};
+    const double er = cos(-h * distance * 8.0), ei = sin(-h * distance * 8.0);
+    for (int lane = 0; lane < 8; lane++) {
+        fr[lane] = cos(-h * distance * lane);
+        fi[lane] = sin(-h * distance * lane);
+    }
+    for (int start = 0; start < ask->nodes; start += DPCAL_CHUNK) {
+        const double br = cos(-h * distance * start), bi = sin(-h * distance * start);
+        double sr[8], si[8];
+        for (int lane = 0; lane < 8; lane++) {
+            sr[lane] = br * fr[lane] - bi * fi[lane];
+            si[lane] = br * fi[lane] + bi * fr[lane];
+        }
+        for (int k = start; k < start + DPCAL_CHUNK && k < ask->nodes; k += 8)
+            for (int lane = 0; lane < 8; lane++) {
+                const double a = ask->vr[k + lane], b = ask->vi[k + lane], x = sr[lane], y = si[lane];
+                sums[lane] += a * x - b * y;
+                slopes[lane] += h * (double)(k + lane) * (a * y + b * x);
+                sr[lane] = x * er - y * ei;
+                si[lane] = x * ei + y * er;
+            }
+    }
+    *total = DPCAL_SUM_OF(sums);
+    *turned = DPCAL_SUM_OF(slopes);
+}
+
+/* Bounds on log delta(epsilon), the value between them and its derivative. */
+static void dpcal_interval(
+    const dpcal_question *ask, double epsilon, double *lower, double *upper, double *value, double *slope
+) {
+    const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon);
+    const double scale = ask->log_mgf - c * epsilon - log(c) - log1p(c) + log(ask->step / M_PI);
+    double total, turned, aliases, chernoff, error;
+    dpcal_rotated(ask, epsilon - ask->epsilon, &total, &turned);
+    dpcal_aliases(ask, epsilon, &aliases, &chernoff);
+    error = exp(fmin(aliases - scale, 700.0)) + exp(fmin(ask->remainder, 700.0));
+    error += DPCAL_UNIT * (ask->rounding
+        + (4.0 * (fabs(ask->mean) + fabs(epsilon) + fabs(ask->epsilon)) + ask->mean_error) * ask->first
+        + (16.0 + 4.0 * (terms + fabs(log(c))) + ask->error) * fabs(total));
+    *lower = total > error ? scale + log(total - error) : -INFINITY;
+    *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
+    *upper = fmin(fmin(*upper, chernoff), 0.0);
+    *value = total > 0 ? scale + log(total) : NAN;
+    *slope = total > 0 ? (turned - c * total) / total : NAN;
+    if (isnan(total) || isnan(error))
+        *lower = -INFINITY, *upper = 0.0;
+}
+
+#endif
