@@ -190,7 +190,8 @@ def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
     """
 
     def unchanged(item: FiniteLaw) -> _Law:
-        return item.values, item.log_reference, item.outside
+        # Given that nothing fails, both laws have mass 1.
+        return item.values, item.log_reference - math.log1p(-item.outside), item.outside
 
     return _loss(law, unchanged, name, probability)
 

@@ -220,6 +220,27 @@ def test_almost_everyone_costs_almost_what_everyone_does(event, relation):
     assert accountants.delta(POISSON(1 - 1e-9, event), **asked) == pytest.approx(whole, rel=1e-5)
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_claims_that_fail_are_summed_over_outcomes(relation, epsilon):
+    """Two claims about everybody, as one sample with everybody and as they are."""
+
+    def outcomes(claim):
+        fails, odds = claim.delta, math.exp(claim.epsilon)
+        more, less = (1 - fails) * odds / (1 + odds), (1 - fails) / (1 + odds)
+        return np.array([[fails, 0.0], [0.0, fails], [more, less], [less, more]]).T
+
+    claims = [events.EpsilonDeltaDpEvent(1.0, 0.3), events.EpsilonDeltaDpEvent(0.5, 0.2)]
+    truth = hockey_stick(
+        *(np.outer(*laws) for laws in zip(*map(outcomes, claims), strict=True)), epsilon
+    )
+    both = events.ComposedDpEvent(claims)
+    for event in (both, POISSON(1.0, both)):
+        found = accountants.delta(event, epsilon=epsilon, neighboring_relation=relation)
+        assert found.lower <= truth * (1 + 1e-9)
+        assert truth <= found.upper * (1 + 1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_broad_discrete_noise_on_a_batch_is_gaussian(relation):
