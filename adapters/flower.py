@@ -8,6 +8,7 @@ The unit is a client, and a release is a round's noisy sum of clipped updates.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from flwr.supercore.privacy_accounting import (
@@ -20,11 +21,14 @@ from flwr.supercore.privacy_accounting import (
 
 from dpcal import _validate
 from dpcal.accountants import Account, events
+from dpcal.errors import BudgetExceeded
+from dpcal.report import Policy
 
 __all__ = ["Accountant"]
 
 _VERSION = 1
 _BACKEND = "dpcal"
+_SAMPLERS = {SamplingMethod.POISSON: "poisson", SamplingMethod.WITHOUT_REPLACEMENT: "fixed-size"}
 
 
 class Accountant:
@@ -37,6 +41,15 @@ class Accountant:
         and, if there is one, the largest epsilon. Or leave it out and give its fields by keyword,
         the last three of which may be strings: ``target_delta``, ``population_size``,
         ``neighboring_relation``, ``sampling_method``, ``max_epsilon``.
+    policy
+        What the server allows: a :class:`dpcal.report.Policy` or the path of its TOML file. The
+        unit is ``"client"``, and ``min_records`` is the least population.
+
+    Raises
+    ------
+    ValueError
+        If the configuration does not keep the policy; :meth:`compose` raises ``BudgetExceeded`` for
+        a release with which epsilon at the target delta would not keep it, and does not count it.
 
     Notes
     -----
@@ -44,13 +57,22 @@ class Accountant:
     priced so.
     """
 
-    def __init__(self, config: PrivacyConfig | None = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        config: PrivacyConfig | None = None,
+        *,
+        policy: Policy | Path | str | None = None,
+        **fields: Any,
+    ) -> None:
         if config is None:
             fields["neighboring_relation"] = NeighboringRelation(fields["neighboring_relation"])
             fields["sampling_method"] = SamplingMethod(fields["sampling_method"])
             config = PrivacyConfig(**fields)
         self._config = config
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
+        self._policy = Policy.read(policy) if isinstance(policy, Path | str) else policy
+        if broken := self._broken(0.0):
+            raise ValueError(f"config must keep the policy. {' '.join(broken)}")
 
     @property
     def config(self) -> PrivacyConfig:
@@ -64,8 +86,10 @@ class Accountant:
 
     def compose(self, event: GaussianPrivacyEvent, count: int = 1) -> None:
         """Add ``count`` >= 1 equal releases."""
-        self._account([(event, count)])
-        self._releases.append((event, _validate.count(count=count)))
+        release = (event, _validate.count(count=count))
+        self._account([release])
+        self._check([*self._releases, release])
+        self._releases.append(release)
 
     def get_epsilon(self, delta: float) -> float:
         """Return epsilon of all releases at a delta in (0, 1), rounded up."""
@@ -154,7 +178,32 @@ class Accountant:
         except (KeyError, TypeError) as error:
             raise ValueError(f"state must hold compositions, lacks or misuses {error}.") from error
         self._account(releases)
+        self._check(releases)
         self._releases = releases
+
+    def _check(self, releases: list[tuple[GaussianPrivacyEvent, int]]) -> None:
+        """Refuse releases that the policy does not allow together."""
+        if self._policy is None or not releases:
+            return
+        if broken := self._broken(self._account(releases).epsilon(self._config.target_delta).upper):
+            raise BudgetExceeded(f"the release is refused. {' '.join(broken)}")
+
+    def _broken(self, epsilon: float) -> list[str]:
+        """Return what the policy does not allow, at an epsilon of all releases."""
+        if self._policy is None:
+            return []
+        config = self._config
+        return self._policy.violations(
+            {
+                "max_epsilon": epsilon,
+                "max_delta": config.target_delta,
+                "min_records": config.population_size,
+                "neighboring_relations": [config.neighboring_relation.value],
+                "units": ["client"],
+                "samplers": [_SAMPLERS.get(config.sampling_method, "full")],
+                "noise": ["gaussian"],
+            }
+        )
 
     def _account(self, releases: list[tuple[GaussianPrivacyEvent, int]] | None = None) -> Account:
         account = Account(neighboring_relation=self._config.neighboring_relation.value)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal.calibrate.groups import unit_of
 from dpcal.commands._options import add_options
 from dpcal.commands.checking.output import at_most, check_new, dump, present
 from dpcal.commands.checking.progress import stage
+
+if TYPE_CHECKING:
+    from dpcal.report import Policy
 
 EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")
 
@@ -37,6 +40,7 @@ report FOLDER:path+  a folder with a report.json, or that file; several are comp
 --key PUBLIC:path    check that signature: the public key in PEM
 --registry FILE:path  draft an entry for the registry of deployments, of one report whose claims
     hold: what it knows, the rest marked
+--policy FILE:path   check that the claims are such as this TOML file allows
 --delta D:number     of several reports together, in (0, 1) (default: the largest of theirs)
 """,
     )
@@ -44,15 +48,8 @@ report FOLDER:path+  a folder with a report.json, or that file; several are comp
 
 def run(options: Namespace) -> int:
     """Print each claim beside what the ledger proves; the exit status is 1 if one does not hold."""
-    if options.sign is not None and options.key is not None:
-        raise ValueError("--sign makes a signature and --key checks one: give one of them.")
-    documents = [dpcal.report.read(path) for path in options.report]
-    if options.registry is not None:
-        check_new(options.registry, force=False)
-        if len(documents) > 1:
-            raise ValueError(f"--registry is for one report, got {len(documents)}.")
-    if options.delta is not None and len(documents) == 1:
-        raise ValueError("--delta is for several reports: one report says its own.")
+    policy = None if options.policy is None else dpcal.report.Policy.read(options.policy)
+    documents = _documents(options)
     tables, texts, changed = [], [], {}
     for folder, document in zip(options.report, documents, strict=True):
         stage(options, str(folder))
@@ -72,6 +69,10 @@ def run(options: Namespace) -> int:
         texts.append(_sentences(found["together"]))
     found.update(files=changed, bound=BOUND, not_bound=NOT_BOUND)
     texts.append(f"{BOUND}\n{NOT_BOUND}")
+    if policy is not None:
+        found["policy"] = _broken(policy, documents, found)
+        holds = holds and not found["policy"]
+        texts.append("\n".join(found["policy"]) or f"policy {options.policy}: kept")
     if options.key is not None:
         found["signatures"] = _signatures(options)
         holds = holds and not any(found["signatures"].values())
@@ -94,6 +95,29 @@ def run(options: Namespace) -> int:
         texts.append(f"draft of an entry for the registry of deployments: {options.registry}")
     present(options, found, "\n\n".join(texts))
     return 0 if holds else 1
+
+
+def _documents(options: Namespace) -> list[Any]:
+    """Read the reports, and refuse options that do not go with each other or with them."""
+    if options.sign is not None and options.key is not None:
+        raise ValueError("--sign makes a signature and --key checks one: give one of them.")
+    documents = [dpcal.report.read(path) for path in options.report]
+    if options.registry is not None:
+        check_new(options.registry, force=False)
+        if len(documents) > 1:
+            raise ValueError(f"--registry is for one report, got {len(documents)}.")
+    if options.delta is not None and len(documents) == 1:
+        raise ValueError("--delta is for several reports: one report says its own.")
+    return documents
+
+
+def _broken(policy: Policy, documents: list[Any], found: dict[str, Any]) -> list[str]:
+    """Return what a policy does not allow in reports whose claims were computed again."""
+    if len(documents) > 1:
+        upper, delta = found["together"]["epsilon"]["upper"], found["together"]["delta"]
+    else:
+        upper, delta = found["claims"][-1]["recomputed"], found["claims"][-1]["delta"]
+    return policy.violations(dpcal.report.facts_of(documents, upper, delta))
 
 
 def _signatures(options: Namespace) -> dict[str, list[str]]:

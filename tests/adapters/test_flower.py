@@ -18,6 +18,8 @@ from flwr.supercore.privacy_accounting import (
 from flwr.supercore.privacy_accounting.rdp_accountant import RdpAccountant
 
 from dpcal.adapters.flower import Accountant
+from dpcal.errors import BudgetExceeded
+from dpcal.report import Policy
 
 MODELS = [
     (SamplingMethod.POISSON, NeighboringRelation.ADD_OR_REMOVE_ONE),
@@ -106,3 +108,16 @@ def test_flowers_own_wrapper_takes_it():
     )  # fmt: skip
     strategy._compose_release(EVENT)
     assert strategy.privacy_spent().epsilon == accountant.get_epsilon(1e-5) > 0
+
+
+def test_a_server_keeps_its_policy():
+    policy = Policy.from_toml("max_epsilon = 1.5\nunits = ['client']\nsamplers = ['poisson']")
+    accountant = Accountant(config(*MODELS[0]), policy=policy)
+    accountant.compose(EVENT, 300)
+    paid = accountant.get_epsilon(1e-5)
+    assert 0.5 < paid < 1.5
+    with pytest.raises(BudgetExceeded, match=r"line 1: max_epsilon = 1.5, but epsilon is"):
+        accountant.compose(EVENT, 10_000)
+    assert accountant.get_epsilon(1e-5) == paid
+    with pytest.raises(ValueError, match="line 3: samplers"):
+        Accountant(config(*MODELS[1]), policy=policy)

@@ -1,0 +1,196 @@
+r"""Is a claim one that an organisation allows? Limits in a TOML file, held against what is proved.
+
+>>> policy = Policy.from_toml("max_epsilon = 1.0\nsamplers = ['poisson']\n", name="clinic.toml")
+>>> policy.violations({"max_epsilon": 2.5, "samplers": ["poisson"]})
+['clinic.toml, line 1: max_epsilon = 1.0, but epsilon is 2.50000.']
+>>> policy.violations({"max_epsilon": 0.5})
+['clinic.toml, line 2: samplers = ["poisson"], but nothing tells the samplers.']
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from dpcal import _validate
+from dpcal._files import document_of, text_of
+from dpcal.calibrate.plan import RELATIONS
+from dpcal.calibrate.samplers import SAMPLERS
+from dpcal.errors import reason_of
+from dpcal.report.page import up
+
+__all__ = ["Policy", "facts_of"]
+
+
+class _Limit(NamedTuple):
+    """The check of a limit's value, what it is about, and whether a fact keeps it."""
+
+    check: Callable[..., Any]
+    about: str
+    kept: Callable[[Any, Any], bool]
+
+
+def _least(check: Callable[..., Any], about: str) -> _Limit:
+    return _Limit(check, about, lambda allowed, found: found >= allowed)
+
+
+def _most(check: Callable[..., Any], about: str) -> _Limit:
+    return _Limit(check, about, lambda allowed, found: found <= allowed)
+
+
+def _among(about: str, *names: str) -> _Limit:
+    def check(**argument: Any) -> list[str]:
+        ((name, value),) = argument.items()
+        if not isinstance(value, list) or not value or not all(each in names for each in value):
+            words = ", ".join(map(repr, names))
+            raise ValueError(f"{name} must be a list of some of {words}, got {value!r}.")
+        return value
+
+    return _Limit(check, about, lambda allowed, found: bool(found) and set(found) <= set(allowed))
+
+
+_LIMITS: Mapping[str, _Limit] = MappingProxyType(
+    {
+        "max_epsilon": _most(_validate.positive, "epsilon is"),
+        "max_delta": _most(_validate.probability, "delta is"),
+        "min_records": _least(_validate.count, "the number of records is"),
+        "neighboring_relations": _among("the relations are", *RELATIONS),
+        "units": _among("the units are", "record", "person", "client"),
+        "samplers": _among("the samplers are", *SAMPLERS),
+        "noise": _among("the kinds of noise are", "discrete", "gaussian"),
+        "held_out": _among("held-out records are", "noisy", "none", "unprotected"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits that claims must keep, each with the line of the file that states it.
+
+    Parameters
+    ----------
+    limits
+        By name: ``max_epsilon`` > 0 and ``max_delta`` in (0, 1), of everything released together;
+        ``min_records`` >= 1, of each run; and lists of what is allowed: ``neighboring_relations``,
+        ``units`` (``"record"``, ``"person"``, ``"client"``), ``samplers``, ``noise``
+        (``"discrete"``, ``"gaussian"``), ``held_out`` (scores on held-out records: ``"noisy"``,
+        ``"none"``, ``"unprotected"``).
+    lines
+        Where each limit stands, such as ``"clinic.toml, line 3"``; a limit without a line is of
+        ``"policy"``.
+
+    Raises
+    ------
+    ValueError
+        If a limit is unknown, or its value is not one that it can have.
+    """
+
+    limits: Mapping[str, Any]
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.limits:
+            raise ValueError(f"policy must have one limit at least: {', '.join(_LIMITS)}.")
+        for name, value in self.limits.items():
+            if name not in _LIMITS:
+                raise ValueError(f"policy has limits {', '.join(_LIMITS)}, got {name!r}.")
+            try:
+                _LIMITS[name].check(**{name: value})
+            except TypeError as error:  # a value of another type is a fault of the file
+                raise ValueError(str(error)) from error
+
+    @classmethod
+    def from_toml(cls, text: str, *, name: str = "policy") -> Self:
+        """Return the policy of a TOML text; ``name`` is what its lines are said to be of."""
+        limits = document_of(text, tomllib.loads)
+        starts = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            key = re.match(r"\s*[\"']?(\w+)[\"']?\s*=", line)
+            if key:
+                starts.setdefault(key[1], f"{name}, line {number}")
+        return cls(limits, {each: starts.get(each, name) for each in limits})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a policy from a TOML file.
+
+        Raises
+        ------
+        ValueError
+            If the file cannot be read, or is not a policy.
+        """
+        must = "policy must be a readable file"
+        text = text_of(Path(path), must)
+        try:
+            return cls.from_toml(text, name=str(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: {reason_of(error)}") from error
+
+    def violations(self, facts: Mapping[str, Any]) -> list[str]:
+        """Return a sentence for each limit that is not kept, in the order of the file.
+
+        Parameters
+        ----------
+        facts
+            By the names of the limits, what is found: a number, or a list of all that occur. A
+            limit without a fact is not kept.
+        """
+        found = []
+        for name, allowed in self.limits.items():
+            limit, fact = _LIMITS[name], facts.get(name)
+            if fact is None:
+                told = f"nothing tells the {name.removeprefix('max_').replace('_', ' ')}"
+            elif not limit.kept(allowed, fact):
+                words = ", ".join(fact) if isinstance(fact, list) else up(fact, 6)
+                told = f"{limit.about} {words}"
+            else:
+                continue
+            where = self.lines.get(name, "policy")
+            found.append(f"{where}: {name} = {json.dumps(allowed)}, but {told}.")
+        return found
+
+
+def facts_of(
+    documents: Sequence[Mapping[str, Any]], epsilon: float, delta: float
+) -> dict[str, Any]:
+    """Return what a policy asks, of reports about the same records.
+
+    Parameters
+    ----------
+    documents
+        The parsed files.
+    epsilon, delta
+        The price of all of them together, computed from their plans and ledgers.
+    """
+    scored = [document.get("evaluation", {}) for document in documents]
+    runs = [run for document in documents for run in document["runs"]]
+    plans = [run["plan"] for run in [*runs, *(each for each in scored if "plan" in each)]]
+    queries = [query for plan in plans for query in plan["queries"]]
+    return {
+        "max_epsilon": epsilon,
+        "max_delta": delta,
+        "min_records": min(plan["n"] for plan in plans),
+        "neighboring_relations": _all(plan["neighboring_relation"] for plan in plans),
+        "units": _all("person" if _of_a_person(each) else "record" for each in queries),
+        "samplers": _all(query["sampler"] for query in queries),
+        "noise": _all(document["privacy"]["noise"] for document in documents),
+        "held_out": _all(_SCORED.get(how, how) for how in (s.get("held_out") for s in scored)),
+    }
+
+
+def _of_a_person(query: Mapping[str, Any]) -> bool:
+    return query.get("clipped") == "user" or bool(query.get("group_size", 1) > 1)
+
+
+def _all(found: Iterable[str]) -> list[str]:
+    return sorted(set(found))
+
+
+# What a report says of held-out records that got no scores, in the words of a policy.
+_SCORED = {"left out": "none", None: "none"}
