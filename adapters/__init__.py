@@ -1,9 +1,11 @@
-"""One-line switches for other libraries: Opacus, Flower, PyTorch and JAX. Each is an extra.
+"""One-line switches for Opacus, Flower, PipelineDP, PyTorch and JAX. Each is an extra.
 
 ``dpcal.adapters.opacus``
     ``PrivacyEngine(accountant="dpcal")``.
 ``dpcal.adapters.flower``
     ``Accountant(config)``, Flower's protocol of a privacy accountant.
+``dpcal.adapters.pipeline_dp``
+    ``BudgetAccountant(epsilon, delta)``: one scale for all noises of a pipeline.
 ``dpcal.adapters.torch``
     ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
 ``dpcal.adapters.loaders``

@@ -3,6 +3,7 @@ from dpcal.adapters import (
     loaders as loaders,
     opacus as opacus,
     optax as optax,
+    pipeline_dp as pipeline_dp,
     stepwise as stepwise,
     torch as torch,
 )

@@ -43,7 +43,7 @@ raise SystemExit(bad > 0)
 """
 
 ROOT = Path(dpcal.__file__).resolve().parent
-PACKAGES = ("torch", "opacus>=1.6", "flwr>=1.41", "jax", "optax")
+PACKAGES = ("torch", "opacus>=1.6", "flwr>=1.41", "pipeline-dp>=0.3.1", "jax", "optax")
 TESTS = (
     "tests/adapters",
     "tests/estimators/test_notebooks.py::test_notebook_runs[05_torch]",

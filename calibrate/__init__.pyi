@@ -40,6 +40,12 @@ from dpcal.calibrate.plans.second_order.select_point import select_point as sele
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
+from dpcal.calibrate.release_noise import (
+    Calibrated as Calibrated,
+    Noise as Noise,
+    Release as Release,
+    releases as releases,
+)
 from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
 from dpcal.calibrate.users import User as User

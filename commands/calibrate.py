@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal._files import document_of, text_of
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.output import answer, present
 from dpcal.commands.checking.progress import stage
+from dpcal.errors import reason_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -32,6 +35,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         relation("the sampler's own"),
         accountant("whose epsilon must meet the target, where the noise is solved for"),
         """
+[releases: of a table, which are no run]
+--releases FILE:path  find the noise of each of these: [[release]] tables in TOML, with name,
+    mechanism, sensitivity, weight and count
 [plan: of a Poisson-sampled run with --n and --batch-size]
 --max-norm C:number=1.0  clipping norm > 0
 -o --output FILE:path    write the plan as JSON
@@ -42,6 +48,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print each solution with the interval of its epsilon."""
     required(options, "epsilon", "delta")
+    if options.releases is not None:
+        return _releases(options)
     told = Mechanism.of(options)
     name, solve = _unknown(told)
     targets = [(epsilon, delta) for epsilon in options.epsilon for delta in options.delta]
@@ -62,6 +70,44 @@ def run(options: Namespace) -> int:
         texts.append(text)
     document = documents[0] if len(documents) == 1 else {"solutions": documents}
     present(options, document, "\n".join(texts))
+    return 0
+
+
+_RUN = ("sampling_probability", "n", "batch_size", "steps", "epochs", "noise_multiplier", "output")
+
+
+def _releases(options: Namespace) -> int:
+    """Print the noise of each release of a file."""
+    run = fields_of(options, *_RUN)
+    if len(options.epsilon) * len(options.delta) > 1 or any(run.values()):
+        given = ", ".join(f"--{name.replace('_', '-')}" for name, value in run.items() if value)
+        raise ValueError(
+            f"--releases goes with one --epsilon, one --delta and no run, got {given or 'several'}."
+        )
+    must = "--releases must be a readable file"
+    text = text_of(options.releases, must)
+    try:
+        asked = dpcal.calibrate.Release.of(document_of(text, tomllib.loads))
+    except ValueError as error:
+        raise ValueError(f"{options.releases}: {reason_of(error)}") from error
+    (target,), (delta,) = options.epsilon, options.delta
+    relation = options.neighboring_relation or "add-or-remove-one"
+    stage(options, f"noise of {len(asked)} releases")
+    found = dpcal.calibrate.releases(
+        asked, epsilon=target, delta=delta, neighboring_relation=relation
+    )
+    width = max(len(each.name) for each in found.noises)
+    lines = [f"{n.name:<{width}}  {n.mechanism}, scale {n.scale!r}" for n in found.noises]
+    document = {
+        "delta": delta,
+        "epsilon": found.epsilon.to_dict(),
+        "releases": [
+            {"name": each.name, "mechanism": each.mechanism, "scale": each.scale}
+            for each in found.noises
+        ],
+    }
+    told = "\n".join(lines) + "\n" + answer("epsilon", found.epsilon, f"delta = {delta:g}")
+    present(options, document, told)
     return 0
 
 

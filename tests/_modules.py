@@ -28,6 +28,7 @@ ROOMS = (
 # Modules that stand on a package of an extra, which the tests' environment need not have.
 OPTIONAL = {
     "dpcal.adapters.flower": "flwr",
+    "dpcal.adapters.pipeline_dp": "pipeline_dp",
     "dpcal.adapters.opacus": "opacus",
     "dpcal.adapters.optax": "optax",
     "dpcal.adapters.torch": "torch",

@@ -1,0 +1,111 @@
+"""PipelineDP's engine on the exact accountant, beside its own naive one."""
+
+import math
+
+import pytest
+
+pytest.importorskip("pipeline_dp")
+
+import pipeline_dp
+from dp_accounting.pld import PLDAccountant
+
+from dpcal.adapters.pipeline_dp import BudgetAccountant
+
+METRICS = pipeline_dp.Metrics
+MechanismType = pipeline_dp.aggregate_params.MechanismType
+# (privacy id, partition, value): partition 0 has 300 people, partition 2 has one.
+ROWS = [(person, person % 2, 1.0 + person % 3) for person in range(600)] + [(1000, 2, 1.0)]
+
+
+def run(accountant, metrics, *, public=(0, 1), noise=pipeline_dp.NoiseKind.GAUSSIAN, times=1):
+    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+    extractors = pipeline_dp.DataExtractors(
+        privacy_id_extractor=lambda row: row[0],
+        partition_extractor=lambda row: row[1],
+        value_extractor=lambda row: row[2],
+    )
+    params = pipeline_dp.AggregateParams(
+        noise_kind=noise,
+        metrics=metrics,
+        max_partitions_contributed=1,
+        max_contributions_per_partition=1,
+        min_value=0.0,
+        max_value=3.0,
+    )
+    given = [engine.aggregate(ROWS, params, extractors, public) for _ in range(times)]
+    accountant.compute_budgets()
+    return [dict(each) for each in given]
+
+
+@pytest.mark.parametrize("noise", list(pipeline_dp.NoiseKind))
+def test_sums_and_counts_have_less_noise_at_the_target(noise):
+    ours = BudgetAccountant(1.0, 1e-6)
+    naive = pipeline_dp.NaiveBudgetAccountant(1.0, 1e-6)
+    laplace = noise is pipeline_dp.NoiseKind.LAPLACE
+    metrics = [METRICS.COUNT] if laplace else [METRICS.COUNT, METRICS.SUM]
+    for accountant in (ours, naive):
+        found = run(accountant, metrics, noise=noise, times=1 if laplace else 4)
+        assert all(abs(each[0].count - 300) < 400 for each in found)
+    assert 1 - 1e-5 < ours.epsilon <= 1.0
+    peer = PLDAccountant(value_discretization_interval=1e-4).compose(ours.event)
+    assert peer.get_epsilon(1e-6) == pytest.approx(1.0, rel=1e-3)
+    (spread,) = {spec.noise_standard_deviation for spec in ours.mechanism_specs}
+    told = naive.mechanism_specs[0]
+    if laplace:
+        assert spread <= math.sqrt(2) / told.eps  # pure epsilons add up, and no more is needed
+    else:
+        worst = math.sqrt(2 * math.log(1.25 / told.delta)) / told.eps
+        assert spread < 0.5 * worst
+
+
+def test_the_noise_that_is_drawn_is_the_noise_that_is_priced():
+    """The spread of 400 counts; a chance of 1e-6 that a true one misses."""
+    accountant = BudgetAccountant(50.0, 1e-6)
+    found = run(accountant, [METRICS.COUNT], times=400)
+    spread = accountant.mechanism_specs[0].noise_standard_deviation
+    measured = sum((each[part].count - 300) ** 2 for each in found for part in (0, 1)) / 800
+    # Counts are whole numbers: rounding adds a twelfth. A variance of 800 draws errs by 5 percent.
+    assert measured == pytest.approx(spread**2 + 1 / 12, rel=0.25)
+
+
+def test_partitions_are_selected_and_percentiles_found_inside_the_budget():
+    accountant = BudgetAccountant(2.0, 1e-4)
+    (found,) = run(accountant, [METRICS.COUNT, METRICS.PERCENTILE(50)], public=None)
+    assert set(found) == {0, 1}
+    names = [spec.name for spec in accountant.mechanism_specs]
+    assert sorted(names) == ["Count", "PartitionSelection", "Quantile"]
+    selection = accountant.mechanism_specs[names.index("PartitionSelection")]
+    assert 0 < selection.eps < 2.0
+    assert 0 < selection.delta < 1e-4
+    assert 2 - 1e-5 < accountant.epsilon <= 2.0
+
+
+def test_weights_and_scopes_fix_the_ratios_of_noises():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with accountant.scope(weight=2.0):
+        first = accountant.request_budget(MechanismType.GAUSSIAN, name="Count")
+    with accountant.scope(weight=1.0):
+        second = accountant.request_budget(MechanismType.LAPLACE, name="Sum")
+    accountant.compute_budgets()
+    ratio = second.noise_standard_deviation / first.noise_standard_deviation
+    assert ratio == pytest.approx(2.0)
+
+
+def test_what_is_refused():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(RuntimeError, match="must have been called"):
+        _ = accountant.epsilon
+    with pytest.raises(ValueError, match="weight"):
+        accountant.request_budget(MechanismType.LAPLACE, weight=-1)
+    with pytest.raises(NotImplementedError, match="must be None, got"):
+        accountant.request_budget(MechanismType.LAPLACE, noise_standard_deviation=2.0)
+    with pytest.raises(NotImplementedError, match="Variance"):
+        run(accountant, [METRICS.VARIANCE])
+    with accountant.scope(weight=1.0), pytest.raises(RuntimeError, match="outside every scope"):
+        accountant.compute_budgets()
+    accountant.compute_budgets()
+    with pytest.raises(RuntimeError, match="before compute_budgets"):
+        accountant.request_budget(MechanismType.LAPLACE)
+    for target in ((0.0, 1e-6), (1.0, 0.0), (1.0, 1.0)):
+        with pytest.raises(ValueError, match="total_"):
+            BudgetAccountant(*target)

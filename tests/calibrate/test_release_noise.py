@@ -1,0 +1,120 @@
+"""The noise of several releases, against closed forms, another accountant, and each other."""
+
+import math
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+from dpcal.accountants import epsilon, events
+from dpcal.calibrate import Release, noise_multiplier, releases
+from dpcal.cli import main
+from dpcal.errors import TargetUnreachable
+
+TARGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_equal_gaussian_releases_are_one_with_more_noise():
+    """k answers with noise s cost as much as one with s / sqrt(k)."""
+    found = releases([Release(str(i), sensitivity=3.0) for i in range(9)], **TARGET)
+    alone = noise_multiplier(events.GaussianDpEvent, **TARGET)
+    assert [noise.scale / 3.0 for noise in found.noises] == pytest.approx([3 * alone] * 9, rel=2e-6)
+    again = releases([Release("all", sensitivity=3.0, count=9)], **TARGET)
+    assert again.noises[0].scale == pytest.approx(found.noises[0].scale, rel=2e-6)
+
+
+def test_weights_and_kinds_fix_the_ratios_of_deviations():
+    asked = [
+        Release("gaussian", weight=2.0),
+        Release("laplace", mechanism="laplace", sensitivity=5.0),
+        Release("whole", mechanism="discrete-gaussian", sensitivity=4, weight=2.0),
+    ]
+    gaussian, laplace, whole = releases(asked, **TARGET).noises
+    assert laplace.scale * math.sqrt(2) / 5 == pytest.approx(2 * gaussian.scale)
+    assert whole.scale / 4 == pytest.approx(gaussian.scale)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_the_target_is_met_and_just_met(relation):
+    asked = [
+        Release("mean", sensitivity=2.0),
+        Release("bins", mechanism="discrete-laplace", sensitivity=2, weight=0.5),
+        Release("tree", mechanism="any", delta=1e-8, weight=0.3),
+    ]
+    found = releases(asked, **TARGET, neighboring_relation=relation)
+    assert 1 - 1e-5 < found.epsilon.lower <= found.epsilon.upper <= 1
+    # Priced anew from the numbers that a user would draw noise by.
+    mean, bins, tree = (noise.scale for noise in found.noises)
+    event = events.ComposedDpEvent(
+        [
+            events.GaussianDpEvent(mean / 2.0),
+            events.DiscreteLaplaceDpEvent(1 / bins, 2),
+            events.EpsilonDeltaDpEvent(1 / tree, 1e-8),
+        ]
+    )
+    assert epsilon(event, delta=1e-6, neighboring_relation=relation).upper <= 1 + 1e-14
+    if relation == "add-or-remove-one":
+        claim = DifferentialPrivacyParameters(1 / tree, 1e-8)
+        fine = {"value_discretization_interval": 1e-3}
+        peer = pld.from_gaussian_mechanism(mean / 2.0, **fine)
+        peer = peer.compose(pld.from_discrete_laplace_mechanism(1 / bins, 2, **fine))
+        peer = peer.compose(pld.from_privacy_parameters(claim, **fine))
+        assert peer.get_epsilon_for_delta(1e-6) == pytest.approx(1.0, rel=5e-3)
+
+
+def test_deltas_of_their_own_may_take_the_whole_target():
+    with pytest.raises(TargetUnreachable):
+        releases([Release("all", mechanism="any", delta=2e-6)], **TARGET)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"sensitivity": 0.0}, "sensitivity must be a finite number > 0"),
+        ({"mechanism": "discrete-laplace", "sensitivity": 1.5}, "sensitivity must be a whole"),
+        ({"mechanism": "cauchy"}, "mechanism must be one of"),
+        ({"weight": -1.0}, "weight must be"),
+        ({"count": 0}, "count must be"),
+        ({"delta": 0.5}, "delta goes with mechanism='any'"),
+        ({"mechanism": "any", "delta": 1.0}, r"delta must be in \[0, 1\)"),
+    ],
+)
+def test_values_outside_their_range(values, words):
+    with pytest.raises(ValueError, match=words):
+        Release("x", **values)
+
+
+def test_nothing_to_release():
+    with pytest.raises(ValueError, match="one release at least"):
+        releases([], **TARGET)
+
+
+def asked_of(tmp_path, text, *options):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    target = ("--epsilon", "1", "--delta", "1e-6")
+    return main(["calibrate", "--releases", str(path), *target, *options])
+
+
+def test_the_command(tmp_path, capsys):
+    text = '[[release]]\nname = "stay"\nsensitivity = 30.0\ncount = 3\n'
+    assert asked_of(tmp_path, text) == 0
+    scale = releases([Release("stay", sensitivity=30.0, count=3)], **TARGET).noises[0].scale
+    assert f"stay  gaussian, scale {scale!r}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", (), "one [[release]] table or more"),
+        ("release = 3", (), "one [[release]] table or more"),
+        ("[[release]]\nscale = 1", (), "a release has a name"),
+        ('[[release]]\nname = "a"\nweight = "2"', (), "weight must be"),
+        ("[[release]", (), "plan.toml"),
+        ('[[release]]\nname = "a"', ("--steps", "3"), "got --steps"),
+        ('[[release]]\nname = "a"', ("--delta", "1e-5", "1e-6"), "got several"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path, capsys, text, options, words):
+    assert asked_of(tmp_path, text, *options) == 2
+    assert words in capsys.readouterr().err
