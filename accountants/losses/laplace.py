@@ -295,11 +295,13 @@ class BoundedRange(IntervalLoss):
         epsilon = self.epsilon
         # The formula has a removable singularity at 0; c is kept away from it.
         c = np.where(np.abs(c) < 1e-12, 1e-12, c)
-        log_a = epsilon + np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
-        log_t = log_a - np.log(-np.expm1(-c * epsilon) / c)
-        return np.asarray(
-            c * np.minimum(log_t, epsilon) + log_a - epsilon - math.log(-math.expm1(-epsilon))
-        )
+        log_a = np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
+        log_t = epsilon + log_a - np.log(-np.expm1(-c * epsilon) / c)
+        # It is multiplied by c: at large c it is taken from terms as small as epsilon and 1 / c.
+        large = np.maximum(c, 1.0)
+        ratio = np.exp(-large * epsilon) * np.expm1(-epsilon) / np.expm1(-large * epsilon)
+        log_t = np.where(c > 1, epsilon - np.log1p(1 / large) + np.log1p(ratio), log_t)
+        return np.asarray(c * np.minimum(log_t, epsilon) + log_a - math.log(-math.expm1(-epsilon)))
 
 
 class IntervalTilt(QuadratureTilt):
