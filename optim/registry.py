@@ -134,7 +134,7 @@ _ROWS = (
         relations=_FIXED,
         options=(
             *("batch_size", "epochs", "steps", "sampler"),
-            *("max_norm", "learning_rate", "group_size"),
+            *("max_norm", "learning_rate", "group_size", "clipped"),
         ),
         constants=False,
     ),
@@ -271,7 +271,10 @@ _ROWS = (
         measure="excess risk",
         theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
         relations=("add-or-remove-one", "replace-special"),
-        options=("batch_size", "epochs", "steps", "sampler", "max_norm", "learning_rate"),
+        options=(
+            *("batch_size", "epochs", "steps", "sampler"),
+            *("max_norm", "learning_rate", "clipped"),
+        ),
         constants=False,
     ),
     Optimizer(

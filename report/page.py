@@ -184,6 +184,7 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
     for key, words in (
         ("public_training_records", "Public number of training records"),
         ("training_records", "Training records"),
+        ("training_persons", "Persons they are about"),
         ("held_out_records", "Held-out records"),
         ("holdout_records", "Records that candidates were tested on"),
         ("public_rows", "Public number of rows"),

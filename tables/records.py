@@ -182,10 +182,15 @@ class Records:
         names = people.unique(maintain_order=True)
         places = pl.Series(range(len(names)), dtype=pl.Int64)
         number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
+        self._owners: NDArray[np.int64] = number
         self._kept = within_group_size(number, self.schema.group_size, self._key)
         self.beyond = int((~self._kept).sum())
         self._coins = coins_of_people(names.to_list(), self._key)[number]
         self._people.clear()
+
+    def owners(self, fraction: float) -> NDArray[np.int64]:
+        """Return the number of the person of each record that :meth:`split` gives to train on."""
+        return self._owners[self._kept & (self._coins >= fraction)]
 
     def split(self, fraction: float) -> tuple[Vector, Vector, Vector, Vector]:
         """Return X and y to train on, and X and y that are held out; once, for memory's sake.

@@ -99,6 +99,7 @@ def read(asked: Learning, progress: Progress) -> Data:
         if asked.described:
             raise
         raise ValueError(f"{error} {drafts_one(asked.source)}") from error
+    owners = records.owners(asked.test_fraction) if asked.by_person else None
     X_train, y_train, X_test, y_test = records.split(asked.test_fraction)
     if not len(y_train):
         raise ValueError(f"table must hold a record to train on, got {records.n} in all.")
@@ -111,9 +112,12 @@ def read(asked: Learning, progress: Progress) -> Data:
         classes=(0.0, 1.0) if records.labels else None,
         class_weights=target.weights if records.labels else (),
         unit=1.0 if target.range is None else (target.range[1] - target.range[0]) / (2 * REACH),
+        owners=owners,
+        group_size=asked.schema.group_size,
     )
     found = {
         "number of records": asked.n is None,
+        "number of persons": asked.by_person,
         "numbers of rows read and left out (data.rows, data.left_out)": asked.n is None
         and _leaves_out(records),
         "names of the columns": not asked.described,

@@ -55,11 +55,13 @@ def about_data(
     sizes = {
         **(counts or {}),
         "training_records": task.objective.n,
+        **({} if task.owners is None else {"training_persons": task.n}),
         "held_out_records": len(task.y_test),
     }
     if result.plan.public_n:  # a public number stands for theirs
         sizes = {"public_training_records": result.plan.n}
     arrays = [task.X_train, task.y_train, task.X_test, task.y_test]
+    arrays += [] if task.owners is None else [task.owners]
     return {
         "name": name,
         **sizes,

@@ -74,13 +74,15 @@ def _tuned(
     """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
 
     Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
+    The sum of the rows of a person is clipped as if it were one row.
     Gradients of a class of weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
     chosen = "max_norm" in given or "learning_rate" in given
     given = dict(given)
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
-    release = _one_release(target) * given.get("group_size", 1)
+    rows = 1 if request.by_person else given.get("group_size", 1)
+    release = _one_release(target) * rows
     passes = _validate.positive(epochs=given.pop("epochs", 20.0))
     tuned = Defaults.of(
         request.loss,
@@ -98,8 +100,8 @@ def _tuned(
     whole = sampler != "poisson" and "steps" not in sizes
     length = {"epochs": passes} if whole else {"steps": tuned.steps}
     plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
-    # A shuffle has no price beside another query.
-    if not chosen and sampler != "shuffled-epochs":
+    # A shuffle has no price beside another query, and the rows of a person have no common length.
+    if not (chosen or request.by_person or sampler == "shuffled-epochs"):
         coding = request.coding
         asked = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if asked is None else asked_before(plan, asked)

@@ -95,6 +95,11 @@ class Learning:
         """Return the constants of a theorem that the public ranges imply, or that were given."""
         return public_constants(self, row)
 
+    @property
+    def by_person(self) -> bool:
+        """Whether persons are drawn, and the sum of the rows of a person is clipped."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request(Learning):
@@ -159,7 +164,7 @@ class Request(Learning):
         """
         table = _one_table(options.table, options.csv)
         schema, tuning = _given_schema(options)
-        n = options.n if options.n is not None or schema is None else schema.n
+        n = _public_n(options, schema)
         row = _optimizer(options, tuning)
         relation = _relation(options.neighboring_relation, row, n)
         _check_sampler(row, tuning, relation)
@@ -213,6 +218,11 @@ class Request(Learning):
         return replace(implied, **self.bounds)
 
     @property
+    def by_person(self) -> bool:
+        """Whether persons are drawn, and the sum of the rows of a person is clipped."""
+        return self.tuning.get("clipped") == "user"
+
+    @property
     def trained_on(self) -> int | None:
         """Average number of training records out of the public number of records."""
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
@@ -238,7 +248,22 @@ def _given_schema(options: Namespace) -> tuple[Schema | None, dict[str, Any]]:
         schema = replace(schema, group_size=size)
     elif schema.group_size > 1:
         tuning["group_size"] = schema.group_size
+    if tuning.get("clipped") == "user" and (schema is None or schema.person is None):
+        raise ValueError("--clipped user needs a --schema with a column of type 'person'.")
     return schema, tuning
+
+
+def _public_n(options: Namespace, schema: Schema | None) -> int | None:
+    """Return the public number of records, if any: that of a schema counts rows, not persons."""
+    if options.clipped == "user":
+        if options.n is not None or options.neighboring_relation == "add-or-remove-one":
+            raise ValueError(
+                "--clipped user reads the number of persons from the table: it goes without --n, "
+                "and with replace-special or replace-one."
+            )
+        return None
+    given: int | None = options.n
+    return given if given is not None or schema is None else schema.n
 
 
 def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
@@ -247,7 +272,10 @@ def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
     row = find("correlated_dpsgd" if correlated else options.optimizer)
     constants = ("max_norm", "smoothness", "gap") if row.constants else ()
     given = [name for name in ("smoothness", "gap") if getattr(options, name) is not None]
-    refused = [name for name in (*tuning, *given) if name not in (*row.options, *constants)]
+    # Persons who are records have the price of records, however many rows they have.
+    priced = ("group_size",) if tuning.get("clipped") == "user" else ()
+    known = (*row.options, *constants, *priced)
+    refused = [name for name in (*tuning, *given) if name not in known]
     if refused:
         raise ValueError(f"{flag(refused[0])} is not for --optimizer {row.name}.")
     return row
@@ -311,8 +339,11 @@ def _check_sampler(row: Optimizer, tuning: Mapping[str, Any], relation: str) -> 
             f"--sampler {name} is for --neighboring-relation {' or '.join(BY_EPOCH[name])}, got "
             f"{relation}."
         )
-    if "group_size" in tuning:
-        raise ValueError(f"--sampler {name} is for single records, got persons with several.")
+    if "group_size" in tuning and tuning.get("clipped") != "user":
+        raise ValueError(
+            f"--sampler {name} is for single records, got persons with several: --clipped user "
+            "takes persons for records."
+        )
 
 
 def _bounds(options: Namespace, row: Optimizer) -> dict[str, float]:

@@ -17,9 +17,10 @@ __all__ = ["summary"]
 def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
     """Return the text on what a run released, its epsilon, and its held-out scores."""
     result = run.result
-    n = task.objective.n
+    n = f", {task.objective.n} training records"
+    n += "" if task.owners is None else f" of {task.n} persons"
     lines = [
-        f"{result.message}" + (f", {n} training records" if not result.plan.public_n else ""),
+        f"{result.message}" + (n if not result.plan.public_n else ""),
         *_silos(result),
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),

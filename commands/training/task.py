@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.optim import Logistic, Result, Squared, run
+from dpcal.optim import Logistic, Result, Squared, Users, run
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.objectives.domains import finite_rows
 
@@ -32,7 +32,8 @@ class Task:
 
     ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
     the target's own unit. ``classes`` are those of a logistic loss. ``class_weights`` are in their
-    order; empty where all are 1.
+    order; empty where all are 1. ``owners`` are the persons of training records, shape (m,), where
+    sums of the rows of a person, of at most ``group_size``, are clipped.
     """
 
     loss: str
@@ -45,6 +46,8 @@ class Task:
     unit: float = 1.0
     classes: tuple[Any, Any] | None = None
     class_weights: tuple[float, ...] = ()
+    owners: NDArray[np.int64] | None = None
+    group_size: int = 1
     objective: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,8 +62,8 @@ class Task:
 
     @property
     def n(self) -> int:
-        """Number of training records that a plan is made for."""
-        return int(self.objective.n)
+        """Number of training records that a plan is made for: of rows, or of persons."""
+        return int(self.objective.n if self.owners is None else len(np.unique(self.owners)))
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -69,8 +72,10 @@ class Task:
 
     @property
     def asked(self) -> Any:
-        """The objective, or the silos, that an optimizer is given."""
-        return self.objective
+        """The objective, of rows or of persons, or the silos, that an optimizer is given."""
+        if self.owners is None:
+            return self.objective
+        return Users(self.objective, self.owners, group_size=self.group_size)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -59,6 +59,8 @@ OPTIONS = """
 --passes E:whole                  how often a record may be used, >= 1 (default: 1)
 --group-size K:whole              rows of one person at most, >= 1, by the schema's column of type
     'person'; more are left out (default: the schema's, or 1)
+--clipped row|user                what is drawn, and clipped: each row, or the sum of the rows of a
+    person, for dpsgd and --noise (default: row)
 --preset practical|theory         constants best for the n at hand, or the theorem's (default:
     practical)
 --gamma G:number                  KL constant > 0: F(w) - F* <= (G ||grad F(w)||)^kappa (default:
