@@ -53,6 +53,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         """
 --width W:number       largest relative width of the bounds (default: as narrow as can be proved,
     to 1e-3)
+--method auto|contour|convex-order  which proof: by convex order, of random allocation, shares
+    nothing with a contour but ball arithmetic (default: auto, the narrowest)
 -o --output FILE:path  where the certificate is written; of several, FILE-1, FILE-2, ... before
     the suffix
 --check FILE:path      check this certificate instead of making one
@@ -80,6 +82,7 @@ def run(options: Namespace) -> int:
             neighboring_relation=told.relation,
             width=options.width,
             sides=told.sides,
+            method=options.method or "auto",
             **{name: value},
         )
         _agree(options, certificate, event)
@@ -108,7 +111,8 @@ def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any
 
 def _of_report(options: Namespace) -> int:
     """Prove delta at each claimed epsilon of a report; the exit status is 1 if a claim is wrong."""
-    given = [name for name in ("epsilon", "delta", "output") if getattr(options, name) is not None]
+    asked = ("epsilon", "delta", "output", "method")
+    given = [name for name in asked if getattr(options, name) is not None]
     if given:
         raise ValueError(f"--{given[0]} is for a run that options tell: a report says its own.")
     folder, document = options.report, dpcal.report.read(options.report)

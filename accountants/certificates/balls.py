@@ -1,9 +1,8 @@
 """Ball arithmetic of python-flint, imported when the first ball is computed.
 
-A ball is a midpoint with a radius, and every operation encloses the exact result. The package
-python-flint is an optional extra. The names ``acb``, ``acb_mat``, ``acb_poly``, ``arb`` and
-``arb_poly`` of this module are those of python-flint; ``workprec`` sets the precision, for one
-thread at a time.
+A ball is a midpoint with a radius, and every operation encloses the exact result. The names
+``acb``, ``acb_mat``, ``acb_poly``, ``arb`` and ``arb_poly`` of this module are those of
+python-flint; ``workprec`` sets the precision, for one thread at a time.
 
 >>> from dpcal.accountants.certificates import balls
 >>> with balls.workprec(64):
@@ -17,7 +16,6 @@ from __future__ import annotations
 from typing import Any
 
 from dpcal._precision import workprec
-from dpcal.errors import MissingExtra
 
 __all__ = ["Ball", "probability", "workprec"]
 
@@ -33,10 +31,8 @@ _ROUNDING = 2.0**-50
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        import flint
-    except ImportError as error:
-        raise MissingExtra("Certificates need python-flint: pip install python-flint.") from error
+    import flint
+
     # Later look-ups find the name without this function.
     globals()[name] = getattr(flint, name)
     return globals()[name]

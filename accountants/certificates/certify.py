@@ -35,13 +35,13 @@ from dpcal.accountants.certificates.document import (
 from dpcal.accountants.certificates.enclosed_losses import enclosed
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.certificates.proofs import ContourProof, Proof
 from dpcal.accountants.certificates.search.candidates import by_order, candidates
 from dpcal.accountants.certificates.search.shuffles import is_shuffled, proofs_of_shuffle
 from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
-from dpcal.errors import TargetUnreachable
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 # The records and the verifier are importable from here as well, as from the documented module
 # ``dpcal.accountants.certificate`` that this one replaced.
@@ -117,6 +117,7 @@ class _Limits:
 
 _LIMITS = _Limits()
 
+_METHODS = ("auto", "contour", "convex-order")
 _TRIED = (
     "a contour, a smoothed contour, a finite sum, a test that counts large outputs, Renyi moments, "
     "their bounds by convexity, and the chance of being sampled"
@@ -154,8 +155,9 @@ def certify(
         lower bound is then 0, and ``width`` is about the distance of the upper one from the
         accountant's.
     method
-        ``"auto"``, or ``"convex-order"`` for a proof about random allocation that shares nothing
-        with its contour but balls, and aims at a width of 1e-2.
+        ``"auto"``; ``"contour"`` for a contour alone, of either direction; or ``"convex-order"``
+        for a proof about random allocation that shares nothing with its contour but balls, and aims
+        at a width of 1e-2. Shuffled epochs take ``"auto"``.
 
     Raises
     ------
@@ -165,8 +167,6 @@ def certify(
         If no proof here covers the event under this relation.
     TargetUnreachable
         If no proof of affordable size gives bounds of this width, or any but trivial ones.
-    MissingExtra
-        If python-flint is not installed.
 
     >>> from dpcal.accountants.events import GaussianDpEvent
     >>> certificate = certify(GaussianDpEvent(2.0), delta=1e-5, width=1e-6)
@@ -181,8 +181,13 @@ def certify(
     sides = _validate.choice(tuple(_SIDES), sides=sides)
     mechanisms = mechanisms_of(event)
     is_bracket = any(isinstance(item.event, ShuffledEpochsDpEvent) for item in mechanisms)
-    method = _validate.choice(("auto", "convex-order"), method=method)
-    is_coarse = is_bracket or method != "auto"
+    method = _validate.choice(_METHODS, method=method)
+    if is_bracket and method != "auto":
+        raise UnsupportedEvent(
+            f"shuffled epochs have proofs of their own, of either end: method must be 'auto', got "
+            f"{method!r}."
+        )
+    is_coarse = is_bracket or method == "convex-order"
     aim = _BRACKET["upper"].width if is_coarse else _SIDES[sides].width
     aim = aim if width is None else _validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
@@ -350,6 +355,8 @@ class _Search:
             tried = by_order(direction, epsilon, width)
         else:
             tried = candidates(direction, epsilon, width, floor > 0, self.sides)
+            if self.method == "contour":
+                tried = (each for each in tried if isinstance(each[1], ContourProof))
         for bits, candidate in tried:
             if self._work(direction, bits, candidate) > MAX_WORK_OF_PROOF:
                 continue

@@ -75,8 +75,6 @@ def dominating_draws(
     ------
     UnsupportedEvent
         If one record may be drawn more than 64 times, or is always drawn.
-    MissingExtra
-        If python-flint is not installed.
 
     Notes
     -----

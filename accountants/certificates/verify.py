@@ -62,8 +62,6 @@ def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certi
     CertificateRejected
         If the document is malformed, was changed, claims more than its proofs give, or asks for
         more than about ten minutes of work.
-    MissingExtra
-        If python-flint is not installed.
     """
     if isinstance(document, Certificate):
         document = document.to_dict()

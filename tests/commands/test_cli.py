@@ -503,6 +503,20 @@ def test_certify_epsilon(capsys):
     assert float(made["lower"]) < 6.907384495 < float(made["upper"])
 
 
+@pytest.mark.parametrize(
+    ("method", "told"), [("contour", "contour"), ("convex-order", "convex order")]
+)
+def test_certify_by_the_method_that_is_named(capsys, method, told):
+    run = ["--sampler", "random-allocation", "--n", "20", "--batch-size", "2", "--epochs", "10"]
+    words = ["certify", *run, "--noise-multiplier", "2", "--epsilon", "2.1420731081"]
+    assert main([*words, "--width", "0.3", "--method", method]) == 0
+    assert capsys.readouterr().out.count(f"below by {told}, above by {told}") == 2
+    made = ask(capsys, *words, "--width", "0.3", "--method", method)
+    assert float(made["lower"]) < 1e-5 < float(made["upper"]) < 1.5e-5
+    words[2] = "shuffled-epochs"
+    assert "must be 'auto'" in refuse(capsys, *words, "--method", method)
+
+
 def test_a_changed_certificate_does_not_hold(capsys, tmp_path):
     made = ask(capsys, "certify", *MECHANISM, "--epsilon", "8")
     made["mechanisms"][0]["count"] = 9_999
@@ -515,6 +529,7 @@ def test_a_changed_certificate_does_not_hold(capsys, tmp_path):
 
 
 def test_certify_refuses(capsys, tmp_path):
+    assert "--method is for a run" in refuse(capsys, "certify", tmp_path, "--method", "contour")
     assert "Exactly one of --epsilon and --delta" in refuse(capsys, "certify", *MECHANISM)
     missing = tmp_path / "none.json"
     for words in (("certify", "--check", missing), ("verify", tmp_path / "none")):

@@ -1,6 +1,7 @@
 """Random allocation in ball arithmetic: whatever a proof says, the known values are inside."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,11 +9,13 @@ from flint import arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import certify, events, verify_certificate
+from dpcal.accountants.certificates import enclosure
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.proofs import Rays
-from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
 from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 # M(z) at z = 1/2 + 3i when adding: the mean of L^q, q = -1/2 - 3i, sigma = 1, by mpmath.
@@ -100,6 +103,44 @@ def test_any_numbers_of_a_ray_give_bounds_around_the_truth():
         assert not upper < 0.9999999e-6
         useless += not upper - lower < 1e-8
     assert useless > 10
+
+
+ALIASES = ("_chernoff", lambda tilt, transforms, epsilon: arb(0), 2.0, 1.0)
+REST = ("_beyond", lambda proof, tails, epsilon: arb(0), 1.0, 0.2)
+
+
+@pytest.mark.parametrize(("term", "left_out", "coarser", "longer"), [ALIASES, REST])
+@pytest.mark.parametrize("choose", [choose_contour, choose_parity])
+def test_each_term_of_a_contour_is_needed(choose, term, left_out, coarser, longer, monkeypatch):
+    """A contour too coarse or too short proves little; without its term it proves a falsehood."""
+    truths = [(3.6973852125, "remove")] + [(3.0797325885, "add")] * (choose is choose_contour)
+    for epsilon, direction in truths:
+        parts = parts_of(1, 2, 1, direction)
+        proof = choose(parts, epsilon, width=1e-3)
+        nodes = math.ceil(longer * proof.nodes)
+        proof = replace(proof, step=coarser * proof.step, nodes=nodes)
+        lower, upper = enclose(proof, parts, epsilon, bits=256)
+        assert lower.lower() < 1e-5 < upper.upper()
+        with monkeypatch.context() as patch:
+            patch.setattr(enclosure, term, left_out)
+            lower, upper = enclose(proof, parts, epsilon, bits=256)
+        assert lower > 1.0001e-5 or upper < 0.9999e-5
+
+
+def test_parity_proves_nothing_of_losses_whose_other_direction_is_unknown():
+    """Were they left out, bounds would be those of the rest, and delta is above them."""
+    event = events.PoissonSampledDpEvent(0.5, events.GaussianDpEvent(1.0))
+    sampled = decompose(event, "add-or-remove-one").directions[0].parts
+    both = (*parts_of(1, 2, 1, "remove"), *sampled)
+    alone = choose_parity(both[:1], 1.0, width=1e-3)
+    lattice = choose_contour(sampled, 1.0, width=1e-3)
+    proof = replace(alone, sums=alone.sums + lattice.sums, tails=alone.tails + lattice.tails)
+    assert enclose(proof, both, 1.0, bits=128) == (0, 1)
+    _, upper = enclose(alone, both[:1], 1.0, bits=128)
+    known = accountants.delta(
+        events.ComposedDpEvent([event, events.RandomAllocationDpEvent(1.0, 2)]), epsilon=1.0
+    )
+    assert upper < 0.9 * known.lower
 
 
 def test_an_epoch_is_the_gaussian_mechanism_where_the_batch_is_no_secret():

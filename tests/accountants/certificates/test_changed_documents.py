@@ -27,6 +27,8 @@ from dpcal.accountants.certificates.proofs import (
     ContourProof,
     ConvexityProof,
     Grid,
+    OrderProof,
+    ParityProof,
     Rays,
     SamplingProof,
     SumProof,
@@ -51,6 +53,23 @@ SHUFFLED = (
         (Argument("upper", 128, ChernoffProof(20.0, (CLONES,))),),
     ),
 )
+
+RAYS = Rays(0, 0.37, 0.187, -112, 32, 25)
+PARITY = ParityProof(1.18, 0.67, 16, 0.0, 12.6, (RAYS,), (RAYS,))
+ORDER = OrderProof(0.25, 30, Grid(0.1, -40, 40))
+
+
+def allocated(*arguments):
+    """Return a claim about two epochs of three batches, a removed and an added record."""
+    proved = [
+        DirectionBounds(name, Decimal(low), Decimal(high), (Argument("both", 128, proof),))
+        for name, low, high, proof in arguments
+    ]
+    run = Mechanism(events.RandomAllocationDpEvent(2.0, 3), 2)
+    return Certificate(
+        "add-or-remove-one", (run,), None, (DeltaBounds(1.0, tuple(proved)),)
+    ).to_json()
+
 
 # One document for each kind of mechanism and of argument, with bounds that its proofs give.
 DOCUMENTS = {
@@ -87,6 +106,10 @@ DOCUMENTS = {
         epsilon=2.0,
         width=0.1,
     ).to_json(),
+    "convex order": allocated(
+        ("remove", "0.0008", "0.0028", ORDER), ("add", "0.0004", "0.0031", ORDER)
+    ),
+    "parity": allocated(("remove", "0.0023", "0.0025", PARITY), ("add", "0.0004", "0.0031", ORDER)),
     "shuffle": Certificate(
         "replace-special",
         (Mechanism(events.ShuffledEpochsDpEvent(10.0, 100, 2), 1),),
@@ -130,7 +153,7 @@ NAMES = [
     *("lower", "upper", "both", "remove", "add"),
     *("add-or-remove-one", "replace-one", "replace-special"),
     *("support", "sampling", "convexity", "finite sum", "threshold test", "Renyi moment"),
-    *("contour", "smoothed contour", "parity"),
+    *("contour", "smoothed contour", "parity", "convex order"),
     *("GaussianDpEvent", "LaplaceDpEvent", "EpsilonDeltaDpEvent", "MixtureOfGaussiansDpEvent"),
     *("RandomAllocationDpEvent", "ShuffledEpochsDpEvent"),
 ]

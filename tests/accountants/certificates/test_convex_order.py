@@ -6,6 +6,7 @@ import pytest
 from flint import arb
 
 from dpcal.accountants import certify, events, verify_certificate
+from dpcal.accountants.certificates import convex_order
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.proofs import Grid, OrderProof
 from dpcal.accountants.certificates.search.contour import choose_contour
@@ -70,3 +71,53 @@ def test_a_second_proof_of_an_epsilon_is_verified_and_refused_where_it_claims_mo
         verify_certificate(replace(certificate, proofs=(*certificate.proofs[:-1], forged)))
     with pytest.raises(UnsupportedEvent, match="one random allocation"):
         certify(events.GaussianDpEvent(1.0), epsilon=1.0, method="convex-order")
+
+
+# -- without one step of the argument, grids prove bounds that the truth is not in
+
+
+COARSE = OrderProof(0.5, 200, Grid(0.2, -40, 60))
+# Likelihood ratios that matter are beyond its last interval.
+SHORT = replace(COARSE, cells=8)
+
+
+def bounds_of(proof, direction, epsilon):
+    convex_order.laws_of_ratio.cache_clear()
+    return enclose(proof, parts_of(1, 2, 1, direction), epsilon, bits=128)
+
+
+def with_mass_at_the_first_node(self, epsilon, direction):
+    """Count mass that a lower law lacks where it is least, in place of infinity."""
+    lower, upper = self.laws
+    whole = [lower[0] + 1 - sum(lower, arb(0)), *lower[1:]]
+    return HONEST(type("", (), {"laws": [whole, upper], "nodes": self.nodes})(), epsilon, direction)
+
+
+HONEST = convex_order.LawsOfRatio.delta
+MUTATIONS = {
+    "lower laws split mass between nodes": ("_gathered", convex_order._spread, COARSE, "lower"),
+    "upper laws move mass to its mean": ("_spread", convex_order._gathered, COARSE, "upper"),
+    "mass that lower laws lack is at the first node": (
+        "LawsOfRatio.delta",
+        with_mass_at_the_first_node,
+        SHORT,
+        "lower",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_each_step_of_the_argument_is_needed(name, monkeypatch):
+    place, changed, proof, side = MUTATIONS[name]
+    owner, _, attribute = place.rpartition(".")
+    known = (("remove", 3.6973852125), ("add", 3.0797325885))
+    for at in known:
+        lower, upper = bounds_of(proof, *at)
+        assert lower < 1e-5 < upper
+    monkeypatch.setattr(getattr(convex_order, owner) if owner else convex_order, attribute, changed)
+    mutated = [bounds_of(proof, *at) for at in known]
+    convex_order.laws_of_ratio.cache_clear()
+    if side == "lower":
+        assert any(lower > 1.01e-5 for lower, _ in mutated)
+    else:
+        assert any(upper < 0.99e-5 for _, upper in mutated)
