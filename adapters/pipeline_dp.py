@@ -30,7 +30,7 @@ _NOISE = {
 _SHARE = 0.5
 
 
-class BudgetAccountant(budget_accounting.BudgetAccountant):
+class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc]
     """PipelineDP's ``BudgetAccountant`` by exact composition.
 
     Noise of counts, sums and means is priced as the Laplace or Gaussian noise that it is. A private

@@ -208,7 +208,7 @@ def releases(
     def event(common: float) -> events.DpEvent:
         return events.ComposedDpEvent([each.event for each in noises(common)])
 
-    target = {"delta": delta, "neighboring_relation": neighboring_relation}
+    target: dict[str, Any] = {"delta": delta, "neighboring_relation": neighboring_relation}
     common = noise_multiplier(event, epsilon=epsilon, **target)
     together = event(common)
     return Calibrated(noises(common), together, epsilon_of(together, **target))

@@ -109,7 +109,7 @@ class Policy:
     def from_toml(cls, text: str, *, name: str = "policy") -> Self:
         """Return the policy of a TOML text; ``name`` is what its lines are said to be of."""
         limits = document_of(text, tomllib.loads)
-        starts = {}
+        starts: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), 1):
             key = re.match(r"\s*[\"']?(\w+)[\"']?\s*=", line)
             if key:
