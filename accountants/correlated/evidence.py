@@ -165,7 +165,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
     proved = estimator.largest(0.0) is not None
     failure = options.failure(goal.delta, proved=proved)
     if proved and goal.delta is not None:
-        _require_enough(question, estimator, goal.delta, failure)
+        _require_enough(question, estimator, goal.delta, failure, options.draws)
     sample = options.simulate(estimator, 0).betting(0.5 * failure)
     alone = Evidence(sample, None, Nothing(0.0), failure, proved)
     level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
@@ -210,6 +210,8 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     estimator = removing(question, goal)
     proved = estimator.largest(0.0) is not None
     failure = options.failure(delta, proved=proved)
+    if proved:
+        _require_enough(question, estimator, delta, failure, draws)
     sample = options.simulate(estimator, 0)
     _require_trust(sample, goal.level_of(sample))
     left = delta - (failure if proved else 0.0)
@@ -265,7 +267,7 @@ def _require_range(question: Question, goal: Goal, draws: int | None = None) -> 
 
 
 def _require_enough(
-    question: Question, estimator: Estimator, target: float, failure: float
+    question: Question, estimator: Estimator, target: float, failure: float, draws: int
 ) -> None:
     """Refuse, before drawing, a number of draws that could not reach the target."""
     largest = estimator.largest(_range_alone(estimator, target))
@@ -276,7 +278,7 @@ def _require_enough(
             f"failure_probability must be less than delta={target!r}, of which it is a part, "
             f"got {failure!r}."
         )
-    each, draws = 0.5 * failure, question.options.draws
+    each = 0.5 * failure
     needed = draws_needed(target - failure, failure_probability=each, largest=largest)
     if draws < needed:
         reachable = -math.log(each) * largest / draws

@@ -32,13 +32,14 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.choice import Goal, least_reach, removing
-from dpcal.accountants.correlated.draws.confidence import largest_range
+from dpcal.accountants.correlated.draws.confidence import draws_needed, largest_range
 from dpcal.accountants.correlated.evidence import collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
+from dpcal.calibrate.plans.common import warn_caller
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
@@ -49,6 +50,13 @@ __all__ += ["proved_noise_multiplier"]
 CONFIRMATIONS = 8
 # A test that fails raises the noise as its answer requires, and by this factor.
 _MARGIN = 1.003
+# A test whose draws tell nothing raises the noise by this factor: terms are then smaller.
+_RAISED = 1.05
+# Plain draws are made where they need at most so many times the draws that were asked for: other
+# draws need a quarter more noise.
+_MORE = 3
+# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
+_ENOUGH = 1.25
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
 # Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
@@ -132,6 +140,8 @@ class Found:
         deterministic bound does.
     confirmations
         Number of multipliers that were tested.
+    reason
+        Why it is proved though draws were asked for; empty otherwise.
     """
 
     noise_multiplier: float
@@ -139,6 +149,16 @@ class Found:
     method: str
     confirmation: CorrelatedDelta | None = None
     confirmations: int = 1
+    reason: str = ""
+
+    def warn(self) -> None:
+        """Warn of an answer that is proved though draws were asked for."""
+        if self.reason:
+            warn_caller(
+                f"the noise multiplier {self.noise_multiplier:.4g} is proved and not drawn; more "
+                f"draws may need less noise: {self.reason}",
+                RuntimeWarning,
+            )
 
 
 @dataclass(frozen=True)
@@ -155,7 +175,8 @@ class Calibration:
         The target.
     options
         How to draw. The failure probability is that of all confirmations together; the seed fixes
-        the search and every confirmation.
+        the search and every confirmation. Where at most three times as many draws suffice for plain
+        ones, so many are made.
     watch
         Called with a line about each question, and while draws are made.
     """
@@ -166,6 +187,16 @@ class Calibration:
     delta: float
     options: Options
     watch: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.options.statistics != "certified" or self.exact:
+            return
+        failure = self.failure or 0.0
+        left = self.delta - self.reserved - failure
+        if left > 0:
+            plain = math.ceil(_ENOUGH * draws_needed(left, failure_probability=0.5 * failure))
+            if self.options.draws < plain <= _MORE * self.options.draws:
+                object.__setattr__(self, "options", replace(self.options, draws=plain))
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""
@@ -260,7 +291,7 @@ class Calibration:
         if self.exact:
             return Found(sigma, EXACT, "composition of sampled Gaussians")
         method = self.question(sigma, statistics="none").proved.epsilon(self.delta).method
-        return Found(sigma, CERTIFIED, method)
+        return Found(sigma, CERTIFIED, method, reason=reason)
 
     # --- with draws ------------------------------------------------------------------------------
 
@@ -276,7 +307,10 @@ class Calibration:
             try:
                 needed, confirmation = self._tested(sigma, seed, attempt)
             except DrawsCannotTell as error:
-                return None, str(error)
+                sigma, reason = sigma * _RAISED, str(error)
+                if sigma >= self._limit:
+                    return None, reason
+                continue
             if confirmation is not None:
                 known = confirmation.label, confirmation.method, confirmation
                 return Found(sigma, *known, attempt), ""
@@ -286,7 +320,7 @@ class Calibration:
             ratio = needed / max(self.epsilon, 1e-9)
             sigma *= _MARGIN * min(ratio, 4.0) ** (1 / slope)
             if sigma >= self._limit:
-                return None, "draws need more noise than is proved to do."
+                return None, ""  # A proof needs no more noise than these draws.
         return None, (
             f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={self.epsilon!r} at "
             f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
@@ -497,12 +531,18 @@ def noise_multiplier(
     ------
     TargetUnreachable
         If no multiplier meets the target, by draws or by proofs.
+
+    Warns
+    -----
+    RuntimeWarning
+        If draws were asked for and a deterministic bound answers.
     """
     target = _validate.probability(delta=delta)
     at = _validate.non_negative(epsilon=epsilon)
     asked = Options(failure_probability=failure_probability, seed=seed, **options)
     calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
     found = calibration.least()
+    found.warn()
     sigma, confirmation = found.noise_multiplier, found.confirmation
     if confirmation is None:
         confirmation = answer(DELTA, calibration.question(sigma, statistics="none"), at)

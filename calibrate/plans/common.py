@@ -442,9 +442,9 @@ def warn_no_step(name: str, n: int, why: str) -> None:
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
 
 
-def warn_caller(sentence: str) -> None:
-    """Warn of a vacuous schedule at the line outside of this package that led here."""
+def warn_caller(sentence: str, category: type[Warning] = VacuousSchedule) -> None:
+    """Warn at the caller's line outside of this package; of a vacuous schedule when omitted."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, VacuousSchedule, stacklevel=level)
+    warnings.warn(sentence, category, stacklevel=level)

@@ -91,7 +91,7 @@ def correlated_dpsgd(
         probability is part of delta, False for proved bounds only, which need more noise, or
         ``"asymptotic"`` for draws with a normal interval, which suits a small delta.
     draws
-        Monte Carlo draws >= 1 for each direction.
+        Monte Carlo draws >= 1 for each direction; up to three times as many where they save noise.
     failure_probability
         In (0, 1): that the draws mislead, over all confirmations; delta / 100 when omitted, or 0.05
         for normal intervals.
@@ -117,6 +117,11 @@ def correlated_dpsgd(
         If no noise meets the target, or the draws are too few to tell.
     ValueError, TypeError
         For an argument out of range.
+
+    Warns
+    -----
+    RuntimeWarning
+        If draws were asked for and a proved bound, which needs more noise, answers.
 
     References
     ----------
@@ -230,6 +235,7 @@ def _calibrated(
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)
     found = calibration.least()
+    found.warn()
     if found.confirmation is None:
         # No draws stand behind the price, and none are to be paid for.
         how = dataclasses.replace(
@@ -238,6 +244,7 @@ def _calibrated(
     else:
         how = dataclasses.replace(
             correlation,
+            draws=calibration.options.draws,
             seed=found.confirmation.seed,
             failure_probability=calibration.failure,
             confirmations=CONFIRMATIONS,

@@ -41,7 +41,8 @@ def calibrated(request: Request, task: Task) -> Plan:
     }
     build: Callable[..., Plan] = row.build()
     if request.noise:
-        plan = _correlated(build, request.noise, target, given)
+        with warnings_printed():
+            plan = _correlated(build, request.noise, target, given)
     elif row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
         plan = _tuned(build, request, task, row_norm, target, given)
     elif not row.constants:

@@ -3,6 +3,7 @@
 Statistical statements here fail with probability below 1e-5 for a fresh seed.
 """
 
+import itertools
 import math
 import pickle
 import re
@@ -24,7 +25,7 @@ from dpcal.accountants.correlated.table import (
     render,
 )
 from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, LeastSeparation
-from dpcal.calibrate.correlated import noise_multiplier
+from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
 
@@ -383,6 +384,28 @@ def test_calibrated_noise_is_confirmed_by_other_draws():
     )
     assert less.lower > 0.0
     assert less > 1e-3
+
+
+def test_draws_that_cannot_tell_are_not_the_end_of_a_search():
+    """Fewer draws promise a multiplier that more of them cannot confirm."""
+    run, sampler = LambdaCGD(100, 0.75), correlated.Poisson(0.01)
+    target = {"epsilon": 4.0, "delta": 1e-3}
+    found = noise_multiplier(run, sampler, **target, draws=10_000, seed=1)
+    assert found.label == WITH_CONFIDENCE
+    assert found.noise_multiplier < 0.9 * proved_noise_multiplier(run, sampler, **target)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("decay", [0.5, 0.75, 0.9])
+def test_more_draws_do_not_ask_for_more_noise(decay):
+    run, sampler = LambdaCGD(100, decay), correlated.Poisson(0.01)
+    found = [
+        noise_multiplier(run, sampler, epsilon=4.0, delta=1e-3, draws=draws, seed=1)
+        for draws in (1_000, 2_500, 5_000, 10_000, 20_000, 40_000)
+    ]
+    # Searches end within 0.3 percent, tests with new draws within one.
+    for fewer, more in itertools.pairwise(found):
+        assert more.noise_multiplier <= 1.01 * fewer.noise_multiplier
 
 
 def test_exact_calibration_agrees_with_the_exact_solver():
