@@ -29,6 +29,8 @@ __all__ = ["proximal_point", "stage_weights"]
 
 # Largest number of stages that is tried. Each stage takes hundreds of passes over the records.
 _MOST_STAGES = 400
+# Inner steps of a stage that are tried, each a pass over the records, from few to many.
+_INNER_STEPS = (32, 64, 128, 256, 512)
 
 
 @builder()
@@ -73,8 +75,8 @@ def proximal_point(
     weak_convexity
         Ltil >= 0: F + Ltil / 2 ||w||^2 is convex; 0 for convex losses.
     inner_steps
-        For the preset ``"practical"``: gradients S >= 1 of a stage, 512 when omitted; each is a
-        pass over the records.
+        For the preset ``"practical"``: gradients S >= 1 of a stage, each a pass over the records;
+        when omitted, the fewest of 32 to 512 with which the last stage's error is mostly noise.
     preset
         ``"theory"``: stages and inner steps of the paper, corrected, of which there are millions.
         Where its guards find that it promises nothing, the run returns its start and touches no
@@ -99,8 +101,10 @@ def proximal_point(
         practical_only(preset, inner_steps=inner_steps)
         settled = _theory(problem, Ltil)
     else:
-        S = _validate.count(inner_steps=512 if inner_steps is None else inner_steps)
-        settled = _practical(problem, Ltil, S)
+        asked = _INNER_STEPS if inner_steps is None else (_validate.count(inner_steps=inner_steps),)
+        tried = (_practical(problem, Ltil, S) for S in asked)
+        settled = next((each for each in tried if _noisy(each)), None)
+        settled = _practical(problem, Ltil, asked[-1]) if settled is None else settled
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
     parameters = {**settled, "preset": preset, "steps": count}
@@ -185,6 +189,13 @@ def _inner_error(p: Problem, T: int, S: int) -> float:
     ell = math.log(2 * T / p.beta)
     d = p.d + 2 * math.sqrt(p.d * ell / S) + 2 * ell / S
     return 8 * (4 * p.L0**2 / S + p.sensitivity**2 * T / (2 * p.rho) * (d + ell))
+
+
+def _noisy(p: Mapping[str, Parameter]) -> bool:
+    """Return whether more inner steps than these would leave the noise of the last stage."""
+    level = _stages(p)[-1][1]
+    G = min(number(p, "lipschitz"), level ** (1 / number(p, "kappa")) / number(p, "gamma"))
+    return 2 * G**2 / number(p, "inner_steps") <= number(p, "noise") / 3
 
 
 def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:

@@ -42,7 +42,6 @@ from dpcal.calibrate.plans.common import (
     gradients,
     promise,
     replaced_in_place,
-    warn_no_step,
 )
 from dpcal.calibrate.query import Query
 
@@ -85,7 +84,7 @@ def tree_spider(
     Plan
         Queries ``"root"`` and ``"depth 1"``, ..., ``"depth D"``, about parts of one partition.
         ``parameters`` holds ``rounds``, ``depth``, ``batch_size`` b, ``step_length`` s and
-        ``threshold``, the norm of estimates at which the run ends.
+        ``threshold``, the norm of estimates below which steps are in proportion to them.
 
     References
     ----------
@@ -122,8 +121,6 @@ def tree_spider(
         tree = problem.best()
         if p is not None and given.constants.lipschitz <= problem.L0:
             parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
-        if 2 * tree.error >= problem.L0:
-            warn_no_step("tree_spider", n, f"estimates are below its end, {2 * tree.error:.3g}")
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,

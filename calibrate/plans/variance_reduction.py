@@ -35,7 +35,7 @@ from dpcal.calibrate.plans.common import (
 )
 from dpcal.calibrate.query import Query
 
-__all__ = ["Bounds", "Releases", "settled_counts"]
+__all__ = ["Bounds", "Releases", "rate_within_noise", "settled_counts"]
 
 # Schedule and noise scale are alternated until the scale changes by less than this ratio. The scale
 # enters settings that are rounded to whole numbers, so more digits would not change a plan by more
@@ -43,6 +43,12 @@ __all__ = ["Bounds", "Releases", "settled_counts"]
 _SETTLED = 0.002
 # Largest number of alternations: rounding may keep the scale from settling.
 _ROUNDS = 6
+
+
+# Largest noise of differences in proportion to steps, in units of the estimate that is followed.
+_FEEDBACK = 0.5
+# By what part of its largest promised fall noise may raise the loss.
+_RAISED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +194,31 @@ class Releases:
 
     def _sampling(self, size: int) -> dict[str, Any]:
         return sampling_of(size, self.n, self.relation, self.sampler)
+
+
+def rate_within_noise(
+    refresh: Query, difference: Query | None, *, n: int, d: float, L: float, steps: int, period: int
+) -> float:
+    """Return 1 / (2 L), or less where noise would lead the iterates away from where they start.
+
+    The noise of a refresh, of variance v, is in ``period`` steps one after another, and so leads
+    iterates of step size eta away by eta^2 steps period v on average, which raises the loss by L /
+    2 times as much. It may raise it by a tenth of C^2 / (2 L), the most that a gradient of norm C
+    promises to lower it by. Noise in proportion to steps must not feed on itself.
+    """
+    rate, variance = 0.5 / L, 0.0
+    for query in (refresh, difference):
+        if query is None:
+            continue
+        noise = math.sqrt(d) * query.noise_multiplier * query.max_norm
+        noise /= query.expected_batch_size(n)
+        if query.proportional:
+            rate = min(rate, _FEEDBACK / (noise * math.sqrt(steps)))
+        else:
+            # Differences are in half as many steps, and there are ``period`` of them.
+            variance += noise**2 * (1 if query is refresh else period / 2)
+    far = math.sqrt(steps * period * variance / _RAISED)
+    return min(rate, refresh.max_norm / (L * far))
 
 
 def settled_counts(

@@ -23,6 +23,7 @@ True
 from __future__ import annotations
 
 from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
 from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
@@ -53,9 +54,11 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
     ----------
     Menart et al. 2024, Algorithm 1. A round starts where the one before ended, at the iterate whose
     gradient was tested; it releases one difference less than it makes steps; and noise is such that
-    the transcript costs the budget exactly.
+    the transcript costs the budget exactly. No step of its rounds is longer than ||g|| / L1, that
+    of the plain steps which a plan without a promise has.
     """
-    refunds = plan.parameters["preset"] == "practical"
+    refunds = plan.parameters["preset"] == "practical" and not plan.parameters["vacuous"]
+    longest = 1 / number(plan.parameters, "smoothness")
     for k, each in enumerate(rounds):  # 8
         if not run.going:
             break
@@ -65,7 +68,7 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
         t = 0  # 15
         while t < each.steps and (norm := l2_norm(g)) >= each.threshold:  # 16
             before = run.w
-            run.move(run.w - each.length * g / norm)  # 17
+            run.move(run.w - min(each.length / norm, longest) * g)  # 17
             t += 1  # 18
             if not run.going:
                 break

@@ -24,6 +24,7 @@ from dpcal.calibrate.plans.common import (
     sampling_of,
 )
 from dpcal.calibrate.plans.minimax.setting import Setting
+from dpcal.calibrate.plans.variance_reduction import rate_within_noise
 from dpcal.calibrate.query import Query
 
 __all__ = ["ada_dp_spider"]
@@ -59,7 +60,7 @@ def ada_dp_spider(
     max_norm
         A record's difference is clipped to at most twice this bound.
     learning_rate
-        1 / (2 L) when omitted.
+        1 / (2 L) when omitted, or less where noise would lead the iterates away.
 
     Returns
     -------
@@ -83,12 +84,15 @@ def ada_dp_spider(
         refresh = gradients(setting.C, multiplier, most, name="refresh", **whole)
         return refresh, differences(refresh, setting.L, count=T, **some)
 
+    refresh, difference = target.met_by(queries, n)
+    # Short steps may never drift far enough for a second refresh.
+    rate = rate_within_noise(refresh, difference, n=n, d=setting.d1, L=setting.L, steps=T, period=T)
     parameters: dict[str, Parameter] = {
         **setting.dimensions,
         "steps": T,
         "drift": positive_or(0.1, drift=drift),
         "batch_size": b2,
         "refresh_size": b1,
-        "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
+        "learning_rate": positive_or(rate, learning_rate=learning_rate),
     }
-    return given.plan("ada_dp_spider", target.met_by(queries, n), parameters)
+    return given.plan("ada_dp_spider", (refresh, difference), parameters)

@@ -16,7 +16,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Given, builder, positive_or
 from dpcal.calibrate.plans.minimax.setting import Setting
-from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, rate_within_noise
 
 __all__ = ["sto_spider"]
 
@@ -48,7 +48,7 @@ def sto_spider(
     max_norm
         Gradients and differences alike are clipped to it.
     learning_rate
-        1 / (2 L) when omitted.
+        1 / (2 L) when omitted, or less where noise would lead the iterates away.
 
     Returns
     -------
@@ -75,12 +75,21 @@ def sto_spider(
         **sizes,
     )
     bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
-    multipliers = releases.scaled((1.0, 1.0), target)
+    queries = releases.queries(releases.scaled((1.0, 1.0), target), bounds)
+    rate = rate_within_noise(
+        queries[0],
+        queries[1] if len(queries) > 1 else None,
+        n=setting.n,
+        d=setting.d1,
+        L=setting.L,
+        steps=T,
+        period=releases.period,
+    )
     parameters = {
         **setting.dimensions,
         "steps": T,
         "period": releases.period,
-        "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
+        "learning_rate": positive_or(rate, learning_rate=learning_rate),
         **sizes,
     }
-    return given.plan("sto_spider", releases.queries(multipliers, bounds), parameters)
+    return given.plan("sto_spider", queries, parameters)

@@ -106,6 +106,25 @@ def test_spiders_minimise_a_quadratic(name):
     assert result.epsilon(1e-6) <= 2.0
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+@pytest.mark.parametrize("name", ["sto_spider", "ada_dp_spider"])
+def test_noise_leads_no_spider_away_at_its_defaults(name, epsilon):
+    """At 1 / (2 L) they ended at excess risks of 1.6 to 10^6, and called the runs complete."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((450, 30))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    objective = optim.Logistic(X, X[:, 0] > 0, fit_intercept=False, classes=[0, 1])
+    plan = getattr(calibrate, name)(
+        calibrate.Constants(lipschitz=1.0, smoothness=0.25),
+        n=450,
+        dimension=30,
+        epsilon=epsilon,
+        delta=1e-5,
+    )
+    ends = [optim.run(objective, plan, seed=seed).w for seed in range(4)]
+    assert np.mean([objective.loss(w) for w in ends]) < 1.05 * objective.loss(np.zeros(30))
+
+
 def test_a_refresh_is_due_when_the_iterate_has_drifted():
     objective, _ = quadratic()
     plan = calibrate.ada_dp_spider(
