@@ -1,4 +1,4 @@
-"""How long does it take to decide every claim of the five papers, and to check the proofs again?
+"""How long does it take to decide every claim of the six papers, and to check the proofs again?
 
     python -m benchmarks.audit [--slowest 10] [PAPER ...]
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "compare": "ask several accountants the same question",
     "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
     "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
-    "audit": "prove or refute the printed settings of five papers",
+    "audit": "prove or refute the printed settings of six papers",
     "optimizers": "list the optimizers: problems, what must be known, rates",
     "schedule": "a paper's corrected setting as a calibrated plan (JSON)",
     "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",

@@ -1,4 +1,4 @@
-"""``dpcal audit``: prove or refute the printed settings of five papers."""
+"""``dpcal audit``: prove or refute the printed settings of six papers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(
         parser,
         f"""
-paper ?                {", ".join(PAPERS)} (default: all five), a file my_paper.py or a module
+paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.py or a module
     package.module that defines SCHEDULE, or a name that an installed package offers
 --explain NAME         one claim or erratum, with formula and evidence
 --format FORMAT=table  {", ".join(FORMATS)} (default: %(default)s)

@@ -12,7 +12,7 @@ A test function whose cases together take more than half a second of processor t
 ``slow``, and ``make quick`` leaves it out. ``make marks`` (the option ``--marks``) runs the tests
 and lists the functions whose mark is missing or needless. A time depends on the machine and on
 what ran before, so that only those are listed that are twice as slow, or twice as quick, as that.
-The first test that needs the five papers or the graph of modules pays for loading them; it may be
+The first test that needs the six papers or the graph of modules pays for loading them; it may be
 listed and needs no mark.
 """
 

@@ -1,4 +1,4 @@
-"""Parameter schedules of five papers: claims, a prover, and a checker independent of the prover.
+"""Parameter schedules of six papers: claims, a prover, and a checker independent of the prover.
 
 :func:`load` returns a paper's schedule, :func:`audit` proves or refutes its claims, and
 :func:`plan_of` solves its corrected settings to a calibrated plan.

@@ -5,6 +5,7 @@ from dpcal.calibrate.papers import (
     gauss_psgd as gauss_psgd,
     kan as kan,
     kl_condition as kl_condition,
+    moments as moments,
     spiderboost as spiderboost,
 )
 from dpcal.calibrate.papers.claims.language import (

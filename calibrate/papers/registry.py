@@ -1,4 +1,4 @@
-"""The five papers by name, and the plans of their schedules.
+"""The six papers by name, and the plans of their schedules.
 
 A paper's module is data. :func:`load` joins its schedule to the planner that turns it into a plan.
 
@@ -7,7 +7,7 @@ A paper's module is data. :func:`load` joins its schedule to the planner that tu
 >>> load("kl_conditon")
 Traceback (most recent call last):
     ...
-ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you mean 'kl_condition'?
+ValueError: schedule must be one of 6 known names, got 'kl_conditon'; did you mean 'kl_condition'?
 """
 
 from functools import cache, partial
@@ -20,7 +20,7 @@ from dpcal.calibrate.plan import Plan
 
 __all__ = ["PAPERS", "load", "plan_of"]
 
-PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
+PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan", "moments")
 
 
 @cache

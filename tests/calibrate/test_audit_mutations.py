@@ -1,6 +1,6 @@
 """Change what is true a little: a proof of the change must not be found where it is false.
 
-Changed settings of the five papers must be refuted by some claim; changed claims may only be
+Changed settings of the six papers must be refuted by some claim; changed claims may only be
 proved where no point of the domain contradicts them.
 
 Every third of the changed settings is tried, from another one on for each setting, and 500 changed

@@ -1,4 +1,4 @@
-"""The audit of the five papers: what must be covered, what must come out, and how it is printed."""
+"""The audit of the six papers: what must be covered, what must come out, and how it is printed."""
 
 import json
 import re
@@ -29,6 +29,7 @@ ERRATA = {
         *(f"ER-{k}" for k in (60, 61, 62, *range(70, 81), 81, *range(90, 95))),
     ],
     "kan": numbered("E", 26, width=2),
+    "moments": numbered("M", 5),
 }
 
 CLAIMS = {
@@ -56,6 +57,7 @@ CLAIMS = {
         *("D04", "D06", "G01"),
     ],
     "kan": [f"I{k:02d}" for k in range(1, 38) if k not in (3, 34)] + ["I03"],
+    "moments": ["budget", "order", "square", "below", "above", "between", "shift", "strong"],
 }
 
 
@@ -66,6 +68,7 @@ SAID_BY_ERRATA = {
     "gauss_psgd": ["A17", "A4", "B20", "D1", "X4"],
     "dp_rgda": ["C01", "C04", "E15", "P12", "X02"],
     "kan": [],
+    "moments": [],
 }
 
 

@@ -83,10 +83,10 @@ def test_every_schedule_that_help_names_prints_a_plan(name, capsys):
 
 
 def test_help_names_each_schedule_with_the_constants_that_it_takes():
-    assert set(SCHEDULES) == {*PAPERS, *ALGORITHMS}
+    assert set(SCHEDULES) == {*PLANNERS, *ALGORITHMS}
     for name, (_, needs) in SCHEDULES.items():
         named, optional = needs.replace("]", "").partition("[")[::2]
-        if name in PAPERS:
+        if name in PLANNERS:
             parameters = inspect.signature(PLANNERS[name]).parameters
             known = {*parameters} - {"schedule", "n", "epsilon", "delta", "neighboring_relation"}
             free = {k for k in known if parameters[k].default is not inspect.Parameter.empty}
@@ -123,7 +123,7 @@ def test_module_runs():
 
 
 def test_every_constant_of_a_planner_has_an_option():
-    assert set(PLANNERS) == set(PAPERS)
+    assert set(PLANNERS) < set(PAPERS)
     given = {*CONSTANTS, "schedule", "n", "epsilon", "delta", "neighboring_relation"}
     for planner in PLANNERS.values():
         assert set(inspect.signature(planner).parameters) <= given

@@ -61,7 +61,7 @@ def check_run(plan, objective):
 
 def test_every_optimizer_and_every_paper_has_a_case():
     assert set(BUILT) == set(OPTIMIZERS)
-    assert set(PLANNED) == set(schedules.PAPERS)
+    assert set(PLANNED) == set(schedules.PLANNERS)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from _modules import missing, paths
 
 # Modules whose examples are their ``EXAMPLE``, which the tests of commands run; lists of names; and
 # the claims of papers, which are data.
-PAPERS = ("dp_rgda", "gauss_psgd", "kan", "kl_condition", "spiderboost")
+PAPERS = ("dp_rgda", "gauss_psgd", "kan", "kl_condition", "moments", "spiderboost")
 WITHOUT_EXAMPLE = (
     "dpcal.commands",
     "dpcal.errors",

@@ -100,7 +100,12 @@ def end_of_range(value: Any) -> Fraction | None:
     if value is None or str(value) in ("oo", "-oo"):
         return None
     if isinstance(value, str):
-        return Fraction(value.replace(" ", ""))
+        try:
+            return Fraction(value.replace(" ", ""))
+        except ValueError as error:
+            raise ValueError(
+                f"end of a range must be a number such as 1/100 or oo, got {value!r}."
+            ) from error
     expression = sympy.sympify(value)
     if not expression.is_Rational:
         raise ValueError(f"end of a range must be a rational number or oo, got {value!r}.")

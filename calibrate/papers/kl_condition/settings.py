@@ -38,37 +38,35 @@ SETTINGS = settings_of(
     X: sqrt(d)/(n*sqrt(rho))  # rate variable
     a: F0**(-(2 - kappa)/kappa)*gamma**2*L1; printed L1*gamma/F0**((2 - kappa)/2)  # condition
         number; the remark after Lemma 1 has other units
-    c: 1 + 1/(64*a)  # Algorithm 1
-    R: F0/(gamma*L0*X)**kappa; printed F0/(L0*X)**kappa  # Algorithm 1; the logarithm in appendix
-        B.3 lacks gamma
-    K: (1 + 64*a)*log(R); up  # Algorithm 1
-    beta_k: beta/K*(gamma*L0*sqrt(K)*X/F0**(1/kappa))**(2 - kappa)  # Algorithm 1, beta'
-    level: (32*gamma*L0*sqrt(K*log(1/beta_k))*X)**kappa  # Algorithm 1, floor
-    T_k: (F0/Phi)**((2 - kappa)/kappa); printed (F0/Phi)**((kappa - 2)/2); up  # Algorithm 1; the
-        proof of Theorem 1 prints another exponent
-    h: Phi**(1/kappa)/(4*gamma*L1)  # Algorithm 1, step length
+    c: 1 + 1/(64*a)  # Algorithm 1, line 2
+    R: F0/(gamma*L0*X)**kappa; printed F0/(L0*X)**kappa  # Algorithm 1, line 3; the
+        logarithm in appendix B.3 lacks gamma
+    K: (1 + 64*a)*log(R); up  # Algorithm 1, line 3
+    beta_k: beta/K*(gamma*L0*sqrt(K)*X/F0**(1/kappa))**(2 - kappa)  # Algorithm 1, line 3
+    level: (32*gamma*L0*sqrt(K*log(1/beta_k))*X)**kappa  # Algorithm 1, line 6
+    T_k: (F0/Phi)**((2 - kappa)/kappa); printed (F0/Phi)**((kappa - 2)/2); up  # Algorithm 1, line
+        7; the proof of Theorem 1 prints another exponent
+    h: Phi**(1/kappa)/(4*gamma*L1)  # Algorithm 1, line 11
     D0: 2*L0/n; printed L0/n  # sensitivity of the mean gradient
     D_k: 2*L1*h/n; printed Phi**(1/kappa)/n  # Lemma 8, sensitivity of a difference
     D0_ar: L0/n  # the same, add or remove
     D_k_ar: L1*h/n  # the same, add or remove
-    sigma_hat: L0*sqrt(K)/(n*sqrt(rho))  # Algorithm 1, printed noise
-    sigma_k: Phi**(1/kappa)*sqrt(T_k*K)/(gamma*n*sqrt(rho))  # Algorithm 1, printed noise
+    sigma_hat: L0*sqrt(K)/(n*sqrt(rho))  # Algorithm 1, line 4
+    sigma_k: Phi**(1/kappa)*sqrt(T_k*K)/(gamma*n*sqrt(rho))  # Algorithm 1, line 7
     sigma_0: sqrt(D0*(D0 + m*D_k)*K/(2*rho))  # exact split of a round
     sigma_1: sqrt(D_k*(D0 + m*D_k)*K/(2*rho))  # exact split of a round
-    lam: Max(Ltil, Phi**((2 - kappa)/kappa)/(8*gamma**2)); printed Ltil  # Algorithm 2, proximal
-        weight
+    lam: Max(Ltil, Phi**((2 - kappa)/kappa)/(8*gamma**2)); printed Ltil  # Algorithm 2, line 4
     T_prox: Max(8, 64*F0**((kappa - 2)/kappa)*gamma**2*Ltil)*log(R); printed (1 + 32*F0**((kappa -
-        2)/kappa)*gamma**2*Ltil)*log(R); up  # Algorithm 2
+        2)/kappa)*gamma**2*Ltil)*log(R); up  # Algorithm 2, line 1
     y: Phi**((2 - kappa)/kappa)/(32*lam*gamma**2)  # Algorithm 2
     level_prox: (8*sqrt(A)*gamma*L0*X*sqrt(T*Lam))**kappa  # Algorithm 2, floor
-    T_in: n**2*rho*ell_in**2/d; up  # Algorithm 4
-    sigma_in: sqrt(2*(T - 1)/rho)*L0/n; printed 2*L0*sqrt(T/rho)/n  # Algorithm 4, noise
-    eta_in: 2/(Ltil*(t + 1)); printed 1/(Ltil*t)  # Algorithm 4, step
-    sigma_norm: L0/(sqrt(n)*rho**(1/4))  # Algorithm 3, norm noise
-    floor_t: 2*L0/(n*sqrt(rho))  # Algorithm 3, floor of the gradient noise
-    sigma_t: N_t/sqrt(d*ell)  # Algorithm 3, gradient noise above its floor
-    charge: D0**2/(2*sigma_t**2); printed L0**2*d*ell/(n**2*N_t**2)  # Algorithm 3, budget charged
-        for a gradient
+    T_in: n**2*rho*ell_in**2/d; up  # Theorem 9
+    sigma_in: sqrt(2*(T - 1)/rho)*L0/n; printed 2*L0*sqrt(T/rho)/n  # Theorem 9
+    eta_in: 2/(Ltil*(t + 1)); printed 1/(Ltil*t)  # Algorithm 4, line 3, and Theorem 9
+    sigma_norm: L0/(sqrt(n)*rho**(1/4))  # Algorithm 3, line 3
+    floor_t: 2*L0/(n*sqrt(rho))  # Algorithm 3, line 4
+    sigma_t: N_t/sqrt(d*ell)  # Algorithm 3, line 4
+    charge: D0**2/(2*sigma_t**2); printed L0**2*d*ell/(n**2*N_t**2)  # Algorithm 3, line 6
     main_term: F0**((2 - kappa)/(4 - kappa))*(gamma*L0*sqrt(d*ell*p_max)/(n*sqrt(rho)))**(2*kappa/(4
         - kappa)); printed (gamma*L0*sqrt(d*ell*p_max)/(n*sqrt(rho)))**(2*kappa/(4 - kappa))  #
         Theorem 4, first term

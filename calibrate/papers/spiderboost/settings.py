@@ -39,14 +39,14 @@ SETTINGS = settings_of(
     eta: 1/(2*L1)  # Theorem 9
     sigma1: L0/b1*kappa*sqrt(Max(1, b1**2*T/(q*n**2))); printed L0*kappa*Max(1/b1,
         sqrt(T)/sqrt(q*n))  # Algorithm 1, line 2
-    sigma2: L1/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 2
-    cap2: 2*L0/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 2
+    sigma2: L1/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 3
+    cap2: 2*L0/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 4
     tau1_sq: d*sigma1**2; printed L0**2/b1 + L0**2*sigma1**2  # Section 3.1
     tau2_sq: L1**2/b2 + d*sigma2**2; printed L1**2/b2**2 + d*sigma2**2  # Thm 9
     b: sqrt(Max(n**(4*(1/3)), n*sqrt(d + 1)/epsilon)); printed Max(n**(2*(1/3)),
         sqrt(n*d**(1/4))/sqrt(epsilon))  # Theorem 4
     alpha: L0*sqrt(2*Max(1/b, (d + 1)/(b*epsilon)**2)); printed L0*sqrt(2*Max(1/b,
-        d/(b*epsilon)**2))  # Lemma 5, as an equality
+        d/(b*epsilon)**2))  # Theorem 4, in terms of b
     beta: alpha*sqrt(Min(1, b*epsilon**2/(d + 1))); printed alpha*Min(1, sqrt(b*epsilon)/sqrt(d))  #
         Theorem 4
     lam: L0**2/(L1*W**2)*Min(1/n, d/(n*epsilon)**2); printed L0**2/(L1*W)*Min(1/n, d/(n*epsilon)**2)

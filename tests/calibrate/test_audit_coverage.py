@@ -1,0 +1,104 @@
+"""Every numbered statement of a paper is the source of a claim, or is listed with its reason.
+
+``statements.txt`` beside a paper's claims lists its theorems, corollaries, lemmas, and the lines of
+its algorithms that set a parameter. A statement that no claim, setting or erratum names as its
+source stands below ``Outside`` with the reason; theorems and corollaries never do.
+"""
+
+import re
+
+import pytest
+from _tree import ROOT
+
+from dpcal.calibrate.papers import PAPERS, load
+from dpcal.calibrate.papers.claims.notation import indented, text_of
+
+NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
+LIST = rf"{NUMBER}(?:(?:, | and | to |, and ){NUMBER})*"
+WORDS = {"Theorem": "Theorems?", "Corollary": "Corollar(?:y|ies)", "Lemma": "Lemmas?"}
+LINES = re.compile(rf"Algorithm (\d+), (?:lines?|steps?) ({LIST})")
+
+
+def numbers(text):
+    """Return the numbers of a list such as ``1, 3 to 5 and 7``, or ``C.7 to C.9``."""
+    found = []
+    for part in re.split(r", and |, | and ", text):
+        low, _, high = part.partition(" to ")
+        prefix, _, first = low.rpartition(".") if high else ("", "", "")
+        dot = f"{prefix}." if prefix else ""
+        last = int(high.rpartition(".")[2]) if high else 0
+        found += [f"{dot}{k}" for k in range(int(first), last + 1)] if high else [low]
+    return found
+
+
+def named(text):
+    """Return the statements that a source names: pairs of a kind and a number."""
+    pairs = {
+        (kind, number)
+        for kind, word in WORDS.items()
+        for row in re.findall(rf"\b{word} ({LIST})", text)
+        for number in numbers(row)
+    }
+    rows = {(f"Algorithm {a}", n) for a, row in LINES.findall(text) for n in numbers(row)}
+    return pairs | rows
+
+
+def statements(paper):
+    """Return the numbered statements of a paper, and those outside with their reasons."""
+    listed, outside = set(), {}
+    for entry in indented(text_of(f"dpcal.calibrate.papers.{paper}", "statements")):
+        kind, _, rest = entry.partition(":")
+        if kind == "Outside":
+            for row in filter(str.strip, rest.split("\n")):
+                name, _, reason = row.strip().partition(": ")
+                outside[tuple(name.rsplit(" ", 1))] = reason
+        else:
+            listed |= {(kind, number) for number in rest.split()}
+    return listed, outside
+
+
+def sources(paper):
+    schedule = load(paper)
+    parts = (*schedule.all_claims(), *schedule.errata, *schedule.settings)
+    return set().union(*(named(part.source) for part in parts))
+
+
+def test_lists_of_numbers_are_read():
+    assert named("Theorems 1 and 2, proof") == {("Theorem", "1"), ("Theorem", "2")}
+    assert named("Lemmas C.7 to C.9 and Corollary 5.3") == {
+        *(("Lemma", f"C.{k}") for k in (7, 8, 9)),
+        ("Corollary", "5.3"),
+    }
+    assert named("Algorithm 3, lines 7, 8 and 14; Lemma 2") == {
+        *(("Algorithm 3", n) for n in ("7", "8", "14")),
+        ("Lemma", "2"),
+    }
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_statement_is_a_source_or_has_a_reason(paper):
+    listed, outside = statements(paper)
+    covered = sources(paper)
+    assert {*listed} - covered - {*outside} == set()
+    # What a claim names needs no reason, and a reason is about a statement of the paper.
+    assert {*outside} & covered == set()
+    assert {*outside} <= listed
+    assert all(len(reason) > 10 for reason in outside.values())
+    assert {kind for kind, _ in outside} <= {"Lemma"}
+
+
+def test_the_page_counts_what_is_covered():
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    for paper in PAPERS:
+        listed, outside = statements(paper)
+        counts = [
+            sum(test(kind) for kind, _ in kinds)
+            for kinds in (listed - {*outside}, outside)
+            for test in (
+                lambda k: k in ("Theorem", "Corollary"),
+                "Lemma".__eq__,
+                lambda k: " " in k,
+            )
+        ]
+        row = f"| {paper} | {counts[0]} | {counts[1]} of {counts[1] + counts[4]} | {counts[2]} |"
+        assert row in page, row
