@@ -56,4 +56,4 @@ from dpcal.optim.second_order.select_point import (
     Selection as Selection,
     select_point as select_point,
 )
-from dpcal.optim.silos import DaskSilos as DaskSilos, Silo as Silo
+from dpcal.optim.silos import DaskSilos as DaskSilos, Partitioned as Partitioned, Silo as Silo

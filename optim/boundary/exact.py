@@ -129,6 +129,8 @@ class DiscreteMechanism:
     @staticmethod
     def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        if _is_in_parts(objective):
+            return _of_parts(objective, "gradient_sum", rows, bound, w)
         kernel = own_kernel(objective)
         if kernel is not None:
             return whole_sum(kernel, w, None, rows, max_norm=bound)
@@ -148,6 +150,8 @@ class DiscreteMechanism:
         objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        if _is_in_parts(objective):
+            return _of_parts(objective, "difference_sum", rows, bound, w, v)
         kernel = own_kernel(objective)
         if kernel is not None:
             return whole_sum(kernel, w, v, rows, max_norm=bound)
@@ -163,6 +167,8 @@ class DiscreteMechanism:
     @staticmethod
     def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        if _is_in_parts(objective):
+            return _of_parts(objective, "loss_sum", rows, bound, w)
         if objective.kernel is not None:
             longest, whole = _longest(bound)
             return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
@@ -227,6 +233,17 @@ def _longest(bound: float) -> tuple[float, int]:
     step = grid_step(bound)
     whole = math.floor(bound / step) - 1
     return whole * step, whole
+
+
+def _is_in_parts(objective: Objective) -> bool:
+    """Return whether records are in partitions, each of which has whole sums."""
+    return hasattr(objective, "whole_total") and own_sums(objective, ("whole_total",))
+
+
+def _of_parts(objective: Any, kind: str, rows: Rows, bound: float, *at: Vector) -> Integers:
+    """Return the sum of what partitions have, in whole steps, which add up without rounding."""
+    total: Integers = objective.whole_total(kind, rows, bound, *at)
+    return total
 
 
 def _has_tables(objective: Objective) -> bool:

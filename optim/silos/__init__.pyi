@@ -6,3 +6,7 @@ from dpcal.optim.silos.local import (
     Silo as Silo,
     SiloLost as SiloLost,
 )
+from dpcal.optim.silos.partitioned import (
+    Partitioned as Partitioned,
+    PartitionsLost as PartitionsLost,
+)

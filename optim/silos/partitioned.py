@@ -1,0 +1,263 @@
+"""One data set in partitions on the workers of a Dask cluster, as an objective for any optimizer.
+
+Client and workers are one trusted party: clipped sums without noise reach the client, whose oracle
+adds the noise once and keeps the one ledger. Where owners do not trust each other, see
+:class:`dpcal.optim.DaskSilos`.
+
+With discrete noise (the default) sums are whole numbers, and their total does not depend on the
+order of addition: a run has the same bits on any number of workers and partitions. The example
+needs the extra ``dask``:
+
+>>> import importlib.util
+>>> importlib.util.find_spec("distributed") is None or callable(Partitioned)
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.errors import DpcalError, MissingExtra, extra
+from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.objectives.arrays import Rows, Vector, parameters
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["Partitioned", "PartitionsLost"]
+
+# Seconds after which a partition that does not answer counts as lost.
+_PATIENCE = 600.0
+# How often a lost partition is read again, on a worker that is there.
+_TRIES = 3
+
+
+class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
+    """A partition cannot be read again: no worker is left, or its records are others.
+
+    ``optim.released(error)`` is the ledger of the answers so far, with the one that was asked.
+    """
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the parts of one data set share, and how many records a part has."""
+
+    n: int
+    shared: tuple[int, float, int, int | None, bool, tuple[str, ...]]
+    print_: bytes
+
+
+class Partitioned(Objective):
+    """Records in partitions, each held by a worker of a Dask cluster.
+
+    A partition is read where it is held. If its worker dies, another one reads it again, and the
+    sum is asked for again, about the same rows. The noise is drawn once, and the ledger holds the
+    answer once.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``; MissingExtra is raised if that package is not installed.
+    makers
+        A function for each partition that returns its :class:`Objective`, is called on a worker,
+        and gives the same records each time; all with the same parameters and regulariser.
+        Records are numbered through the partitions in their order.
+    arguments
+        What each maker is called with: a tuple a partition, whose Dask futures (of chunks of an
+        array, or of parts of a data frame) become their values.
+    timeout
+        Seconds > 0 after which a partition that does not answer counts as lost.
+
+    Raises
+    ------
+    ValueError
+        If there is no worker or no partition, or partitions differ in what they must share.
+
+    Notes
+    -----
+    A round sends the parameters, and the numbers of its rows unless it is about all; its sums come
+    back. Optimizers that need losses or Hessians of single records at the client, or passes over
+    records in turn, are refused as for a function of one's own.
+    """
+
+    checked = True
+
+    def __init__(
+        self,
+        client: Any,
+        makers: Sequence[Callable[..., Objective]],
+        *,
+        arguments: Sequence[tuple[Any, ...]] | None = None,
+        timeout: float = _PATIENCE,
+    ) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra(
+                f"Partitioned needs distributed, which is not installed: {extra('dask')}."
+            ) from None
+        if not isinstance(client, Client):
+            raise TypeError(f"client must be a distributed.Client, got {client!r}.")
+        given = [()] * len(makers) if arguments is None else list(arguments)
+        if not len(makers) or len(given) != len(makers):
+            raise ValueError(
+                "makers must be one for each partition and at least one, with a tuple of arguments "
+                f"each, got {len(makers)} and {len(given)}."
+            )
+        self._client, self._timeout = client, _validate.positive(timeout=timeout)
+        self._makers = list(zip(makers, given, strict=True))
+        workers = self._workers()
+        placed = [self._placed(j, workers[j % len(workers)]) for j in range(len(self._makers))]
+        self._actors = [each.result(self._timeout) for each in placed]
+        self._facts = [actor.facts().result(timeout=self._timeout) for actor in self._actors]
+        first = self._facts[0]
+        for j, facts in enumerate(self._facts):
+            if facts.shared != first.shared:
+                raise ValueError(
+                    "partitions must have the same dimension, l2, penalized, group_size, checked "
+                    f"and read_from_data, got {first.shared} of partition 0 and {facts.shared} of "
+                    f"partition {j}."
+                )
+        self.dimension, self.l2, self.penalized, self.group_size, self.checked, read = first.shared
+        self.read_from_data = read
+        self._ends = np.cumsum([0, *(facts.n for facts in self._facts)])
+        self.n = int(self._ends[-1])
+
+    def _workers(self) -> list[str]:
+        known = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        if not known:
+            raise ValueError("client must have workers, got a cluster with none.")
+        return known
+
+    def _placed(self, j: int, worker: str) -> Any:
+        maker, given = self._makers[j]
+        return self._client.submit(_Part, maker, *given, actor=True, workers=[worker], pure=False)
+
+    def whole_total(self, kind: str, rows: Rows, bound: float, *at: Vector) -> NDArray[np.int64]:
+        """Return a sum of clipped contributions in whole steps: what each partition has, added.
+
+        Parameters
+        ----------
+        kind
+            ``"gradient_sum"``, ``"difference_sum"`` or ``"loss_sum"``.
+        rows, bound
+            Row numbers, and the bound on each contribution.
+        *at
+            Parameters, shape (dimension,) each.
+        """
+        return self._total("whole", kind, rows, bound, *at)
+
+    def _total(self, how: str, kind: str, rows: Rows, *given: Any) -> Any:
+        """Ask every partition that has some of the rows, and add what comes back."""
+        everyone = len(rows) == self.n
+        ordered = rows if everyone else np.sort(rows)
+        cuts = self._ends if everyone else np.searchsorted(ordered, self._ends)
+        asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
+        calls = {
+            j: (how, kind, None if everyone else ordered[cuts[j] : cuts[j + 1]] - self._ends[j])
+            for j in asked
+        }
+        return sum(self._answers({j: (*call, *given) for j, call in calls.items()}))
+
+    def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        """Return what partitions answer, in their order; all are asked before the first answers."""
+        waiting = {j: self._actors[j].call(*call) for j, call in calls.items()}
+        return [self._answer(j, waiting[j], calls[j]) for j in calls]
+
+    def _answer(self, j: int, answer: Any, call: tuple[Any, ...]) -> Any:
+        """Return what a partition answers, which is read again if its worker is lost."""
+        for _ in range(_TRIES):
+            try:
+                value, raised = answer.result(timeout=self._timeout)
+            except Exception:  # any error of the transport
+                self._read_again(j)
+                answer = self._actors[j].call(*call)
+                continue
+            if raised is not None:
+                raise raised
+            return value
+        raise PartitionsLost(f"partition {j} was lost {_TRIES} times in a row.")
+
+    def _read_again(self, j: int) -> None:
+        """Place a partition on another worker, and check that its records are the same."""
+        try:
+            workers = self._workers()
+            actor = self._placed(j, workers[j % len(workers)]).result(self._timeout)
+            facts = actor.facts().result(timeout=self._timeout)
+        except Exception as error:
+            raise PartitionsLost(f"partition {j} cannot be read again: {error}.") from error
+        if facts != self._facts[j]:
+            raise PartitionsLost(f"partition {j} was read again, with other records.")
+        self._actors[j] = actor
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`; doubles, whose rounding depends on the partitions."""
+        return np.asarray(self._total("plain", "clipped_sum", rows, max_norm, w))
+
+    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`."""
+        return np.asarray(self._total("plain", "clipped_difference_sum", rows, max_norm, w, v))
+
+    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        return float(self._total("plain", "clipped_loss_sum", rows, max_loss, w))
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
+        state, everyone = hashlib.blake2b(digest_size=32), np.arange(self.n, dtype=np.intp)
+        for w in _places(self.dimension):
+            state.update(self.whole_total("gradient_sum", everyone, 1.0, w).tobytes())
+        return state.digest()
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        calls = dict.fromkeys(range(len(self._actors)), ("plain", "fingerprints", None, key))
+        return [each for some in self._answers(calls) for each in some]
+
+
+def _places(dimension: int) -> tuple[Vector, Vector]:
+    return np.zeros(dimension), np.linspace(-1.0, 1.0, dimension)
+
+
+class _Part:
+    """A partition on a worker."""
+
+    def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
+        self._objective = maker(*given)
+        self._everyone = np.arange(self._objective.n, dtype=np.intp)
+
+    def facts(self) -> _Facts:
+        """Return what is told of the partition; the print is a secret, like the records."""
+        made = self._objective
+        shared = (made.dimension, made.l2, made.penalized, made.group_size, made.checked)
+        return _Facts(made.n, (*shared, made.read_from_data), made.digest())
+
+    def call(
+        self, how: str, kind: str, rows: Rows | None, *given: Any
+    ) -> tuple[Any, Exception | None]:
+        """Return a sum and an error, one of them None, to tell errors from a lost worker."""
+        rows = self._everyone if rows is None else rows
+        try:
+            with np.errstate(all="ignore"):
+                if kind == "fingerprints":
+                    return self._objective.fingerprints(*given), None
+                bound, *at = given
+                if how == "whole":
+                    ask = getattr(DiscreteMechanism, kind)
+                    return ask(self._objective, *at, rows, bound), None
+                return getattr(self._objective, kind)(*at, rows, bound), None
+        except Exception as error:
+            return None, error

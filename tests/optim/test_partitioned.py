@@ -1,0 +1,146 @@
+"""Records in partitions on a Dask cluster: equal bits, a killed worker, one ledger."""
+
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.silos import PartitionsLost
+
+distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
+
+N, DIMENSION = 900, 3
+
+
+def table():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, DIMENSION))
+    return X, (X[:, 0] + rng.normal(size=N) > 0).astype(int)
+
+
+def part(first, last, changed=False):
+    X, y = table()
+    if changed:
+        y = 1 - y
+    return optim.Logistic(X[first:last], y[first:last], l2=0.01, classes=[0, 1])
+
+
+def rotten(first, last, mark):
+    """The second time other records."""
+    changed = os.path.exists(mark)
+    with open(mark, "w"):
+        pass
+    return part(first, last, changed)
+
+
+@pytest.fixture(scope="module")
+def client():
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
+
+
+def partitioned(client, *ends):
+    spans = list(zip((0, *ends), (*ends, N), strict=True))
+    return optim.Partitioned(client, [part] * len(spans), arguments=spans, timeout=60)
+
+
+def plans():
+    target = {"epsilon": 2.0, "delta": 1e-6, "max_norm": 1.0}
+    yield "poisson", calibrate.dpsgd(n=N, batch_size=60, steps=12, **target)
+    yield (
+        "allocation",
+        calibrate.dpsgd(n=N, batch_size=60, epochs=1, sampler="random-allocation", **target),
+    )
+
+
+@pytest.mark.slow
+def test_iterates_have_the_same_bits_in_any_partitions(client):
+    here = part(0, N)
+    several = [partitioned(client), partitioned(client, 1, 450), partitioned(client, 100, 101, 899)]
+    w, v, rows = np.array([0.3, -1, 2, 0.1]), np.zeros(4), np.array([7, 899, 0, 450, 100, 450])
+    for each in several:
+        assert (each.n, each.dimension, each.l2) == (N, 4, 0.01)
+        assert each.loss(w) == pytest.approx(here.loss(w))
+        assert each.gradient(w) == pytest.approx(here.gradient(w))
+        for kind, at in (("gradient_sum", (w,)), ("difference_sum", (w, v)), ("loss_sum", (w,))):
+            for some in (rows, np.arange(N), rows[:0]):
+                ask = getattr(DiscreteMechanism, kind)
+                assert (ask(each, *at, some, 0.7) == ask(here, *at, some, 0.7)).all()
+        assert sorted(each.fingerprints(b"key")) == sorted(here.fingerprints(b"key"))
+    for name, plan in plans():
+        results = [optim.run(each, plan, seed=3) for each in several]
+        assert results[0].noise == "discrete", name
+        for other in results[1:]:
+            assert (results[0].w == other.w).all(), name
+            assert other.ledger == results[0].ledger, name
+        other = optim.run(several[0], plan, seed=4)
+        assert (other.w != results[0].w).any(), name
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_no_bit_and_no_entry(client):
+    plan = dict(plans())["poisson"]
+    whole = optim.run(partitioned(client, 300, 600), plan, seed=9)
+    broken = partitioned(client, 300, 600)
+    pids = client.run(os.getpid)
+    victim = sorted(pids)[1]
+
+    def kill(progress):
+        if progress.step == 3:
+            os.kill(pids[victim], signal.SIGKILL)
+
+    with optim.replaying():  # the same seed and plan once more, to compare
+        found = optim.run(broken, plan, seed=9, callback=kill, callback_every=1)
+    assert found.complete
+    assert (found.w == whole.w).all()
+    assert found.ledger == whole.ledger
+    assert found.ledger.count("gradient") == plan.query("gradient").count
+
+
+@pytest.mark.slow
+def test_other_records_than_before_end_the_run_with_a_true_ledger(client, tmp_path):
+    mark = str(tmp_path / "read")
+    arguments = [(0, 450, mark), (450, N, str(tmp_path / "other"))]
+    broken = optim.Partitioned(client, [rotten] * 2, arguments=arguments, timeout=60)
+    pids = client.run(os.getpid)
+    victim = sorted(pids)[0]
+    plan = dict(plans())["poisson"]
+
+    def kill(progress):
+        if progress.step == 2:
+            os.kill(pids[victim], signal.SIGKILL)
+
+    with pytest.raises(PartitionsLost, match="with other records") as caught:
+        optim.run(broken, plan, callback=kill, callback_every=1)
+    # The third was asked, and not answered.
+    assert optim.released(caught.value).count("gradient") == 3
+
+
+def test_partitions_must_be_alike(client):
+    arguments = [(0, 450, 0.1), (450, N, 0.2)]
+
+    def made(first, last, l2):
+        X, y = table()
+        return optim.Logistic(X[first:last], y[first:last], l2=l2, classes=[0, 1])
+
+    with pytest.raises(ValueError, match="the same dimension, l2"):
+        optim.Partitioned(client, [made] * 2, arguments=arguments)
+    with pytest.raises(ValueError, match="at least one"):
+        optim.Partitioned(client, [])
+    with pytest.raises(TypeError, match="client must be"):
+        optim.Partitioned(None, [part])
