@@ -4,6 +4,9 @@ Wrong arguments raise ``ValueError`` or ``TypeError``. The classes here are for 
 well formed but that no theorem covers, that would overrun a budget, or whose records disagree.
 """
 
+import sys
+import warnings
+
 __all__ = [
     "AccountantsDisagree",
     "BackendRefused",
@@ -22,6 +25,7 @@ __all__ = [
     "UnsupportedEvent",
     "VacuousSchedule",
     "extra",
+    "warn_caller",
 ]
 
 
@@ -111,3 +115,11 @@ def reason_of(error: Exception) -> str:
     'No such file or directory'
     """
     return getattr(error, "strerror", None) or str(error)
+
+
+def warn_caller(sentence: str, category: type[Warning] = VacuousSchedule) -> None:
+    """Warn at the caller's line outside of this package; of a vacuous schedule when omitted."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, category, stacklevel=level)

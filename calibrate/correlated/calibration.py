@@ -39,8 +39,7 @@ from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
-from dpcal.calibrate.plans.common import warn_caller
-from dpcal.errors import DrawsCannotTell, TargetUnreachable
+from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
 __all__ += ["proved_noise_multiplier"]

@@ -17,8 +17,6 @@ import dataclasses
 import functools
 import inspect
 import math
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -31,7 +29,7 @@ from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.noise import EventOf, noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
-from dpcal.errors import UnsupportedEvent, VacuousSchedule
+from dpcal.errors import UnsupportedEvent, warn_caller
 
 __all__ = [
     "PRESETS",
@@ -52,7 +50,6 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
-    "warn_caller",
     "warn_no_step",
 ]
 
@@ -440,11 +437,3 @@ def promise(
 def warn_no_step(name: str, n: int, why: str) -> None:
     """Warn of a run that spends its budget and takes no step."""
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
-
-
-def warn_caller(sentence: str, category: type[Warning] = VacuousSchedule) -> None:
-    """Warn at the caller's line outside of this package; of a vacuous schedule when omitted."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, category, stacklevel=level)

@@ -33,11 +33,11 @@ from dpcal.calibrate.plans.common import (
     differences,
     gradients,
     rounded_up,
-    warn_caller,
     warn_no_step,
 )
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
 from dpcal.calibrate.query import Query
+from dpcal.errors import warn_caller
 
 __all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 

@@ -102,9 +102,10 @@ def proximal_point(
         settled = _theory(problem, Ltil)
     else:
         asked = _INNER_STEPS if inner_steps is None else (_validate.count(inner_steps=inner_steps),)
-        tried = (_practical(problem, Ltil, S) for S in asked)
-        settled = next((each for each in tried if _noisy(each)), None)
-        settled = _practical(problem, Ltil, asked[-1]) if settled is None else settled
+        for S in asked:
+            settled = _practical(problem, Ltil, S)
+            if _noisy(settled):
+                break
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
     parameters = {**settled, "preset": preset, "steps": count}
@@ -195,7 +196,7 @@ def _noisy(p: Mapping[str, Parameter]) -> bool:
     """Return whether more inner steps than these would leave the noise of the last stage."""
     level = _stages(p)[-1][1]
     G = min(number(p, "lipschitz"), level ** (1 / number(p, "kappa")) / number(p, "gamma"))
-    return 2 * G**2 / number(p, "inner_steps") <= number(p, "noise") / 3
+    return bool(2 * G**2 / number(p, "inner_steps") <= number(p, "noise") / 3)
 
 
 def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:

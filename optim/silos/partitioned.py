@@ -152,7 +152,8 @@ class Partitioned(Objective):
         *at
             Parameters, shape (dimension,) each.
         """
-        return self._total("whole", kind, rows, bound, *at)
+        total: NDArray[np.int64] = self._total("whole", kind, rows, bound, *at)
+        return total
 
     def _total(self, how: str, kind: str, rows: Rows, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""

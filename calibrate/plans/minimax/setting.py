@@ -16,8 +16,9 @@ from dataclasses import dataclass, fields
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only, warn_caller
+from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
+from dpcal.errors import warn_caller
 
 __all__ = ["Options", "Setting"]
 
