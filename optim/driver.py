@@ -45,7 +45,7 @@ from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Callback", "Progress", "Run", "RunOver", "check_plan", "level_outside", "run"]
+__all__ = ["Callback", "Progress", "Run", "RunOver", "check_plan", "level_outside", "run", "worth"]
 
 
 class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
@@ -348,6 +348,21 @@ def _omitted(name: str, value: Any) -> bool:
     """Return whether a keyword of :func:`run` has its default; arrays never do."""
     default = (run.__kwdefaults__ or {})[name]
     return value is default or (isinstance(value, int | float | str) and bool(value == default))
+
+
+def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
+    """Return a message on a point that passed a test; warn, and say it, where every point passes.
+
+    ``norm`` is that of the estimate there, and ``at_start`` whether the run never left its start.
+    """
+    if not (at_start or plan.parameters.get("vacuous")):
+        return message
+    alpha = plan.parameters.get("accuracy")
+    why = "it is the start" if at_start else "the plan is vacuous, and every point passes"
+    known = "" if alpha is None else f"alpha is {alpha:.3g}, and "
+    message += f": {why}; {known}the estimate there has norm {norm:.3g}"
+    warnings.warn(message, VacuousSchedule, stacklevel=level_outside())
+    return message
 
 
 def level_outside() -> int:

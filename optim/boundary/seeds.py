@@ -83,7 +83,8 @@ class _Drawn:
                 raise NoiseReused(
                     "this process has drawn the noise of this seed, plan and records already: the "
                     "difference of two runs that share their noise has none. Use another seed, or "
-                    "seed=None. To reproduce a run that was released, or in tests, run it inside "
+                    "seed=None; where runs differ in a learning rate, one seed for each of them. "
+                    "To reproduce a run that was released, or in tests, run it inside "
                     "dpcal.optim.replaying()."
                 )
             self._roots.add(kept)

@@ -37,7 +37,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Settings, algorithm, checked_plan
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.driver import Run, worth
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
@@ -180,7 +180,10 @@ def dp_rgda(
             norms.append(l2_norm(v))
             run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))  # 3 to 7
             if escape.certified:  # 8
-                run.finish(f"certified after {run.step} of {run.planned} planned outer steps")
+                message = f"certified after {run.step} of {run.planned} planned outer steps"
+                at_start = len(escape.anchors) == 1 and escape.anchors[0].step == 0
+                norm = norms[escape.anchors[-1].step]
+                run.finish(worth(message, plan, at_start=at_start, norm=norm))
     escape.finish()
     return _outcome(run, escape, norms, len(x))
 

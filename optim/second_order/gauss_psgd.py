@@ -30,7 +30,7 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
 from dpcal.optim.algorithms import algorithm, checked_plan, step_size
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run, RunOver
+from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -208,7 +208,12 @@ def spider_of(oracle: Oracle, plan: Plan) -> Spider:
 def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
     """Return the result of a run with a path."""
     if path.status in _MESSAGES:
-        run.finish(_MESSAGES[path.status])
+        message = _MESSAGES[path.status]
+        if path.status == "certified":
+            last = path.escapes[-1]
+            at_start = last.call == 1
+            message = worth(message, run.oracle.plan, at_start=at_start, norm=last.estimate)
+        run.finish(message)
     plain = run.result(path.w)
     return SecondOrderResult(
         **{each.name: getattr(plain, each.name) for each in fields(plain)},

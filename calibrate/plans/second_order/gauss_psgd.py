@@ -46,6 +46,7 @@ from dpcal.calibrate.plans.common import (
     promise,
     repeated,
     replaced_in_place,
+    warn_caller,
 )
 from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
@@ -92,7 +93,8 @@ class Options:
         Step size eta in (0, 1 / M]; 1 / (5 M) when omitted.
     batch_size, difference_batch_size
         Records b1 behind a fresh gradient and b2 behind a difference, each in [1, n]; when omitted,
-        a fiftieth and a thousandth of the records, or more where noise needs it.
+        a fiftieth and a thousandth of the records, or more where noise needs it; without drift, as
+        few as leave half of the records to certify a point, if its alpha means something then.
     drift
         kappa >= 0: a gradient is fresh where the squared movement since the last fresh one would
         reach it. 0 makes every gradient fresh, which is DP-SGD. When omitted, such that differences
@@ -179,7 +181,8 @@ def gauss_psgd(
     Warns
     -----
     VacuousSchedule
-        If alpha >= G, or rho alpha > M^2: then every point passes the test.
+        If alpha >= G, or rho alpha > M^2: then every point passes the test. If rounds without an
+        escape take more records than there are, so that no point passes (``certifiable``).
 
     References
     ----------
@@ -215,6 +218,8 @@ def planned(
             escape_rounds=math.ceil(at.rounds),
         )
     errors = errors_of(given, max_norm, multiplier, options, silos)
+    if errors.kappa == 0 and options.batch_size is None:
+        errors = _certifying(errors, given.constants, options, E)
     horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
     steps = options.steps
     horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
@@ -324,27 +329,10 @@ def settled(
     number of records, if they are used.
     """
     rounds = _validate.count(escape_rounds=options.escape_rounds)
-    chi, R, Gamma = options.threshold, options.escape_radius, options.escape_steps
-    failure_probability = options.failure_probability
-    if failure_probability is not None:
-        _validate.probability(failure_probability=failure_probability)
-
-    def level(at: Errors) -> float:
-        if chi is not None:
-            return _validate.positive(threshold=chi)
-        if failure_probability is None:
-            return at.size
-        return at.level(horizon, failure_probability)
-
-    alpha = 4 * level(errors)
-    if R is None:
-        R = math.sqrt(alpha / known(constants, "hessian_lipschitz", "escape_radius"))
-    R = _validate.positive(escape_radius=R)
-    if Gamma is None:
-        gamma = math.sqrt(known(constants, "hessian_lipschitz", "escape_steps") * alpha)
-        growth = max(math.e, _GROWTH * R / (errors.eta * errors.noise))
-        Gamma = math.ceil(math.log(growth) / math.log1p(errors.eta * min(gamma, errors.M)))
-    Gamma = _validate.count(escape_steps=Gamma)
+    if options.failure_probability is not None:
+        _validate.probability(failure_probability=options.failure_probability)
+    alpha = 4 * _level(errors, options, horizon)
+    R, Gamma = _escape(errors, constants, options, alpha)
 
     def accuracy(size: float) -> float:
         if theorem is not None:
@@ -352,22 +340,82 @@ def settled(
         scale = size / errors.n
         b1, b2 = (max(1, round(b * scale)) for b in (errors.b1, errors.b2))
         there = dataclasses.replace(errors, b1=b1, b2=b2)
-        return 4 * (level(there) if chi is None else there.size)
+        return 4 * (_level(there, options, horizon) if options.threshold is None else there.size)
 
-    trivial, bound = "Lipschitz constant", errors.G
-    rho = constants.hessian_lipschitz
-    if rho and errors.M**2 / rho < bound:
-        trivial, bound = "accuracy M^2 / rho at which every Hessian passes,", errors.M**2 / rho
-    each = errors.b2 if errors.kappa else errors.b1
+    needed = _certificate(errors, rounds, Gamma)
+    if possible := needed <= options.passes * errors.n:
+        verdict: dict[str, Parameter] = {}
+    else:
+        verdict = {"certifiable": possible}
+        warn_caller(
+            f"gauss_psgd cannot certify a point at n={errors.n}: rounds without an escape take "
+            f"{needed} records, of {options.passes * errors.n}. Smaller batches, or more passes, "
+            "leave enough."
+        )
     return {
         "threshold": alpha / 4,
         "escape_radius": R,
         "escape_steps": Gamma,
         "escape_rounds": rounds,
         "error": errors.size,
-        "certificate": rounds * Gamma * each,
-        **promise("gauss_psgd", alpha, (trivial, bound), accuracy, errors.n),
+        "certificate": needed,
+        **verdict,
+        **promise("gauss_psgd", alpha, _trivial(errors, constants), accuracy, errors.n),
     }
+
+
+def _level(errors: Errors, options: Options, horizon: int) -> float:
+    """Return chi: the threshold that was given, the size of an error, or a bound on all of them."""
+    if options.threshold is not None:
+        return _validate.positive(threshold=options.threshold)
+    if options.failure_probability is None:
+        return errors.size
+    return errors.level(horizon, options.failure_probability)
+
+
+def _escape(
+    errors: Errors, constants: Constants, options: Options, alpha: float
+) -> tuple[float, int]:
+    """Return the radius of an escape and the steps of a round."""
+    R, Gamma = options.escape_radius, options.escape_steps
+    if R is None:
+        R = math.sqrt(alpha / known(constants, "hessian_lipschitz", "escape_radius"))
+    R = _validate.positive(escape_radius=R)
+    if Gamma is None:
+        gamma = math.sqrt(known(constants, "hessian_lipschitz", "escape_steps") * alpha)
+        growth = max(math.e, _GROWTH * R / (errors.eta * errors.noise))
+        Gamma = math.ceil(math.log(growth) / math.log1p(errors.eta * min(gamma, errors.M)))
+    return R, _validate.count(escape_steps=Gamma)
+
+
+def _certificate(errors: Errors, rounds: int, Gamma: int) -> int:
+    """Return how many records rounds without an escape take."""
+    return rounds * Gamma * (errors.b2 if errors.kappa else errors.b1)
+
+
+def _certifying(errors: Errors, constants: Constants, options: Options, passes: int) -> Errors:
+    """Return fresh gradients on fewer records each, so that half of all certify a point.
+
+    They stay as they are where estimates would then be too wrong for a certificate to mean a thing.
+    """
+    rounds, fewer = _validate.count(escape_rounds=options.escape_rounds), errors
+    while fewer.b1 > 1:
+        alpha = 4 * _level(fewer, options, passes * (fewer.n // fewer.b1))
+        if alpha >= _trivial(fewer, constants)[1]:
+            return errors
+        _, Gamma = _escape(fewer, constants, options, alpha)
+        if _certificate(fewer, rounds, Gamma) <= passes * fewer.n / 2:
+            return fewer
+        fewer = dataclasses.replace(fewer, b1=max(1, math.ceil(0.9 * fewer.b1) - 1))
+    return errors
+
+
+def _trivial(errors: Errors, constants: Constants) -> tuple[str, float]:
+    """Return the name and value of the least alpha at which every point passes."""
+    rho = constants.hessian_lipschitz
+    if rho and errors.M**2 / rho < errors.G:
+        return "accuracy M^2 / rho at which every Hessian passes,", errors.M**2 / rho
+    return "Lipschitz constant", errors.G
 
 
 def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:

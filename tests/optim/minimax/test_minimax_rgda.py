@@ -336,6 +336,13 @@ def test_noise_that_hides_every_phase_is_said_and_is_a_status():
     assert np.isfinite(result.x).all()
 
 
+def test_a_certificate_of_the_start_says_so():
+    plan = acceptance(n=3_000, batch_size=300, steps=60, accuracy=50.0, epsilon=20.0)
+    with pytest.warns(VacuousSchedule, match="it is the start; alpha is 50, and the estimate"):
+        result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=[0.0, 1.0])
+    assert result.status == "certified"
+
+
 def test_a_run_without_a_certificate_returns_its_last_iterate():
     plan = acceptance(n=3_000, batch_size=300, steps=20, epsilon=20.0)
     result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=START)

@@ -419,6 +419,27 @@ def test_wrong_arguments_are_one_sentence(trigonometric, changes, sentence):
         planned(trigonometric, **changes)
 
 
+def test_fresh_gradients_alone_leave_records_for_a_certificate():
+    """Batches of a fiftieth were fifty gradients, where a certificate takes several hundred."""
+    waves = Trigonometric.drawn(1_000, 10, seed=0)
+    target = {"dimension": 10, "epsilon": 1.0, "delta": 1e-6, "drift": 0.0}
+    plan = calibrate.gauss_psgd(waves.constants, n=1_000_000, **target)
+    assert plan.parameters["certificate"] <= 500_000
+    assert not plan.parameters["vacuous"]
+    with pytest.warns(VacuousSchedule, match="cannot certify a point at n=1000000"):
+        plan = calibrate.gauss_psgd(waves.constants, n=1_000_000, batch_size=20_000, **target)
+    assert plan.parameters["certifiable"] is False
+
+
+def test_a_certificate_of_a_vacuous_plan_says_so(trigonometric):
+    with pytest.warns(VacuousSchedule, match="every Hessian passes"):
+        plan = planned(trigonometric, threshold=1.0, steps=600)
+    with pytest.warns(VacuousSchedule, match="it is the start; alpha is 4, and the estimate there"):
+        result = gauss_psgd(trigonometric, plan, seed=0, initial=np.zeros(D))
+    assert result.status == "certified"
+    assert "it is the start" in result.message
+
+
 def test_constants_that_make_the_test_empty_are_told(trigonometric):
     with pytest.warns(VacuousSchedule, match="vacuous at n=100000"):
         plan = planned(trigonometric, failure_probability=0.05)
