@@ -10,6 +10,7 @@ import contextlib
 import mpmath
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import events
@@ -24,6 +25,7 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.rounding import exp_down, exp_up
 
 
 def log_delta(q, sigma, epsilon, name):
@@ -177,3 +179,11 @@ def test_laplace_noise_in_many_steps_holds_its_inverse_transform(scale, steps):
             values.append((mpmath.exp(log_value) / (z * (1 + z))).real)
         truth = mpmath.log(step / mpmath.pi * (mpmath.fsum(values) - values[0] / 2))
         assert answer.lower <= truth <= answer.upper
+
+
+def test_exponentials_are_rounded_outward_also_below_the_normal_doubles():
+    """A delta of 1e-320 has three digits, and the nearest double may be below it."""
+    with ctx.workprec(128):
+        for log_delta in np.linspace(-760.0, -700.0, 2001):
+            exact = arb(float(log_delta)).exp()
+            assert exp_down(float(log_delta)) <= exact <= exp_up(float(log_delta))
