@@ -1,7 +1,7 @@
 """How are columns brought to a uniform law, or clipped? By private quantiles.
 
 >>> import numpy as np
->>> X = np.random.default_rng(0).exponential(size=(20_000, 1))
+>>> X = np.random.default_rng(0).exponential(size=(5_000, 1))
 >>> flat = QuantileTransformer(bounds=(0.0, 50.0), n_quantiles=15, epsilon=1.0).fit(X)
 >>> flat.transform([[0.0], [np.log(2)], [50.0]]).round(1).ravel().tolist()
 [0.0, 0.5, 1.0]
@@ -129,7 +129,7 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
     ----------
     Smith 2011 (the exponential mechanism for a quantile).
 
-    >>> X = np.random.default_rng(0).exponential(size=(20_000, 1))
+    >>> X = np.random.default_rng(0).exponential(size=(5_000, 1))
     >>> clipper = Clipper(bounds=(0.0, 50.0), quantiles=(0.1, 0.9), epsilon=1.0).fit(X)
     >>> clipper.transform([[0.0], [1.0], [9.0]]).round(1).ravel().tolist()
     [0.1, 1.0, 2.3]

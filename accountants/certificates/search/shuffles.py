@@ -4,8 +4,8 @@
 >>> from dpcal.accountants.certificates.shuffled_epochs import directions_of
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=2)
 >>> remove, _ = directions_of(run, "replace-special").directions
->>> [proof.method for _, proof in proofs_of_shuffle(remove, 0.1, "upper", delta=1e-3)]
-['contour', 'parity']
+>>> [proof.method for _, proof in proofs_of_shuffle(remove, 0.1, "lower", delta=1e-3)]
+['smoothed contour']
 """
 
 from __future__ import annotations
