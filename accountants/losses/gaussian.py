@@ -75,9 +75,9 @@ class Gaussian(PrivacyLoss):
         return (self._variance * (z * z + z) / 2)[()]
 
     @property
-    def compiled(self) -> Law:
-        """The loss as one compiled call takes it."""
-        return Law.gaussian(self._variance)
+    def compiled(self) -> Law | None:
+        """The loss as one compiled call takes it; None for a loss that stands for another one."""
+        return Law.gaussian(self._variance) if type(self) is Gaussian else None
 
     def tilt(self, c: float) -> Tilt:
         """Return the tilted law, a Gaussian with the same variance."""
