@@ -31,7 +31,6 @@ from dpcal.accountants.inversion.bounded_range import (
 )
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
-from dpcal.accountants.inversion.inversion import Inversion
 from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import invert
@@ -49,7 +48,7 @@ from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
+__all__ = ["epsilon_bounds", "log_delta_bounds", "without_contour"]
 
 # Relative error above which a closed form is replaced by a contour, which is as close.
 _ACCEPTED_ERROR = 1e-11
@@ -96,10 +95,10 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         return Bounds(*found)
 
     def bounds_of(other: Direction) -> Bounds:
-        return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon)[0])
+        return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon))
 
     def without_failures(given: Direction) -> Bounds:
-        bounds, _ = _log_delta(given, epsilon)
+        bounds = _log_delta(given, epsilon)
         return narrowed(given, bounds, bounds.upper, bounds_of, _distance)
 
     return _rounded(direction, lambda item: log_delta_with_failures(item, without_failures))
@@ -163,27 +162,25 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
     return None
 
 
-def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
-    """Return bounds on log delta(epsilon), and the contours that they came from, if any."""
+def _log_delta(direction: Direction, epsilon: float) -> Bounds:
+    """Return bounds on log delta(epsilon)."""
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
-        return bounds, None
+        return bounds
     parity = log_delta_by_parity(direction, epsilon, first=True)
     if parity is not None and _distance(parity) < _NARROW_ENOUGH:
-        return parity, None
+        return parity
     total = Total(direction.parts)
-    inversion: Inversion | None
     try:
-        inversion = invert(total, epsilon)
-        first = inversion.log_bounds(epsilon)
+        first = invert(total, epsilon).log_bounds(epsilon)
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
-        inversion, first = None, _before(total, epsilon)
+        first = _before(total, epsilon)
     bounds = _best(first, direction, epsilon)
     bounds = _both(bounds, log_delta_by_recursion(direction, epsilon))
     if _distance(bounds) > _TIGHT:
         bounds = _both(bounds, log_delta_by_parity(direction, epsilon))
-    return bounds, inversion
+    return bounds
 
 
 def _both(bounds: Bounds, other: Bounds | None) -> Bounds:
@@ -247,7 +244,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     bounds = found
     if bounds is None:
         first = _before_the_search(direction, log_delta)
-        bounds = bracketed(lambda at: _log_delta(direction, at)[0], first, total, log_delta)
+        bounds = bracketed(lambda at: _log_delta(direction, at), first, total, log_delta)
     if total.renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
         bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)
@@ -289,61 +286,3 @@ def _has_exact_sum(direction: Direction) -> bool:
     loss, times = direction.parts[0]
     single = len(direction.parts) == 1 and times == 1
     return (single and loss.log_delta(0.0) is not None) or has_few_sums(direction.parts)
-
-
-def log_delta_slope(
-    direction: Direction, epsilon: float, moved: Direction, change: float
-) -> tuple[Bounds, float | None]:
-    """Return bounds on log delta(epsilon), and its derivative along a change of the mechanism.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        Any finite number >= 0.
-    moved
-        The direction after a small change, part by part. Its *parameters* are differenced; the
-        derivative with respect to them comes from the nodes.
-    change
-        Size of that change.
-
-    Returns
-    -------
-    (Bounds, float or None)
-        None if the answer did not come from a contour, or the parts do not correspond.
-    """
-    if direction.finite[0] < 0:
-        return log_delta_bounds(direction, epsilon), None
-    bounds, inversion = _log_delta(direction, epsilon)
-    rates = _rates(direction, moved, change)
-    if inversion is None or rates is None:
-        return bounds, None
-    slope = math.nan
-    if inversion.whole is not None:
-        slope = inversion.whole.parameter_slope(epsilon, *rates)
-    if not math.isfinite(slope):
-        slope = (log_delta_bounds(moved, epsilon).upper - bounds.upper) / change
-    return bounds, slope if math.isfinite(slope) else None
-
-
-def _rates(
-    direction: Direction, moved: Direction, change: float
-) -> tuple[list[dict[str, float]], list[float]] | None:
-    """Return the derivatives of parameters and counts, or None if the parts do not correspond."""
-    if len(moved.parts) != len(direction.parts):
-        return None
-    rates, growths = [], []
-    for (loss, times), (other, other_times) in zip(direction.parts, moved.parts, strict=True):
-        known = isinstance(loss, Gaussian | SampledGaussian | FixedBatchGaussian)
-        if type(loss) is not type(other) or not (known or loss == other):
-            return None
-        rates.append(
-            {
-                name: (getattr(other, name) - getattr(loss, name)) / change
-                for name in ("noise_multiplier", "sampling_probability")
-                if known and hasattr(loss, name)
-            }
-        )
-        growths.append((other_times - times) / change)
-    return rates, growths

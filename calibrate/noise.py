@@ -1,9 +1,8 @@
 """How much noise does a target need? One free parameter of an event, solved for (epsilon, delta).
 
-Every solver computes the characteristic accountant's *upper* bound of log delta at the target
-epsilon, so that its answer meets the target; the derivative along the free parameter comes from the
-same contour nodes, and Newton's steps are safeguarded by bisection. Every solver takes the target
-as keywords ``epsilon`` >= 0, ``delta`` in (0, 1) and ``neighboring_relation``, which is
+Every solver computes the *upper* bound of epsilon, so that its answer meets the target; steps are
+those of the secant method or of differences, safeguarded by bisection. Every solver takes the
+target as keywords ``epsilon`` >= 0, ``delta`` in (0, 1) and ``neighboring_relation``, which is
 ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
 >>> from dpcal.accountants import events
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import attr
 import numpy as np
@@ -28,8 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
 from dpcal.accountants import characteristic, epsilon as epsilon_of, events
-from dpcal.accountants.answers import Bounds
-from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import (
     DpEvent,
     RandomAllocationDpEvent,
@@ -37,7 +34,6 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.errors import TargetUnreachable
@@ -52,17 +48,12 @@ Excess = Callable[[float], tuple[float, float | None]]
 # own rounding it is within the documented 1e-6.
 _RELATIVE_WIDTH = 5e-7
 
-# Unit: logarithm of the noise multiplier. A root further than this from its guess is sought anew,
-# because Newton's steps from so far may run away.
+# Unit: logarithm of the noise multiplier. A guess further than twice this from the last answer is
+# not taken: the polynomial runs away.
 _NEAR = 0.5
 
-# Unit: log delta. A point whose log delta is below its target by more is taken without computing
-# epsilon too: two ways to the same bound agree to about half of it.
-_MARGIN = 1e-9
-
-# Unit: logarithm of the noise multiplier. A guess is moved by this towards less noise. Such a point
-# misses the target, and a miss is known as soon as one direction misses it.
-_BIAS = 3e-5
+# Slope of log epsilon in log sigma where no other is known.
+_FALL = -1.0
 
 # Number of answers from which the next one of a grid is extrapolated, by a cubic polynomial: more
 # would follow the rounding of the answers.
@@ -74,7 +65,10 @@ _MOST = 1e9
 
 # Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
 # search only.
-_CHANGE = 1e-6
+_CHANGE = 1e-3
+
+# Unit: logarithm of the noise multiplier. A first guess is not taken from further than this.
+_FAR = 3.0
 
 # Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
@@ -95,58 +89,35 @@ _TOO_LITTLE_NOISE = (
 
 
 class _Target:
-    """The excess of log delta over its target, and its slope, along the free parameter."""
+    """How far an event is from its target: the logarithm of its epsilon over the target's."""
 
     def __init__(self, epsilon: float, delta: float, relation: str) -> None:
         self.epsilon = _validate.non_negative(epsilon=epsilon)
         self.delta = _validate.probability(delta=delta)
         self.log_delta = math.log(self.delta)
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
-        self.settled = False
 
-    def __call__(
-        self, here: Composition, there: Composition, change: float
+    def excess(self, event: DpEvent) -> float:
+        """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""
+        if self.epsilon == 0:
+            return self.worst_log_delta(event) - self.log_delta
+        found = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation).upper
+        if math.isinf(found):
+            self.decomposed(event)
+        return math.log(found / self.epsilon) if found > 0 else -math.inf
+
+    def worst_log_delta(self, event: DpEvent) -> float:
+        """Return the upper bound on log delta at the target's epsilon."""
+        directions = self.decomposed(event).directions
+        return max(characteristic.log_delta_bounds(each, self.epsilon).upper for each in directions)
+
+    def with_slope(
+        self, here: DpEvent, there: DpEvent, change: float
     ) -> tuple[float, float | None]:
-        """Return the worst excess over directions, and its derivative along here -> there.
-
-        Once one direction misses the target, the others are skipped.
-        """
-        worst, slope, tight = -math.inf, None, True
-        if len(here.directions) != len(there.directions):
-            there = here
-        for direction, shifted in zip(here.directions, there.directions, strict=True):
-            if worst > self.log_delta:
-                break
-            if self._below(direction, worst):
-                continue
-            if worst > -math.inf:
-                bounds = characteristic.log_delta_bounds(direction, self.epsilon)
-                tight = tight and _is_tight(bounds)
-                if bounds.upper < worst:
-                    continue
-            bounds, candidate = characteristic.log_delta_slope(
-                direction, self.epsilon, shifted, change
-            )
-            tight = tight and _is_tight(bounds)
-            if bounds.upper >= worst:
-                worst, slope = bounds.upper, candidate
-        self.settled = tight and worst < self.log_delta - _MARGIN
-        return worst - self.log_delta, slope
-
-    def _below(self, direction: Direction, log_delta: float) -> bool:
-        """Whether a few Chernoff bounds prove that a direction has no larger delta, at low cost."""
-        if self.epsilon == 0 or not -math.inf < log_delta < 0:
-            return False
-        tilts = -log_delta / self.epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
-        total = Total(direction.parts)
-        if total.upper <= self.epsilon:
-            return True
-        try:
-            bounds = total.log_chernoff(tilts) - tilts * self.epsilon
-        except OutOfReach:
-            return False
-        # Rounding of the product, which is of the order of 100.
-        return bool(bounds.min() * (1 - 1e-12) + 1e-12 < log_delta)
+        """Return the excess of one event, and its slope on the way to another."""
+        value = self.excess(here)
+        slope = (self.excess(there) - value) / change if math.isfinite(value) else None
+        return value, slope if slope is not None and math.isfinite(slope) else None
 
     def met_by_sampling(self, composition: Composition) -> bool:
         """Whether records are sampled so rarely that any noise meets the target."""
@@ -180,11 +151,6 @@ class _Target:
     def unreachable(self, reason: str) -> TargetUnreachable:
         """Return the error with which the search for this target ends."""
         return TargetUnreachable(reason.format(epsilon=self.epsilon, delta=self.delta))
-
-
-def _is_tight(bounds: Bounds) -> bool:
-    """Whether bounds came from a contour without a remaining error."""
-    return bounds.method == "contour" and bounds.upper - bounds.lower < _MARGIN / 2
 
 
 def noise_multiplier(
@@ -226,8 +192,8 @@ def noise_multipliers(
 ) -> NDArray[np.float64]:
     """Return the smallest noise multipliers that meet a grid of targets, each to a relative 1e-6.
 
-    Every answer is extrapolated from its neighbors', corrected by Newton's method and checked
-    against its own target, so a smooth grid takes a few milliseconds a point.
+    Every answer is extrapolated from its neighbors', corrected by secants and checked against its
+    own target, so a smooth grid takes a few milliseconds a point.
 
     Parameters
     ----------
@@ -309,37 +275,25 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
             neighboring_relation=target.relation,
         )
         return float(found) / event.noise_multiplier
-    if _is_a_selection(event):
-        return _by_epsilon(event_of_sigma, target)
     if _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
-
-    @cache
-    def composed(sigma: float) -> Composition:
-        return target.decomposed(event_of_sigma(sigma))
-
-    @cache
-    def excess(x: float) -> tuple[float, float | None]:
-        sigma = math.exp(x)
-        return target(composed(sigma), composed(sigma * math.exp(_CHANGE)), _CHANGE)
-
-    if target.met_by_sampling(composed(1.0)):
+    if not _is_a_selection(event) and target.met_by_sampling(target.decomposed(event)):
         raise target.unreachable(_NO_NOISE)
-    lowest, highest = math.log(_LEAST), math.log(_MOST)
-    near = None if start is None else _near_root(excess, min(max(start - _BIAS, lowest), highest))
-    if near is None:
-        value, slope = excess(0.0)
+
+    def excess(x: float) -> float:
+        return target.excess(event_of_sigma(math.exp(x)))
+
+    if start is None:
+        beyond = event_of_sigma(1 + _CHANGE)
+        value, slope = target.with_slope(event, beyond, math.log1p(_CHANGE))
+        highest = math.log(_MOST)
         # If more noise hardly helps, no amount may; then this is found out first.
         flat = slope is None or value + slope * highest > 0
-        if value > 0 and flat and excess(highest)[0] > 0:
+        if value > 0 and flat and excess(highest) > 0:
             raise target.unreachable(_TOO_MUCH_BESIDES)
-    sigma = target.least_noise(excess) if near is None else math.exp(near)
-    # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
-    if near is not None and target.settled:
-        return sigma
-    while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
-    return sigma
+        start = 0.0 if slope is None or slope >= 0 else -value / slope
+    # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
+    return target.least_noise(secant(excess, slope=_FALL), min(max(start, -_FAR), _FAR))
 
 
 def _is_a_selection(event: DpEvent) -> bool:
@@ -352,19 +306,6 @@ def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
     return bool(
         event_of_sigma(2.0) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
     )
-
-
-def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
-    """Solve for one target by epsilon alone, with slopes from earlier answers."""
-    wanted = target.epsilon
-
-    def excess(x: float) -> float:
-        event = event_of_sigma(math.exp(x))
-        found = epsilon_of(event, delta=target.delta, neighboring_relation=target.relation).upper
-        return math.log(found / wanted) if min(found, wanted) > 0 else found - wanted
-
-    # Without earlier answers, epsilon is assumed to be in proportion to 1 / sigma.
-    return target.least_noise(secant(excess, slope=-1.0))
 
 
 def _is_allocated(event: DpEvent) -> bool:
@@ -391,42 +332,22 @@ def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
     if target.epsilon == 0:
         raise ValueError("epsilon must be > 0 where each record draws a batch of an epoch, got 0.")
 
-    def of_samples(sigma: float) -> Composition:
-        return target.decomposed(_on_poisson_samples(event_of_sigma(sigma)))
+    def of_samples(sigma: float) -> DpEvent:
+        return _on_poisson_samples(event_of_sigma(sigma))
 
-    near = _noise_multiplier(lambda sigma: _on_poisson_samples(event_of_sigma(sigma)), target, None)
-    _, slope = target(of_samples(near), of_samples(near * math.exp(_CHANGE)), _CHANGE)
+    near = _noise_multiplier(of_samples, target, None)
+    at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + _CHANGE))
+    slope = (beyond - at_near) / _CHANGE
 
     def excess(x: float) -> float:
-        directions = target.decomposed(event_of_sigma(math.exp(x))).directions
-        found = (characteristic.log_delta_bounds(each, target.epsilon) for each in directions)
-        return max(each.upper for each in found) - target.log_delta
+        return target.worst_log_delta(event_of_sigma(math.exp(x))) - target.log_delta
 
     # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
-    slope = slope or 2 * target.log_delta
+    slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
     sigma = target.least_noise(secant(excess, slope), start=math.log(near))
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
     return sigma
-
-
-def _near_root(excess: Excess, start: float) -> float | None:
-    """Return a point that meets the target, less than the width from the root, or None.
-
-    Every step of Newton's method aims a little past the root, at the side that meets the target.
-    """
-    x = start
-    for _ in range(5):
-        value, slope = excess(x)
-        if slope is None or not slope < 0:
-            return None
-        step = -value / slope
-        if -_RELATIVE_WIDTH < step <= 0:
-            return x
-        if abs(x + step - start) > _NEAR:
-            return None
-        x += step + _RELATIVE_WIDTH / 4
-    return None
 
 
 def sampling_probability(
@@ -457,7 +378,7 @@ def sampling_probability(
     def excess(x: float) -> tuple[float, float | None]:
         q = math.exp(-x)
         here, there = (event_of_probability(at) for at in (q, q * math.exp(-_CHANGE)))
-        return target(target.decomposed(here), target.decomposed(there), _CHANGE)
+        return target.with_slope(here, there, _CHANGE)
 
     highest = -math.log(_LEAST_PROBABILITY)
     try:
@@ -491,8 +412,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, hig
         here, there = (event_of_count(at) for at in (count, neighbor))
         if isinstance(here, ShuffledEpochsDpEvent):
             return (-1.0 if _meets(here, target) else 1.0), None
-        change = float(neighbor - count)
-        return target(target.decomposed(here), target.decomposed(there), change)
+        return target.with_slope(here, there, float(neighbor - count))
 
     try:
         return largest_whole(excess, most=highest)

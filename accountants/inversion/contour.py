@@ -355,42 +355,6 @@ class Contour:
         complement = log_complement(value)
         return complement, -ratio * math.exp(value - complement)
 
-    @_silent
-    def parameter_slope(
-        self, epsilon: float, rates: list[dict[str, float]], growths: list[float]
-    ) -> float:
-        """Return the derivative of log delta(epsilon) along a change of the parts of the law.
-
-        Parameters
-        ----------
-        epsilon
-            The epsilon of the derivative.
-        rates
-            For each part, the derivative of each of its parameters along the change.
-        growths
-            For each part, the derivative of its count.
-        """
-        if not isinstance(self.line, ProductLine):
-            return math.nan
-        integrand = self._integrand(epsilon)
-        total = float(integrand.real.sum())
-        if not 0 < total < math.inf:
-            return math.nan
-        change = np.zeros(self.nodes, dtype=complex)
-        parts = zip(self.line.tilts, self.line.log_masses, rates, growths, strict=True)
-        for (tilt, count), log_mgf, rate, growth in parts:
-            for parameter, value in rate.items():
-                if value:
-                    change += count * value * tilt.log_slope(self.step, self.nodes, parameter)
-            if growth:
-                ratio = tilt.log_ratio(self.step, self.nodes)
-                change += growth * (log_mgf + ratio + 1j * self._nodes[0] * tilt.mean)
-        relative = float((change * integrand).real.sum()) / total
-        if self.c > 0:
-            return relative
-        value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
-        return -relative * math.exp(value - log_complement(value))
-
 
 def _first_below(remainders: Reals, target: float) -> int | None:
     """Return the index of the first grid time beyond which all nodes stay below exp(target)."""

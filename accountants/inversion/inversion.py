@@ -61,11 +61,6 @@ class Inversion:
         self.vague = False
 
     @property
-    def whole(self) -> Contour | None:
-        """The only contour, if it inverts all of the law."""
-        return self.contours[0] if self._method is None else None
-
-    @property
     def smoothed(self) -> bool:
         """Whether a contour had to be smoothed."""
         return any(contour.smoothing > 0 for contour in self.contours)

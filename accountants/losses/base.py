@@ -80,13 +80,6 @@ class Tilt(ABC):
         """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
         return np.zeros_like(t)
 
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return the derivative of log M(c + i k step) in a parameter of the mechanism.
-
-        The result is nan if the derivative is not known; callers then take differences.
-        """
-        return np.full(nodes, np.nan, dtype=complex)
-
 
 @dataclass(frozen=True)
 class Lattice:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
+from dpcal._ext.contour import plain_moments, tilted_moments
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
@@ -236,7 +236,6 @@ class _FixedBatchTilt(QuadratureTilt):
     """The tilted law of a fixed-size batch: gains, their mirror image, and loss 0."""
 
     def __init__(self, loss: FixedBatchGaussian, c: float) -> None:
-        self._loss, self._c = loss, c
         power = 1.0 + c
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         y, ell, log_base, rest = loss._end(_SHIFTED, max(power, 1 - power))
@@ -247,7 +246,6 @@ class _FixedBatchTilt(QuadratureTilt):
         )
         gains, gain_weights = ell[kept], np.exp(logs[0][kept])
         losses, loss_weights = -ell[lost], np.exp(logs[1][lost])
-        self._y = y[kept], y[lost].conj()
         self.log_mgf = float(log_mgf)
         # The loss 0 comes first, since it has no imaginary part.
         values: Complexes = np.concatenate([[0j], gains, losses.conj()])
@@ -270,32 +268,6 @@ class _FixedBatchTilt(QuadratureTilt):
         super().__init__(
             values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
         )
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return the derivative of log M along the nodes, from the same points with other weights.
-
-        The ends of both half-lines move with mu; w = 1 there, and with the change of the
-        mass at 0 they leave a constant.
-        """
-        loss, mu = self._loss, self._loss._mu
-        q = loss.sampling_probability
-        y = np.concatenate([[0.0], *self._y])
-        signs = np.repeat([0.0, 1.0, -1.0], [1, len(self._y[0]), len(self._y[1])])
-        values = signs * (self._centered + self.mean)
-        density = math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi)
-        if parameter == "noise_multiplier":
-            # At a fixed output, d log w / d mu = posterior (x - mu), and d mu = -mu^2 d sigma.
-            factor = np.exp(math.log(q) + mu * y - values) * (y - mu / 2) * -(mu**2)
-            constant = -(mu**2) * ((1 - q) * density - density)
-        else:
-            factor = np.exp(mu * y - values) - np.exp(-values)
-            constant = -loss._distance
-        z = self._c + 1j * step * np.arange(nodes)
-        total = constant * math.exp(-self.log_mgf) * np.exp(-1j * (z.imag * self.mean))
-        for sign, power in ((1.0, 1 + z), (-1.0, -z)):
-            weights = np.where(signs == sign, self._weights * factor, 0.0)
-            total = total + power * power_sums(step * self._centered, weights, 0, nodes)
-        return np.asarray(total / np.exp(self.log_ratio(step, nodes)))
 
 
 class ZeroAndRest(TwoParts):

@@ -95,8 +95,6 @@ class _GaussianTilt(Tilt):
     amplification = 1.0
 
     def __init__(self, c: float, noise_multiplier: float) -> None:
-        self._c = c
-        self._sigma = noise_multiplier
         self._variance = 1.0 / noise_multiplier**2
         self.mean = self._variance * (c + 0.5)
 
@@ -106,12 +104,6 @@ class _GaussianTilt(Tilt):
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         return np.asarray(-0.5 * self._variance * t * t)
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        if parameter != "noise_multiplier":
-            return np.zeros(nodes, dtype=complex)
-        z = self._c + 1j * step * np.arange(nodes)
-        return np.asarray(-(z * z + z) * self._variance / self._sigma)
 
 
 def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:

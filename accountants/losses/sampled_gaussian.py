@@ -175,15 +175,13 @@ class _SampledTilt(QuadratureTilt):
     """The tilted law of a sampled Gaussian."""
 
     def __init__(self, loss: SampledGaussian, c: float) -> None:
-        self._loss, self._c = loss, c
         power = float(loss._power(c))
         rule = loss._rule(np.array([power]))
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         moments = np.array([log_mgf, loss._sign * mean, variance])
-        ell, weights, self._x = rule.tilted(power, moments, rule.angle)
+        ell, weights, x = rule.tilted(power, moments, rule.angle)
         near, sizes, _ = rule.tilted(power, moments, min(rule.angle, _NEARER / rule.sigma))
-        self._angle = rule.angle
-        exponents = rule.exponents(ell, weights, self._x, power, float(log_mgf))
+        exponents = rule.exponents(ell, weights, x, power, float(log_mgf))
         if loss.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
         restricted = restricted_moments(rule.ell, rule.log_base, power, moments)
@@ -195,23 +193,3 @@ class _SampledTilt(QuadratureTilt):
             restricted=restricted,
             nearer=(near, sizes),
         )
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return the derivative of log M along the nodes, from other weights at the same points."""
-        loss = self._loss
-        q, sigma = loss.sampling_probability, loss.noise_multiplier
-        sign = loss._sign
-        x = self._x + 1j * sign * self._angle * sigma**2
-        u = (2 * x - 1) / (2 * sigma**2)
-        values = sign * (self._centered + self.mean)
-        if parameter == "noise_multiplier":
-            # At fixed x / sigma, d log w / d sigma = posterior (1 - x) / sigma^3.
-            factor = np.exp(math.log(q) + u - values) * (1 - x) / sigma**3
-        else:
-            factor = np.exp(u - values) - np.exp(-values)
-        weights = QuadratureTilt(
-            self._centered, self._weights * factor, (0.0, 1.0, 3.0), exponents=0.0
-        )
-        sums = weights.ratio(step, nodes, 0.0)
-        power = loss._power(self._c + 1j * step * np.arange(nodes))
-        return np.asarray(power * sums / np.exp(self.log_ratio(step, nodes)))

@@ -11,7 +11,6 @@ from scipy.special import ndtr
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.characteristic import log_delta_slope
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.fixed_batch import _REAL, _SHIFTED, FixedBatchGaussian, _scale
@@ -173,18 +172,6 @@ def test_decay_bounds_hold_along_the_line():
         bounds = tilt.log_decay(t, 1.0)
         assert np.all(values <= bounds + 1e-12)
         assert bounds[-1] < -0.001
-
-
-def test_derivatives_agree_with_differences():
-    change = 1e-5
-    for name in ("noise_multiplier", "sampling_probability"):
-        parameters = {"sampling_probability": 0.02, "noise_multiplier": 0.9}
-        here = Direction("both", ((FixedBatchGaussian(**parameters), 300),))
-        parameters[name] += change
-        there = Direction("both", ((FixedBatchGaussian(**parameters), 300),))
-        bounds, slope = log_delta_slope(here, 2.0, there, change)
-        moved, _ = log_delta_slope(there, 2.0, there, change)
-        assert slope == pytest.approx((moved.upper - bounds.upper) / change, rel=1e-3)
 
 
 def test_fifty_noise_levels_at_once():
