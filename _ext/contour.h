@@ -17,12 +17,13 @@
 #include "line.h"
 
 /* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
-enum { DPCAL_NODES = 32768, DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 1, DPCAL_CHUNK = 64, DPCAL_GRID = 128 };
+enum { DPCAL_NODES = 32768, DPCAL_CHUNK = 64, DPCAL_GRID = 128 };
+enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 1 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes for each law: other ways cost less than a longer contour. */
-static const double DPCAL_WORK = 4e6;
+static const double DPCAL_WORK = 1e7;
 
 typedef struct {
     dpcal_law **laws;
@@ -81,7 +82,7 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     curvature = dpcal_curvature(ask);
     at = ask->mean - 1.0 / c - 1.0 / (1.0 + c);
     if (log_delta < 0) {
-        *value = log_delta - (ask->log_mgf - c * at - log(c) - log1p(c) - 0.5 * log(2.0 * M_PI * curvature));
+        *value = log_delta - (ask->log_mgf - c * at - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI * curvature));
         *slope = c * curvature;
     } else {
         *value = at - ask->epsilon;
@@ -155,7 +156,7 @@ static int dpcal_trials(dpcal_question *ask, double log_tolerance) {
     const double error = ask->error, mean_error = ask->mean_error;
     double left = 0.0, right = 0.0, expected;
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
-    expected = log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * M_PI) + log(ask->width);
+    expected = log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
     ask->trials = 0;
     for (int i = -1; i < 2 * DPCAL_SPREADS; i++) {
         const double spread = dpcal_spreads[i < DPCAL_SPREADS ? (i < 0 ? 0 : i) : i - DPCAL_SPREADS];
@@ -174,7 +175,7 @@ static int dpcal_trials(dpcal_question *ask, double log_tolerance) {
             bound = ask->log_mgf + dpcal_log_chernoff(a);
             bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
         }
-        step = 2.0 * M_PI * fabs(a - c) / fmax(bound - a * ask->epsilon - expected - log_tolerance, 1.0);
+        step = 2.0 * DPCAL_PI * fabs(a - c) / fmax(bound - a * ask->epsilon - expected - log_tolerance, 1.0);
         if (a < c)
             left = fmax(left, step);
         else
@@ -193,7 +194,7 @@ static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *ali
     double left = INFINITY, right = INFINITY, most;
     *chernoff = 0.0;
     for (int i = 0; i < ask->trials; i++) {
-        const double a = ask->tilts[i], distance = fabs(a - ask->c) * (2.0 * M_PI / ask->step);
+        const double a = ask->tilts[i], distance = fabs(a - ask->c) * (2.0 * DPCAL_PI / ask->step);
         const double at = ask->bounds[i] - a * epsilon, value = at - distance - log(-expm1(-distance));
         *chernoff = fmin(*chernoff, at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + a * epsilon));
         if (a < ask->c)
@@ -211,7 +212,7 @@ static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *ali
    c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
 static int dpcal_cut_off(dpcal_question *ask) {
     const double h = ask->step, c = ask->c;
-    const double log_sum = log(ask->width / sqrt(2.0 * M_PI)) - log(h / M_PI);
+    const double log_sum = log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(h / DPCAL_PI);
     const double target = log_sum + ask->log_tolerance;
     double pieces[DPCAL_GRID], t = h, points = 0.0, rest = INFINITY, sum;
     int last = 0;
@@ -230,7 +231,7 @@ static int dpcal_cut_off(dpcal_question *ask) {
         decay = 0.0;
         for (ptrdiff_t i = 0; i < ask->k; i++)
             decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, INFINITY);
-        rest = decay + log(exp(-poles) + fmin(0.5 * M_PI * (1.0 + c), c * (1.0 + c) / t) / h);
+        rest = decay + log(exp(-poles) + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
         if (rest < target - 3.0)
             break;
     }
@@ -285,9 +286,10 @@ static int dpcal_nodes(dpcal_question *ask) {
         const double t = k * h, phase = ask->vi[k] + t * (offset + (ask->mean - ask->epsilon));
         /* 1 / ((1 + i t / c) (1 + i t / (1 + c))) */
         const double pr = 1.0 - (t / c) * (t / (1.0 + c)), pi = t / c + t / (1.0 + c);
-        const double size = exp(ask->vr[k]) / sqrt(pr * pr + pi * pi), turn = phase - atan2(pi, pr);
-        ask->vr[k] = size * cos(turn);
-        ask->vi[k] = size * sin(turn);
+        const double square = pr * pr + pi * pi, size = exp(ask->vr[k]) / sqrt(square);
+        const double scale = size / sqrt(square), cosine = cos(phase), sine = sin(phase);
+        ask->vr[k] = scale * (cosine * pr + sine * pi);
+        ask->vi[k] = scale * (sine * pr - cosine * pi);
         ask->sizes += size;
         ask->first += t * size;
         ask->rounding += (32.0 + errors[k]) * size;
@@ -352,8 +354,8 @@ static void dpcal_rotated(const dpcal_question *ask, double distance, double *to
                 si[lane] = x * ei + y * er;
             }
     }
-    *total = DPCAL_SUM_OF(sums);
-    *turned = DPCAL_SUM_OF(slopes);
+    *total = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    *turned = ((slopes[0] + slopes[4]) + (slopes[2] + slopes[6])) + ((slopes[1] + slopes[5]) + (slopes[3] + slopes[7]));
 }
 
 /* Bounds on log delta(epsilon), the value between them and its derivative. */
@@ -361,7 +363,7 @@ static void dpcal_interval(
     const dpcal_question *ask, double epsilon, double *lower, double *upper, double *value, double *slope
 ) {
     const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon);
-    const double scale = ask->log_mgf - c * epsilon - log(c) - log1p(c) + log(ask->step / M_PI);
+    const double scale = ask->log_mgf - c * epsilon - log(c) - log1p(c) + log(ask->step / DPCAL_PI);
     double total, turned, aliases, chernoff, error;
     dpcal_rotated(ask, epsilon - ask->epsilon, &total, &turned);
     dpcal_aliases(ask, epsilon, &aliases, &chernoff);

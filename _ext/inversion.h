@@ -11,8 +11,8 @@
 
 /* Error of a contour over its value: about ten units; and of one that is asked whether delta is at most a number. */
 static const double DPCAL_ERROR = 2e-15, DPCAL_CRUDE = 1e-3;
-/* Widths of log delta at the root and of answers, as in accountants/inversion/solve.py. */
-static const double DPCAL_ACCEPTED = 5e-10, DPCAL_TIGHT = 1e-6;
+/* Widths that are accepted: nine digits of epsilon, and six of delta. */
+static const double DPCAL_ACCEPTED = 1e-9, DPCAL_TIGHT = 1e-6;
 
 typedef struct {
     double lower, upper;
@@ -115,13 +115,17 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         if ((status = dpcal_build(ask, DPCAL_ERROR)) || (status = dpcal_root(ask, log_delta, &at)))
             return status;
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
-        if (upper - lower < DPCAL_ACCEPTED)
+        if (upper - lower < fmax(0.5, -slope * at) * DPCAL_ACCEPTED)
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
+        if (fabs(at - ask->epsilon) < 1e-3 * at)
+            break; /* another contour would be the same */
     }
     return DPCAL_WIDE;
 }
 
-static int dpcal_search_log_delta(dpcal_question *ask, double epsilon, double tolerance, double target, dpcal_answer *out) {
+static int dpcal_search_log_delta(
+    dpcal_question *ask, double epsilon, double tolerance, double target, dpcal_answer *out
+) {
     double log_seen, most, value, slope, chernoff;
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
@@ -190,6 +194,49 @@ static void dpcal_at_most(
     memset(out, 0, sizeof *out);
     const int status = dpcal_begin(&ask, laws, counts, k, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
+}
+
+/* -- both directions of a neighboring relation */
+
+typedef struct {
+    dpcal_law **laws;
+    const double *counts;
+    ptrdiff_t k;
+} dpcal_direction;
+
+/* Bounds on the worst of the directions' epsilons. The second is left out where a quick bound proves it smaller. */
+static void dpcal_worst_epsilon(
+    const dpcal_direction *directions, ptrdiff_t n, double log_delta, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_answer other;
+    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, work, out);
+    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
+        const dpcal_direction *d = &directions[i];
+        dpcal_at_most(d->laws, d->counts, d->k, out->upper, log_delta, work, &other);
+        if (other.status == DPCAL_DONE && other.upper <= log_delta)
+            continue;
+        if (other.status == DPCAL_DONE)
+            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, work, &other);
+        out->status = other.status;
+        out->sampling = other.upper > out->upper ? other.sampling : out->sampling;
+        out->upper = fmax(out->upper, other.upper);
+        out->lower = fmax(out->lower, other.lower);
+    }
+}
+
+/* Bounds on the worst of the directions' log deltas. */
+static void dpcal_worst_log_delta(
+    const dpcal_direction *directions, ptrdiff_t n, double epsilon, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_answer other;
+    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, work, out);
+    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
+        const dpcal_direction *d = &directions[i];
+        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, work, &other);
+        out->status = other.status;
+        out->upper = fmax(out->upper, other.upper);
+        out->lower = fmax(out->lower, other.lower);
+    }
 }
 
 #endif

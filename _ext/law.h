@@ -28,7 +28,7 @@ enum {
     DPCAL_SHORT   /* the points that a caller holds end before the tilt: see `wanted` */
 };
 
-static const double DPCAL_UNIT = 2.220446049250313e-16;
+static const double DPCAL_UNIT = 2.220446049250313e-16, DPCAL_PI = 3.141592653589793;
 /* Log of the error of a rule for integrals, relative to terms of second order in the loss. */
 static const double DPCAL_LOG_TOLERANCE = -43.74911676688687;
 /* Half-width of the points in standard deviations of the noise: beyond it a normal law has 2e-21. */
@@ -54,30 +54,20 @@ typedef struct dpcal_law {
     double spread;         /* a guess of the variance at tilt 0 */
     ptrdiff_t n;           /* points on the real line, a multiple of 8; those that pad have mass 0 */
     double *loss, *mass, *log_mass;
-    double *error, *slope; /* relative error of P exp(c l) in units: error + c slope */
+    double *error, *slope; /* of P (exp(c l) - 1 - c l) in units, relative: error + c slope; error alone for l < 0 */
     int far;               /* whether some mass is 0 although its logarithm is finite */
-    double largest;        /* of the losses */
+    double largest, least; /* of the losses, and 0 */
     dpcal_line line, near; /* `near` is closer to the real line and serves for bounds only */
     /* Extends the points to a tilt; NULL for points that a caller holds. */
     int (*serve)(struct dpcal_law *law, double highest);
     int (*lines)(struct dpcal_law *law, ptrdiff_t from, ptrdiff_t to);
-    double q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
+    double q, log_q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
     int add;
     double *block, *lines_block;
 } dpcal_law;
 
 static inline ptrdiff_t dpcal_padded(ptrdiff_t n) {
     return n < 1 ? DPCAL_LANES : (n + DPCAL_LANES - 1) / DPCAL_LANES * DPCAL_LANES;
-}
-
-/* exp(x) - 1 - x, to 4 units. */
-static double dpcal_expm2(double x) {
-    double term = 0.0;
-    if (fabs(x) > 1.0)
-        return exp(x) - 1.0 - x;
-    for (int k = 18; k > 2; k--)
-        term = (1.0 + term) * x / k;
-    return 0.5 * x * x * (1.0 + term);
 }
 
 /* log(1 - exp(x)), rounded up; -infinity for x >= 0. */
@@ -101,47 +91,102 @@ static void dpcal_free_law(dpcal_law *law) {
    Integrands phi(x) w(x)^p are analytic in abs(Im x) < pi sigma^2; steps and ends of the points are those of
    accountants/losses/trapezoid.py. */
 
-/* log w at x + i angle sigma^2, angle >= 0, with the cosine and sine of the angle; keeps the digits of w - 1. */
-static inline void dpcal_log_weight(
-    double q, double u, double angle, double cosine, double sine, double half, double *re, double *im
-) {
-    double a, b, whole, shift = 0.0, turn = 0.0, first = expm1(u);
-    if (u > 30.0 && u + log(q) > 0.0) {
-        a = (1.0 - q) / q * exp(-u) * cosine;
-        b = -(1.0 - q) / q * exp(-u) * sine;
+/* exp(w) - 1 of the line x + i angle sigma^2: its cosine, sine, and sine of half of it. */
+typedef struct {
+    double angle, cosine, sine, half;
+} dpcal_angle;
+
+static inline dpcal_angle dpcal_angle_of(double angle) {
+    return (dpcal_angle){angle, cos(angle), sin(angle), sin(0.5 * angle)};
+}
+
+/* log abs(w) at x + i angle sigma^2, and the argument of w in [0, pi] if it is wanted; keeps the digits of w - 1. */
+static inline double dpcal_log_weight(const dpcal_law *law, double u, dpcal_angle at, double *argument) {
+    const double q = law->q;
+    double a, b, whole, shift = 0.0, turn = 0.0;
+    if (u > 30.0 && u + law->log_q > 0.0) {
+        const double left = (1.0 - q) / q * exp(-u);
+        a = left * at.cosine;
+        b = -left * at.sine;
         whole = 1.0 + a;
-        shift = u + log(q);
-        turn = angle;
+        shift = u + law->log_q;
+        turn = at.angle;
     } else {
-        a = q * (first * cosine - 2.0 * half * half);
-        b = q * (first + 1.0) * sine;
         /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
-        whole = (1.0 - q) + q * (u < -1.0 ? exp(u) : first + 1.0) * cosine;
-        if (u < -1.0)
-            b = q * exp(u) * sine;
+        const double first = expm1(u), grown = u < -1.0 ? exp(u) : first + 1.0;
+        a = q * (first * at.cosine - 2.0 * at.half * at.half);
+        b = q * grown * at.sine;
+        whole = (1.0 - q) + q * grown * at.cosine;
     }
-    if (a * a + b * b < 0.25)
-        *re = shift + 0.5 * log1p(a * (2.0 + a) + b * b);
-    else
-        *re = shift + 0.5 * log(whole * whole + b * b);
-    *im = sine > 0.0 ? fmax(turn + atan2(b, whole), 0.0) : 0.0;
+    if (argument)
+        *argument = fmax(turn + atan2(b, whole), 0.0);
+    return shift + 0.5 * (a * a + b * b < 0.25 ? log1p(a * (2.0 + a) + b * b) : log(whole * whole + b * b));
 }
 
 /* log w at a real x. */
-static inline double dpcal_log_real_weight(double q, double u) {
+static inline double dpcal_log_real_weight(const dpcal_law *law, double u) {
+    const double q = law->q;
     double a;
-    if (u > 30.0 && u + log(q) > 0.0)
-        return u + log(q) + log1p((1.0 - q) / q * exp(-u));
+    if (u > 30.0 && u + law->log_q > 0.0)
+        return u + law->log_q + log1p((1.0 - q) / q * exp(-u));
     a = q * expm1(u);
     return fabs(a) < 0.5 ? log1p(a) : log((1.0 - q) + q * exp(u));
 }
 
 /* Absolute error of a loss in units: that of u, and of log q where it is a term, times the posterior chance
    q abs(exp(u) / w); and those of the sum and of the logarithm, which keep the digits of a small loss. */
-static inline double dpcal_loss_error(double q, double u, double angle, double re, double size) {
-    const double log_q = log(q), posterior = exp(fmin(log_q + (u - re), 0.0));
-    const double moved = 1.5 * sqrt(u * u + angle * angle) + (u > 30.0 ? 1.5 * fabs(log_q) : 0.0);
+static inline double dpcal_loss_error(const dpcal_law *law, double u, double angle, double re, double size) {
+    const double posterior = exp(fmin(law->log_q + (u - re), 0.0));
+    const double moved = 1.5 * sqrt(u * u + angle * angle) + (u > 30.0 ? 1.5 * fabs(law->log_q) : 0.0);
     return moved * posterior + fmin(6.0 * size, 4.0 + 2.0 * size);
+}
+
+/* Whether exp(-c l) grows little from the real line to twice an angle: sums of absolute values, without the density's
+   own growth, of which the error of the rule knows. */
+static int dpcal_grows_little(const dpcal_law *law, double c, double angle, double step, ptrdiff_t first, ptrdiff_t n) {
+    const dpcal_angle edge = dpcal_angle_of(2.0 * angle);
+    const double variance = law->sigma * law->sigma;
+    double sizes[DPCAL_POINTS], peak = -INFINITY, on_line = 0.0, on_edge = 0.0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
+        sizes[j] = -0.5 * (x / law->sigma) * (x / law->sigma) - c * dpcal_log_real_weight(law, u);
+        peak = fmax(peak, sizes[j]);
+    }
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
+        const double size = -0.5 * (x / law->sigma) * (x / law->sigma) - c * dpcal_log_weight(law, u, edge, NULL);
+        on_line += exp(sizes[j] - peak);
+        on_edge += exp(fmin(size - peak, 700.0));
+    }
+    return on_edge < 8.0 * on_line;
+}
+
+/* -- sums over the points */
+
+/* The sums of dpcal_moment_sums at a tilt c, also where exponentials or masses are no doubles; 0 where terms are above
+   exp(600). Errors are error + growth slope. */
+static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *weights, double *sums) {
+    DPCAL_WIDEST(dpcal_moment_sums)(
+        law->loss, law->mass, law->error, law->slope, law->n, c, growth, DPCAL_FAR, weights, sums
+    );
+    if (!law->far && c * law->largest < DPCAL_FAR && c * law->least < DPCAL_FAR)
+        return 1;
+    for (ptrdiff_t j = 0; j < law->n; j++) {
+        const double l = law->loss[j], size = law->log_mass[j] + c * l;
+        double weight, units = law->error[j] + growth * law->slope[j];
+        if ((law->mass[j] > 0.0 && c * l < DPCAL_FAR) || size < DPCAL_NO_MASS)
+            continue;
+        if (size > DPCAL_FAR)
+            return 0;
+        /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
+        weights[j] = weight = exp(size);
+        sums[0] += weight;
+        sums[1] += weight * l;
+        sums[2] += weight;
+        sums[3] += weight * units;
+        sums[4] += weight * fabs(l) * units;
+    }
+    return 1;
 }
 
 static int dpcal_fill_sampled(dpcal_law *law, double highest) {
@@ -151,41 +196,23 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
     const double low = -DPCAL_RANGE * sigma - lowest;
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
     const double variance = sigma * sigma;
-    double angle = fmin(1.5, 1.5 / sigma), step = 0.0, mean[DPCAL_LANES] = {0}, mean_error = 0.0;
+    double angle = fmin(1.5, 1.5 / sigma), step = 0.0, sums[5];
     ptrdiff_t n = 0, count, first = 0;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0;; tries++) {
         const double shift = angle * sigma, growth = 2.0 * shift * shift;
-        step = 2.0 * M_PI * angle * sigma * sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
+        step = 2.0 * DPCAL_PI * angle * sigma * sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
         if (!((high - low) / step <= DPCAL_POINTS - 2) || tries == 60)
             return DPCAL_REACH;
         first = (ptrdiff_t)floor(low / step);
         n = (ptrdiff_t)ceil(high / step) - first + 1;
-        if (!law->add)
+        if (!law->add || dpcal_grows_little(law, highest, angle, step, first, n))
             break;
-        double peak = -INFINITY, on_line = 0.0, on_edge = 0.0;
-        const double twice = 2.0 * angle, c = cos(twice), s = sin(twice), half = sin(angle);
-        for (int pass = 0; pass < 2; pass++)
-            for (ptrdiff_t j = 0; j < n; j++) {
-                const double x = step * (double)(first + j), u = (x - 0.5) / variance;
-                const double density = -0.5 * (x / sigma) * (x / sigma);
-                const double size = density - highest * dpcal_log_real_weight(q, u);
-                double re, im;
-                if (pass == 0) {
-                    peak = fmax(peak, size);
-                } else if (size > peak - 800.0) {
-                    dpcal_log_weight(q, u, twice, c, s, half, &re, &im);
-                    on_line += exp(size - peak);
-                    on_edge += exp(fmin(density - highest * re - peak, 700.0));
-                }
-            }
-        if (on_edge < 8.0 * on_line)
-            break;
-        angle /= M_SQRT2;
+        angle /= sqrt(2.0);
     }
     count = dpcal_padded(n);
     free(law->block);
-    law->block = (double *)calloc((size_t)(5 * count), sizeof(double));
+    law->block = (double *)calloc((size_t)(6 * count), sizeof(double));
     if (law->block == NULL)
         return DPCAL_MEMORY;
     law->loss = law->block;
@@ -199,17 +226,16 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
     law->first = (double)first;
     law->highest = highest;
     law->far = 0;
-    law->largest = 0.0;
-    const double constant = log(step / (sigma * sqrt(2.0 * M_PI)));
+    law->largest = law->least = 0.0;
+    const double constant = log(step / (sigma * sqrt(2.0 * DPCAL_PI)));
     for (ptrdiff_t j = 0; j < n; j++) {
         const double x = step * (double)(first + j), u = (x - 0.5) / variance;
-        const double log_w = dpcal_log_real_weight(q, u);
+        const double log_w = dpcal_log_real_weight(law, u);
         const double l = law->add ? -log_w : log_w;
         const double square = 0.5 * (x / sigma) * (x / sigma), density = constant - square;
         const double log_mass = law->add ? density : density + log_w;
-        const double moved = dpcal_loss_error(q, u, 0.0, log_w, fabs(l));
+        const double moved = dpcal_loss_error(law, u, 0.0, log_w, fabs(l));
         const double relative = l == 0.0 ? 0.0 : moved / fabs(l);
-        double term;
         law->loss[j] = l;
         law->log_mass[j] = log_mass;
         law->mass[j] = log_mass > DPCAL_NO_MASS ? exp(log_mass) : 0.0;
@@ -217,36 +243,36 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
         law->error[j] = 8.0 + 1.5 * square + fabs(constant) + 0.5 * (fabs(density) + fabs(log_mass))
             + 2.0 * relative + (law->add ? 0.0 : moved);
         law->slope[j] = moved;
-        law->largest = fmax(law->largest, l);
+        law->largest = l > law->largest ? l : law->largest;
+        law->least = l < law->least ? l : law->least;
         if (law->mass[j] == 0.0)
             law->far = 1;
-        /* P (exp(-l) - 1) adds up to 0: what is left of the mean has terms of one sign. */
-        term = law->mass[j] > 0.0 && l > -DPCAL_FAR ? law->mass[j] * dpcal_expm2(-l) : exp(log_mass - l);
-        mean[j % DPCAL_LANES] += term;
-        mean_error += term * (law->error[j] + moved);
     }
-    law->mean = 0.0;
-    for (int lane = 0; lane < DPCAL_LANES; lane++)
-        law->mean += mean[lane];
-    law->mean_error = mean_error / law->mean + 4.0 + (double)n / 16.0;
-    return law->mean > 0.0 && isfinite(law->mean_error) ? DPCAL_DONE : DPCAL_REACH;
+    for (ptrdiff_t j = n; j < count; j++)
+        law->log_mass[j] = -1e300;
+    /* P (exp(-l) - 1) adds up to 0: the mean is the sum of P (exp(-l) - 1 + l), whose terms have one sign. */
+    if (!dpcal_sums_at(law, -1.0, 1.0, law->block + 5 * count, sums) || !(sums[0] > 0.0))
+        return DPCAL_REACH;
+    law->mean = sums[0];
+    law->mean_error = sums[3] / sums[0] + 10.0 + (double)count / 128.0;
+    return DPCAL_DONE;
 }
 
 static void dpcal_fill_sampled_line(const dpcal_law *law, dpcal_line *line, double angle, ptrdiff_t from) {
-    const double q = law->q, sigma = law->sigma, variance = sigma * sigma;
-    const double c = cos(angle), s = sin(angle), half = sin(0.5 * angle);
-    const double constant = log(law->step / (sigma * sqrt(2.0 * M_PI))) + 0.5 * (angle * sigma) * (angle * sigma);
+    const double sigma = law->sigma, variance = sigma * sigma;
+    const dpcal_angle at = dpcal_angle_of(angle);
+    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * (angle * sigma) * (angle * sigma);
     for (ptrdiff_t j = 0; j < line->n; j++) {
         const double x = law->step * (law->first + (double)(from + j)), u = (x - 0.5) / variance;
-        double re, im, density = constant - 0.5 * (x / sigma) * (x / sigma), phase = -angle * x;
-        dpcal_log_weight(q, u, angle, c, s, half, &re, &im);
+        double im, density = constant - 0.5 * (x / sigma) * (x / sigma), phase = -angle * x;
+        const double re = dpcal_log_weight(law, u, at, &im);
         /* exp(i t l) falls: P and l are those above the line when removing, below it when adding. */
         line->re[j] = law->add ? -re : re;
         line->im[j] = im;
         line->size[j] = law->add ? density : density + re;
         if (line->phase) {
             line->phase[j] = law->add ? -phase : phase + im;
-            line->error[j] = dpcal_loss_error(q, u, angle, re, sqrt(re * re + im * im));
+            line->error[j] = dpcal_loss_error(law, u, angle, re, sqrt(re * re + im * im));
         }
     }
 }
@@ -272,6 +298,7 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->q = q;
     law->sigma = sigma;
     law->add = add;
+    law->log_q = log(q);
     law->log_unaffected = log1p(-q);
     law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
     law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
@@ -330,25 +357,8 @@ static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpc
     }
     if (c > law->highest)
         return DPCAL_REACH;
-    DPCAL_WIDEST(dpcal_moment_sums)(
-        law->loss, law->mass, law->error, law->slope, law->n, c, DPCAL_FAR, weights, sums
-    );
-    if (law->far || c * law->largest >= DPCAL_FAR)
-        for (ptrdiff_t j = 0; j < law->n; j++) {
-            const double l = law->loss[j], size = law->log_mass[j] + c * l;
-            double weight, units = law->error[j] + c * law->slope[j];
-            if ((law->mass[j] > 0.0 && c * l < DPCAL_FAR) || size < DPCAL_NO_MASS || law->error[j] == 0.0)
-                continue;
-            if (size > DPCAL_FAR)
-                return dpcal_scaled_moments(law, c, weights, out);
-            /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
-            weights[j] = weight = exp(size);
-            sums[0] += weight;
-            sums[1] += weight * l;
-            sums[2] += weight;
-            sums[3] += weight * units;
-            sums[4] += weight * fabs(l) * units;
-        }
+    if (!dpcal_sums_at(law, c, c, weights, sums))
+        return dpcal_scaled_moments(law, c, weights, out);
     grown = c * law->mean + sums[0];
     out->log_mass = log1p(grown);
     out->mean = (law->mean + sums[1]) / (1.0 + grown);

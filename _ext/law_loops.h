@@ -4,7 +4,7 @@
    first two in units, and the weights P exp(a). Points with a >= far are left out and get weight 0. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
     const double *loss, const double *mass, const double *error, const double *slope, ptrdiff_t n, double c,
-    double far, double *weights, double *sums
+    double growth, double far, double *weights, double *sums
 ) {
     dpcal_v s0 = {0}, s1 = {0}, total = {0}, e0 = {0}, e1 = {0};
     /* Sums of 64 first, so that rounding grows with n / 128. */
@@ -15,7 +15,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
             const dpcal_v l = DPCAL_AT(loss), product = c * l;
             const dpcal_v b = DPCAL_CHOICE(product < far, DPCAL_AT(mass), 0.0);
             const dpcal_v a = DPCAL_CHOICE(product < far, product, 0.0);
-            const dpcal_v units = DPCAL_AT(error) + c * DPCAL_AT(slope);
+            const dpcal_v units = DPCAL_AT(error) + DPCAL_CHOICE(product > 0.0, growth * DPCAL_AT(slope), 0.0);
             dpcal_v x, y, z;
             DPCAL_EXPONENTIALS(a, x, y, z);
             const dpcal_v second = b * x, first = b * (l * y), weight = b * z;

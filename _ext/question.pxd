@@ -39,3 +39,16 @@ cdef extern from "inversion.h" nogil:
         dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,
         dpcal_work* work, dpcal_answer* out
     )
+    ctypedef struct dpcal_direction:
+        dpcal_law** laws
+        const double* counts
+        ptrdiff_t k
+
+    void dpcal_worst_epsilon(
+        const dpcal_direction* directions, ptrdiff_t n, double log_delta, dpcal_work* work,
+        dpcal_answer* out
+    )
+    void dpcal_worst_log_delta(
+        const dpcal_direction* directions, ptrdiff_t n, double epsilon, dpcal_work* work,
+        dpcal_answer* out
+    )

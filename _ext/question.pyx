@@ -11,6 +11,8 @@ that the contour does not serve gets no answer, and is for :mod:`dpcal.accountan
 
 import math
 
+import numpy as np
+
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -153,6 +155,80 @@ def at_most(list parts not None, double epsilon, double log_delta):
     cdef dpcal_answer out
     asked(AT_MOST, parts, epsilon, log_delta, &out)
     return out.upper <= log_delta if out.status == DPCAL_DONE else None
+
+
+def many(list rows not None, const double[::1] at not None, bint log_deltas):
+    """Return bounds of many questions, each the worst of the directions of a row.
+
+    Parameters
+    ----------
+    rows
+        For each question, a list of directions; each is a list of laws and how often each adds up.
+    at
+        For each question its log delta < 0, for epsilons, or its epsilon >= 0, for log deltas.
+    log_deltas
+        Whether log deltas are asked.
+
+    Returns
+    -------
+    ndarray of shape (len(rows), 3)
+        Lower and upper ends, and 0 for a contour, 1 for sampling or -1 for no answer.
+    """
+    cdef Py_ssize_t n = len(rows), total = 0, sides = 0, i, row, side, first
+    cdef dpcal_work work
+    cdef dpcal_answer out
+    cdef Law law
+    if at.shape[0] != n:
+        raise ValueError(f"at must have one number for each of the {n} rows, got {at.shape[0]}.")
+    for directions in rows:
+        sides += len(directions)
+        for parts in directions:
+            total += len(parts)
+    found = np.empty((n, 3))
+    cdef double[:, ::1] answers = found
+    cdef double[::1] counts = np.empty(total + 1)
+    cdef Py_ssize_t[::1] ends = np.zeros(n + 1, dtype=np.intp)
+    cdef dpcal_law* laws = <dpcal_law*>malloc((total + 1) * sizeof(dpcal_law))
+    cdef dpcal_law** pointers = <dpcal_law**>malloc((total + 1) * sizeof(dpcal_law*))
+    cdef dpcal_direction* asked_of = <dpcal_direction*>malloc((sides + 1) * sizeof(dpcal_direction))
+    memset(&work, 0, sizeof(work))
+    try:
+        if laws is NULL or pointers is NULL or asked_of is NULL:
+            raise MemoryError
+        i = side = 0
+        for row in range(n):
+            for parts in rows[row]:
+                asked_of[side] = dpcal_direction(pointers + i, &counts[i], len(parts))
+                side += 1
+                for law, times in parts:
+                    laws[i] = law.law
+                    pointers[i] = &laws[i]
+                    counts[i] = times
+                    i += 1
+            ends[row + 1] = side
+        with nogil:
+            for row in range(n):
+                first = ends[row]
+                if log_deltas:
+                    dpcal_worst_log_delta(
+                        asked_of + first, ends[row + 1] - first, at[row], &work, &out
+                    )
+                else:
+                    dpcal_worst_epsilon(
+                        asked_of + first, ends[row + 1] - first, at[row], &work, &out
+                    )
+                answers[row, 0] = out.lower
+                answers[row, 1] = out.upper
+                answers[row, 2] = out.sampling if out.status == DPCAL_DONE else -1
+                for side in range(first, ends[row + 1]):
+                    for i in range(asked_of[side].k):
+                        dpcal_free_law(asked_of[side].laws[i])
+    finally:
+        dpcal_free_work(&work)
+        free(laws)
+        free(pointers)
+        free(asked_of)
+    return found
 
 
 def moments(Law law not None, double c):

@@ -21,6 +21,7 @@ from dpcal.accountants.certificates.certify import (
     verify_certificate as verify_certificate,
 )
 from dpcal.accountants.certificates.draws import dominating_draws as dominating_draws
+from dpcal.accountants.curves.grids import Grid as Grid, grid as grid
 from dpcal.accountants.curves.profile import (
     EpsilonProfile as EpsilonProfile,
     PrivacyProfile as PrivacyProfile,

@@ -1,0 +1,161 @@
+"""What do many events cost? One question for each point of a grid, side by side on threads.
+
+Where one contour serves, the points of a chunk take one compiled call, which holds no lock of the
+interpreter. All others are asked one by one. Each answer is, to the bit, that of
+:func:`dpcal.accountants.epsilon` or :func:`dpcal.accountants.delta`.
+
+>>> from dpcal.accountants import events
+>>> costs = grid(
+...     events.dpsgd, sampling_probability=[[0.01], [0.02]], noise_multiplier=1.0,
+...     steps=[100, 1000, 10_000], delta=1e-6,
+... )
+>>> print(costs.upper.round(4))
+[[ 0.9542  2.1245  6.9074]
+ [ 1.7693  4.4452 15.6417]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal._ext import question
+from dpcal.accountants import interface
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import UNIT, exp_down, exp_up
+
+__all__ = ["Grid", "grid"]
+
+Reals = NDArray[np.float64]
+Answer = tuple[float, float, str]
+# Points of one compiled call, and of one task of an executor: about 20 ms.
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Bounds of many questions: arrays of the shape of their parameters.
+
+    Attributes
+    ----------
+    lower, upper
+        Ends of the intervals that contain the true values; the upper ends are the answers.
+    method
+        What proved each.
+    neighboring_relation
+        The relation that they hold for.
+    """
+
+    lower: Reals
+    upper: Reals
+    method: NDArray[np.str_]
+    neighboring_relation: str
+
+
+def grid(
+    event_of: Callable[..., DpEvent],
+    *,
+    delta: ArrayLike | None = None,
+    epsilon: ArrayLike | None = None,
+    neighboring_relation: str = "add-or-remove-one",
+    executor: Executor | None = None,
+    progress: Callable[[int], object] | None = None,
+    **parameters: ArrayLike,
+) -> Grid:
+    """Return the epsilons of many events at given deltas, or their deltas at given epsilons.
+
+    Parameters
+    ----------
+    event_of
+        Returns an event of single parameters, as :func:`dpcal.accountants.events.dpsgd`.
+    delta, epsilon
+        Numbers or an array of one of them: each delta in (0, 1), each epsilon finite and >= 0.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    executor
+        Threads that answer chunks of 256 points side by side, or processes if ``event_of`` makes
+        events that can be pickled; None for this thread.
+    progress
+        Called with the number of points answered so far, after each chunk.
+    **parameters
+        Of ``event_of``: numbers or arrays, broadcast against each other and the targets.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, or arrays that have no common shape.
+    UnsupportedEvent
+        If no theorem here covers one of the events under this relation.
+    """
+    neighboring_relation = _validate.relation(neighboring_relation)
+    if (delta is None) == (epsilon is None):
+        raise TypeError("grid() takes one of delta and epsilon.")
+    targets = np.asarray(delta if epsilon is None else epsilon, dtype=float)
+    for value in targets.ravel().tolist():
+        if epsilon is None:
+            _validate.probability(delta=value)
+        else:
+            _validate.non_negative(epsilon=value)
+    arrays = np.broadcast_arrays(targets, *(np.asarray(each) for each in parameters.values()))
+    shape, columns = arrays[0].shape, [array.ravel().tolist() for array in arrays]
+    events = [
+        event_of(**dict(zip(parameters, row, strict=True)))
+        for row in (zip(*columns[1:], strict=True) if parameters else [()] * len(columns[0]))
+    ]
+    starts = range(0, len(events), _CHUNK)
+    ask = partial(_answered, relation=neighboring_relation, deltas=epsilon is not None)
+    chunks = [events[start : start + _CHUNK] for start in starts]
+    asked = [columns[0][start : start + _CHUNK] for start in starts]
+    found: list[Answer] = []
+    for answers in (map if executor is None else executor.map)(ask, chunks, asked):
+        found += answers
+        if progress is not None:
+            progress(len(found))
+    ends = np.array([row[:2] for row in found], dtype=float).reshape(*shape, 2)
+    method = np.array([row[2] for row in found], dtype=str).reshape(shape)
+    return Grid(ends[..., 0], ends[..., 1], method, neighboring_relation)
+
+
+def _answered(
+    events: Sequence[DpEvent], targets: Sequence[float], *, relation: str, deltas: bool
+) -> list[Answer]:
+    """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
+    rows, places = [], []
+    for place, event in enumerate(events):
+        composition = decompose(event, relation)
+        sides = composition.directions if composition.private else ()
+        parts = [side.compiled for side in sides]
+        known = [each for each in parts if each is not None]
+        if parts and len(known) == len(parts):
+            rows.append(known)
+            places.append(place)
+    at = np.array([targets[place] for place in places], dtype=float)
+    found = question.many(rows, at if deltas else np.log(at), deltas)
+    answers: dict[int, Answer] = {}
+    for place, (lower, upper, method) in zip(places, found.tolist(), strict=True):
+        if method >= 0:
+            ends = (
+                (exp_down(min(lower, -UNIT)), exp_up(min(upper, 0.0))) if deltas else (lower, upper)
+            )
+            answers[place] = *ends, "sampling" if method else "contour"
+    return [
+        answers.get(place) or _asked_alone(event, target, relation, deltas)
+        for place, (event, target) in enumerate(zip(events, targets, strict=True))
+    ]
+
+
+def _asked_alone(event: DpEvent, target: float, relation: str, deltas: bool) -> Answer:
+    answer: Any = (
+        interface.delta(event, epsilon=target, neighboring_relation=relation)
+        if deltas
+        else interface.epsilon(event, delta=target, neighboring_relation=relation)
+    )
+    return answer.lower, answer.upper, answer.method

@@ -1,0 +1,126 @@
+"""Grids against single questions, bit for bit, and a program in C."""
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.errors import UnsupportedEvent
+
+KERNELS = Path(__file__).parents[3] / "_ext"
+COMPILER = shutil.which("cc")
+PROGRAM = r"""
+#include <stdio.h>
+#include "inversion.h"
+
+int main(void) {
+    dpcal_law remove, add;
+    dpcal_law *laws[2] = {&remove, &add};
+    const double steps = 9000.0;
+    dpcal_direction directions[2] = {{&laws[0], &steps, 1}, {&laws[1], &steps, 1}};
+    dpcal_work work = {0};
+    dpcal_answer answer;
+    dpcal_sampled_gaussian(&remove, 0.013, 1.07, 0);
+    dpcal_sampled_gaussian(&add, 0.013, 1.07, 1);
+    dpcal_worst_epsilon(directions, 2, log(1e-6), &work, &answer);
+    printf("%d %.17g %.17g\n", answer.status, answer.lower, answer.upper);
+    dpcal_free_law(&remove);
+    dpcal_free_law(&add);
+    dpcal_free_work(&work);
+    return 0;
+}
+"""
+
+
+def _random(count, seed):
+    """Probabilities, noises, steps and targets; the first point takes no contour."""
+    rng = np.random.default_rng(seed)
+    q, sigma = 10 ** rng.uniform(-2.5, -1, count), 10 ** rng.uniform(-0.1, 0.6, count)
+    steps = rng.integers(200, 5000, count)
+    steps[0] = 1
+    return q, sigma, steps, 10 ** rng.uniform(-9, -3, count)
+
+
+def _event(q, sigma, steps):
+    return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps)
+
+
+def test_answers_of_a_grid_are_single_answers_to_the_bit():
+    q, sigma, steps, deltas = _random(40, 0)
+    costs = accountants.grid(_event, q=q, sigma=sigma, steps=steps, delta=deltas)
+    with ThreadPoolExecutor(2) as threads:
+        seen = []
+        again = accountants.grid(
+            _event,
+            q=q,
+            sigma=sigma,
+            steps=steps,
+            delta=deltas,
+            executor=threads,
+            progress=seen.append,
+        )
+    assert seen == [40]
+    assert {"contour"} < set(costs.method.tolist())
+    for i, method in enumerate(costs.method.tolist()):
+        one = accountants.epsilon(_event(q[i], sigma[i], int(steps[i])), delta=deltas[i])
+        ends = (one.lower, one.upper, one.method)
+        assert ends == (costs.lower[i], costs.upper[i], method)
+        assert ends == (again.lower[i], again.upper[i], again.method[i])
+
+
+def test_deltas_of_a_grid_are_broadcast():
+    steps = np.array([10, 1000])
+    found = accountants.grid(_event, q=0.02, sigma=1.0, steps=steps, epsilon=[[0.5], [4.0], [9.0]])
+    assert found.upper.shape == found.lower.shape == found.method.shape == (3, 2)
+    one = accountants.delta(_event(0.02, 1.0, 1000), epsilon=4.0)
+    assert (one.lower, one.upper, one.method) == (
+        found.lower[1, 1],
+        found.upper[1, 1],
+        found.method[1, 1],
+    )
+
+
+def test_compositions_and_other_losses_are_answered_too():
+    def mixed(sigma, release):
+        noise = events.GaussianDpEvent(sigma) if release else events.LaplaceDpEvent(sigma)
+        return events.ComposedDpEvent(
+            [_event(0.01, 1.0, 500), events.SelfComposedDpEvent(noise, 2)]
+        )
+
+    found = accountants.grid(mixed, sigma=[5.0, 50.0], release=[[True], [False]], delta=1e-5)
+    for row, release in enumerate((True, False)):
+        for column, sigma in enumerate((5.0, 50.0)):
+            one = accountants.epsilon(mixed(sigma, release), delta=1e-5)
+            assert (one.lower, one.upper) == (found.lower[row, column], found.upper[row, column])
+
+
+def test_a_grid_refuses_what_its_questions_refuse():
+    with pytest.raises(TypeError, match="one of delta and epsilon"):
+        accountants.grid(_event, q=0.1, sigma=1.0, steps=3)
+    with pytest.raises(ValueError, match="delta"):
+        accountants.grid(_event, q=0.1, sigma=1.0, steps=3, delta=[1e-5, 1.5])
+    with pytest.raises(UnsupportedEvent):
+        accountants.grid(lambda sigma: events.UnsupportedDpEvent(), sigma=1.0, delta=1e-5)
+    empty = accountants.grid(_event, q=np.empty(0), sigma=1.0, steps=3, delta=1e-5)
+    assert empty.upper.shape == (0,)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_a_program_in_c_asks_for_an_epsilon(tmp_path):
+    source, program = tmp_path / "ask.c", tmp_path / "ask"
+    source.write_text(PROGRAM)
+    command = [COMPILER, "-O0", "-std=gnu11", "-ffp-contract=off", "-w", f"-I{KERNELS}"]
+    subprocess.run([*command, str(source), "-o", str(program), "-lm"], check=True)
+    status, lower, upper = subprocess.run(
+        [str(program)], check=True, capture_output=True, text=True
+    ).stdout.split()
+    one = dpcal.epsilon(_event(0.013, 1.07, 9000), delta=1e-6)
+    assert status == "0"
+    assert float(lower) == pytest.approx(one.lower, rel=1e-12)
+    assert float(upper) == pytest.approx(one.upper, rel=1e-12)
