@@ -18,6 +18,7 @@ from dpcal import _validate
 
 __all__ = [
     "AboveThresholdDpEvent",
+    "AllocatedDpEvent",
     "ComposedDpEvent",
     "CorrelatedGaussianDpEvent",
     "DiscreteGaussianDpEvent",
@@ -25,6 +26,7 @@ __all__ = [
     "DpEvent",
     "EpsilonDeltaDpEvent",
     "ExponentialMechanismDpEvent",
+    "GaussianAboveThresholdDpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
     "MixtureOfGaussiansDpEvent",
@@ -112,6 +114,25 @@ class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
+class AllocatedDpEvent(DpEvent):  # type: ignore[misc]
+    """One epoch of any mechanism on batches of which each record draws one, uniformly.
+
+    Its conditions are those of :class:`RandomAllocationDpEvent`, which is this epoch for Gaussian
+    noise: draws are independent, secret, and fresh in every epoch, and every batch is answered.
+
+    Parameters
+    ----------
+    event
+        The mechanism that answers about each batch, perhaps a composition.
+    batches
+        Number >= 1 of batches of the epoch, public.
+    """
+
+    event: DpEvent
+    batches: int
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
 class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     """A whole run of a matrix mechanism on random batches.
 
@@ -195,6 +216,27 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
     """
 
     epsilon: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class GaussianAboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
+    """The sparse vector technique with Gaussian noise, until its first answer above a threshold.
+
+    The threshold gets noise once, and each query has noise of its own. It is public which queries
+    stayed below. The run ends after ``queries`` of them: the price grows with this number.
+
+    Parameters
+    ----------
+    threshold_noise, query_noise
+        Standard deviations > 0 of both noises, in units of the distance by which adding, removing
+        or blanking one record moves a query; replacing one moves it twice as far.
+    queries
+        Largest number >= 1 of queries, fixed in advance.
+    """
+
+    threshold_noise: float
+    query_noise: float
+    queries: int
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

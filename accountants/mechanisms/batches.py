@@ -37,6 +37,7 @@ from dpcal.accountants import events
 from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.losses.base import NO_LOSS
 from dpcal.accountants.mechanisms import sampling as samplers
+from dpcal.accountants.mechanisms.allocated import allocated
 from dpcal.accountants.mechanisms.amplification import (
     amplified,
     fixed_batch,
@@ -65,6 +66,8 @@ PairsOf = Callable[[events.DpEvent, str], Pairs]
 _LEAST_SAMPLING = 1e-50
 # Number of intervals into which each half of the outputs between two shifts is cut.
 _INTERVALS = 512
+# Probability of an infinite loss that only stands for tails which are left out.
+_NO_FAILURE = 1e-20
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -77,6 +80,7 @@ _SUMS = (
 _SCALED = (
     events.RandomizedResponseDpEvent,
     events.AboveThresholdDpEvent,
+    events.GaussianAboveThresholdDpEvent,
     events.ReportNoisyMaxDpEvent,
 )
 
@@ -174,6 +178,38 @@ def without_replacement(
         return sampled(laws[0], q, repr(inner))
     loss = fixed_batch(laws[0], q, repr(inner))
     return loss, loss
+
+
+def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
+    """Return the pairs of an epoch of a mechanism on batches of which each record draws one.
+
+    Parameters
+    ----------
+    event
+        The epoch; the mechanism is perhaps a composition of answers about one batch.
+    relation
+        "add-or-remove-one"; "replace-special" for sums alone.
+    pairs_of
+        Returns the dominating pairs of an elementary event under a relation.
+    """
+    inner, batches = event.event, _validate.count(batches=event.batches)
+    sigma = gaussian_noise(inner)
+    if sigma is not None:
+        return pairs_of(events.RandomAllocationDpEvent(sigma, batches), relation)
+    if batches == 1:
+        return _on_everyone(event, relation, pairs_of)
+    if relation == "replace-one":
+        reason = (
+            "Two blanked records bound it: epsilon twice as large, and delta 1 + e^epsilon times."
+        )
+        raise refuse(event, relation, reason)
+    if relation == "replace-special" and not _is_sum(inner):
+        reason = "A blanked record may leave other answers than no record."
+        raise refuse(event, relation, reason)
+    laws = _laws(event, relation, pairs_of)
+    if laws and laws[0].outside * batches > _NO_FAILURE:
+        raise refuse(event, relation, "What may fail has no price here in a batch of its own draw.")
+    return allocated(laws[0], batches, repr(inner)) if laws else (NO_LOSS, NO_LOSS)
 
 
 def with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:

@@ -49,7 +49,7 @@ from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["best_run_laws", "log_inverse_gamma"]
+__all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma"]
 
 Reals = NDArray[np.float64]
 
@@ -107,9 +107,11 @@ def best_run_laws(
     one[-1] = other[-1] = max(one[-1], other[-1])
     name = f"best of {mean:g} runs"
     if np.array_equal(one, other):
-        law = _law(losses, one, other, name)
+        law = law_of_profile(losses, one, other, name)
         return law, law
-    return _law(losses, one, other, name), _law(losses, other, one, f"{name}, added")
+    return law_of_profile(losses, one, other, name), law_of_profile(
+        losses, other, one, f"{name}, added"
+    )
 
 
 @lru_cache(maxsize=64)
@@ -256,7 +258,7 @@ class _Sum:
         return bisect(found, sides, Stop(relative=1e-2)).meet
 
 
-def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
+def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
     """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic."""
     above = [Fraction(math.exp(x)) for x in losses.tolist()]
     here, back = ([Fraction(x) for x in bounds.tolist()] for bounds in (deltas, reverse))

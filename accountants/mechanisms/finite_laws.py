@@ -31,7 +31,7 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["FiniteLaw", "cut", "gathered", "law_of", "mirrored", "noise_reach", "summed"]
+__all__ = ["FiniteLaw", "cut", "gathered", "joined", "law_of", "mirrored", "noise_reach", "summed"]
 
 Reals = NDArray[np.float64]
 
@@ -298,8 +298,21 @@ def _sum(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
 
 
 def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
-    """Return the law of the sum of two losses; values that differ by rounding are one value."""
-    values = np.add.outer(one.values, other.values).ravel()
+    """Return the law of the sum of two losses."""
+    return joined(one, other, np.add.outer(one.values, other.values))
+
+
+def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
+    """Return the law of a number that two independent losses give.
+
+    Parameters
+    ----------
+    one, other
+        Laws of m and of n values.
+    values
+        The number at each two values, shape (m, n). Those that differ by rounding are one value.
+    """
+    values = values.ravel()
     logs = np.add.outer(one.log_reference, other.log_reference).ravel()
     order = np.argsort(values)
     values, logs = values[order], logs[order]

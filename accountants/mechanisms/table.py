@@ -39,9 +39,11 @@ from dpcal.accountants.losses.moment_bounds import Concentrated
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.batches import (
     poisson_sampled,
+    random_allocation,
     with_replacement,
     without_replacement,
 )
+from dpcal.accountants.mechanisms.gaussian_threshold import above_threshold_law
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
 from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
 
@@ -127,6 +129,10 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
     return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
 
 
+def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
+    return random_allocation(event, relation, dominating_pairs)
+
+
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
@@ -194,6 +200,15 @@ def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Priv
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
+def _gaussian_above_threshold(
+    event: events.GaussianAboveThresholdDpEvent, relation: str
+) -> PrivacyLoss:
+    threshold = _validate.noise(threshold_noise=event.threshold_noise)
+    query = _validate.noise(query_noise=event.query_noise)
+    queries, moved = _validate.count(queries=event.queries), _moved(relation)
+    return above_threshold_law(threshold / moved, query / moved, queries)
+
+
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
     """Return the loss: the winning score moves by one sensitivity, and so do all others."""
     noise = _validate.noise(noise=event.noise)
@@ -254,6 +269,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.RandomAllocationDpEvent: _random_allocation,
+    events.AllocatedDpEvent: _allocated,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
     events.LaplaceDpEvent: _laplace,
@@ -264,6 +280,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.AboveThresholdDpEvent: _above_threshold,
+    events.GaussianAboveThresholdDpEvent: _gaussian_above_threshold,
     events.ReportNoisyMaxDpEvent: _report_noisy_max,
     events.SingleEpochTreeAggregationDpEvent: _tree,
     events.UnsupportedDpEvent: _undescribed,
