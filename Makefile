@@ -3,7 +3,9 @@
 # make quick  the tests that are not marked as slow, for daily work
 # make marks  the tests, and which of them lack or need not the mark `slow`
 # make bench  slower tests, studies, and timings against other packages
-# make wheel  build the wheel into dist/
+# make docs   the site, into build/site; make docs-test opens it in a headless Chromium
+# make coverage  the lines that the tests reach, into build/coverage
+# make wheel  build the wheel and the source distribution into dist/
 # make oldest, make newest  the dependencies at their oldest, or nightly, versions; tests then run with these
 
 PYTHON ?= python3
@@ -17,7 +19,7 @@ SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test quick marks lint types unit bench wheel oldest newest install clean
+.PHONY: run test quick marks lint types unit bench docs docs-test coverage wheel oldest newest install clean
 
 run: install
 	$(BIN)/dpcal demo --force
@@ -47,8 +49,19 @@ bench: install
 	$(TESTS) -m study
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --conf-dir docs \
+		--doctree-dir build/doctrees . build/site
+
+docs-test: docs
+	$(BIN)/python -m pytest docs/site
+
+$(VENV)/docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $@
+
 wheel: install
-	$(BIN)/python -m build --wheel
+	$(BIN)/python -m build
 
 oldest: install
 	$(BIN)/python -m pip install --quiet uv

@@ -88,7 +88,7 @@ def _with_entries(text: str, base: str) -> str:
         elif shared:
             later = re.search(r"\n    (?:Attributes|Raises|Notes|References)\n|\n? *$", text)
             place = later.start() if later else len(text)
-            text = f"{text[:place]}\n{shared[0].rstrip()}\n{text[place:]}"
+            text = f"{text[:place].rstrip()}\n\n{shared[0].rstrip()}\n{text[place:]}"
     return text
 
 

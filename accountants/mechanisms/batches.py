@@ -6,7 +6,7 @@ others are priced from their law on everyone, by the theorems of
 
 For a record that is replaced, one more theorem holds for sums with symmetric log-concave noise, on
 the line or on the whole numbers. Let xi_k be the law of the noise moved by k. On a Poisson sample
-(1 - q) xi + q xi_s against (1 - q) xi + q xi_-s dominates, s the bound on a contribution.
+``(1 - q) xi + q xi_s`` against ``(1 - q) xi + q xi_-s`` dominates, s the bound on a contribution.
 
 *Proof.* Given the other records, the laws are (1 - q) xi + q xi_a and (1 - q) xi + q xi_b, with a
 and b at most s in size. For alpha > 1, H_alpha is q times H_c of xi_a against (1 - r) xi + r xi_b,

@@ -33,8 +33,8 @@ So f + X is at most as revealing as the Gaussian mechanism with standard deviati
 in any number of dimensions, for any shift, after subsampling and under composition.
 :meth:`DiscreteNormals.covering` takes r = 2 and so prices discrete noise as a Gaussian's.
 
-The same bits draw the discrete Laplace law, P(x) proportional to exp(-|x| / t) for whole x and a
-whole scale t, without any error: every decision is made with whole numbers (Canonne, Kamath and
+The same bits draw the discrete Laplace law, P(x) proportional to ``exp(-|x| / t)`` for whole x and
+a whole scale t, without any error: every decision is made with whole numbers (Canonne, Kamath and
 Steinke 2020, The discrete Gaussian for differential privacy, algorithms 1 and 2).
 
 **Its price.** The sparse vector technique and report noisy max are proved with one property of
@@ -256,7 +256,7 @@ def _exponential(numerator: int, denominator: int) -> int:
 
 
 def whole_laplace(scale: int, bits: np.random.Generator) -> int:
-    """Return x with probability proportional to exp(-|x| / scale), for a scale from 1 to 2^52.
+    """Return x with probability proportional to ``exp(-|x| / scale)``, for a scale from 1 to 2^52.
 
     The generator's words are uniform; those of AES in counter mode, where it matters.
     """

@@ -20,8 +20,8 @@ to somebody who knows all others, y_t + q_t(n') - x'_t is z_t plus
 a vector of whole numbers that differs from sum_{j<=t} C_tj / C_tt s_j g_j by rounding only: by at
 most ``(1 + 2 e) sqrt(d)`` steps if p_t is computed up to e, and not at all before the record's
 first round. So the answers reveal no more than those of a matrix mechanism with contributions of
-any directions and C' = |C| + rho |D| L in place of |C|, where L is lower triangular, of ones, and
-rho = (1 + 2 e) sqrt(d) / B.
+any directions and ``C' = |C| + rho |D| L`` in place of ``|C|``, where L is lower triangular, of
+ones, and rho = (1 + 2 e) sqrt(d) / B.
 
 Let C >= 0. The pair of distributions for C' and noise (1 + kappa) z is the image of the pair for C
 and z, which is one of the mechanism's that the plan prices (one record, constant contributions),
@@ -33,7 +33,7 @@ if A is no longer than 1: if
 whose last factor is the root of the summed squares of ``strategy.error_profile()``. Noise is so
 much wider than the plan's, at most 1.001 times as a rule: the grid of rows is finer than that of
 sums, for this. Where every record is in every round, the plan is one Gaussian's and C may have any
-signs: kappa >= rho max(D) sqrt(T) / |C_00| suffices too, as no sensitivity is below |C_00|.
+signs: ``kappa >= rho max(D) sqrt(T) / |C_00|`` suffices too: no sensitivity is below ``|C_00|``.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.optim.boundary.seeds import keyed_generator

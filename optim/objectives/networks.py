@@ -152,7 +152,9 @@ class MLP(Network):
         width (d + 1) + K (width + 1): the weights of the hidden units one after another, those of
         the classes, and then the intercepts of both.
 
-    Notes ----- At the origin every gradient but that of the last intercepts is zero: start at
+    Notes
+    -----
+    At the origin every gradient but that of the last intercepts is zero: start at
     :meth:`initial`. The norm of a record's gradient is the root of ``||e1||^2 (||x||^2 + 1) +
     ||e2||^2 (||u||^2 + 1)``, with u the hidden units, e2 the probabilities minus the class, and e1
     the backward signal at the hidden units (Goodfellow 2015, Efficient per-example gradient

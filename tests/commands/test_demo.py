@@ -1,4 +1,4 @@
-"""The demonstration keeps its promises, and the README shows what it prints."""
+"""The demonstration keeps its promises, and a page shows what it prints."""
 
 import json
 import re
@@ -55,9 +55,9 @@ def numbers(text):
 
 
 @pytest.mark.slow
-def test_the_readme_shows_what_is_printed(printed):
-    readme = (ROOT / "README.md").read_text()
-    shown = readme.split("```text\n")[1].split("```")[0].strip().splitlines()
+def test_the_page_shows_what_is_printed(printed):
+    page = (ROOT / "docs" / "first_steps.md").read_text()
+    shown = page.split("```text\n")[1].split("```")[0].strip().splitlines()
     rows = [line for line in printed[0].split("\nreport written")[0].splitlines() if line.strip()]
     shown = [line for line in shown if line.strip()]
     assert len(rows) == len(shown)

@@ -1,9 +1,12 @@
 """Files and names that the documents speak of are there."""
 
 import re
+import shlex
 
 import pytest
 from _tree import ROOT
+
+from dpcal import cli
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # A path in backticks that begins with a folder of the tree.
@@ -18,6 +21,20 @@ PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 def test_paths_exist(page):
     named = set(PATH.findall(page.read_text()))
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/first_steps.md"])
+def test_commands_of_the_first_pages_are_understood(page):
+    text = (ROOT / page).read_text()
+    commands = re.findall(r"^ {4,}dpcal (.*)$", text, re.MULTILINE)
+    assert commands
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        assert cli._parser(words[0]).parse_args(words).command == words[0]
+
+
+def test_the_readme_is_read_in_two_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 420
 
 
 def test_the_map_names_every_folder_of_code():

@@ -1,7 +1,8 @@
 r"""What do Renyi moments prove about removing a record? A few bands, independent batches.
 
-For C >= 0 leaving out the cross terms of ||C y||^2 gives L <= B = prod_t (1 - r_t + r_t e^(h_t)),
+For C >= 0 leaving out the cross terms of ``||C y||^2`` gives L <= B and a bound on its moments:
 
+    B = prod_t (1 - r_t + r_t e^(h_t)),
     E_Q[L^q] <= E_Q[B^q] = sum_N e^(|C N|^2 / (2 sigma^2)) prod_t Bin(N_t; q, r_t) e^(-N_t b_t / 2),
 
 a sum over counts N in {0, ..., q} a round. With p bands the last p - 1 counts carry the past, so

@@ -4,20 +4,20 @@ Adding a record costs delta(eps) = E_Q (1 - e^eps L)_+. With f = log L, Q Gaussi
 sigma^2 I, and participations that are independent, three facts bound it.
 
 1. f is convex in the output x. By the variational formula of Boue and Dupuis (1998),
-   -log E e^(-p f) is the least E[p f(B + v) + |v|^2 / 2] over adapted drifts v, and f(B + v) is at
-   least f(B) + <grad f(B), v>. What is left is quadratic in v, and its least value is
-   -p^2 Var(f) / 2, because f(B) - E f is the integral of E[grad f(B) | F_s]:
+   -log E e^(-p f) is the least ``E[p f(B + v) + |v|^2 / 2]`` over adapted drifts v, and f(B + v) is
+   at least f(B) + <grad f(B), v>. What is left is quadratic in v, and its least value is
+   -p^2 Var(f) / 2, because f(B) - E f is the integral of ``E[grad f(B) | F_s]``:
 
        E_Q L^(-p) <= exp(-p E f + p^2 Var(f) / 2),    Var(f) <= sigma^2 E |grad f|^2 (Poincare).
 
-2. sigma^2 grad f = C E[y | x]. Given x and the other rounds, the log-odds of y_t are at most
-   logit r_t + h_t, because participations repel each other for C >= 0, so that E[y_t | x] is at
+2. ``sigma^2 grad f = C E[y | x]``. Given x and the other rounds, the log-odds of y_t are at most
+   logit r_t + h_t, because participations repel each other for C >= 0, so that ``E[y_t | x]`` is at
    most o_t e^(h_t), with odds o_t = r_t / (1 - r_t). With J = C^T C / sigma^2, the mean of
    e^(h_t + h_u) under Q is e^(J_tu), and therefore
 
        Var(f) <= V = sum_{t,u} o_t o_u J_tu e^(J_tu).
 
-3. -E f = KL(Q || P) is half the integral of E |C E[y | x]|^2 over 1 / sigma^2 from 0 on (Verdu
+3. -E f = KL(Q || P) is half the integral of ``E |C E[y | x]|^2`` over 1 / sigma^2 from 0 on (Verdu
    2010, Mismatched estimation and relative entropy), so that
 
        -E f <= K = (1 / 2) sum_{t,u} o_t o_u (e^(J_tu) - 1).

@@ -344,7 +344,7 @@ class Schedule:
             The target.
         **constants
             The other constants of the schedule: the dimension ``d``, Lipschitz and smoothness
-        constants, and so on.
+            constants, and so on.
 
         Raises
         ------

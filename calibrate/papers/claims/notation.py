@@ -3,18 +3,18 @@
 A line is ``NAME: FORMULA [where CONDITIONS] [at VALUES] [; OPTION]... [# STATEMENT]``. Lines that
 are indented more deeply continue it. The formula says what kind of claim it is:
 
-====================== ==========================================================
-``a = b``              :class:`Identity`; with the option ``definition`` a
-                       :class:`Definition`, with ``balance of T`` a :class:`Balance`
-``a <= b``, ``a < b``  :class:`Bound`; with the option ``loose 2`` a :class:`Loose`
-``a <= b, c < d``      :class:`Feasible`; ``a <= b <= c`` is two conditions
+======================= ==========================================================
+``a = b``               :class:`Identity`; with the option ``definition`` a
+                        :class:`Definition`, with ``balance of T`` a :class:`Balance`
+``a <= b``, ``a < b``   :class:`Bound`; with the option ``loose 2`` a :class:`Loose`
+``a <= b, c < d``       :class:`Feasible`; ``a <= b <= c`` is two conditions
 ``a =O b``, ``a =O~ b`` :class:`Rate`, :class:`SoftRate`, with ``growth n = 1, d = 1/2``
-``[a] = loss/time**2`` :class:`Units`; ``1`` for a pure number
-``release ...``        :class:`Private`: ``release S with noise N times K within rho``, several
-                       releases between commas, or ``within epsilon, delta``
-``check NAME``         a program: the ``Enumeration`` or ``Priced`` of this name
-``open REASON``        :class:`Prose`: a statement that no program decides, with the reason
-====================== ==========================================================
+``[a] = loss/time**2``  :class:`Units`; ``1`` for a pure number
+``release ...``         :class:`Private`: ``release S with noise N times K within rho``, several
+                        releases between commas, or ``within epsilon, delta``
+``check NAME``          a program: the ``Enumeration`` or ``Priced`` of this name
+``open REASON``         :class:`Prose`: a statement that no program decides, with the reason
+======================= ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
 ``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` of releases.
