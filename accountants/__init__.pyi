@@ -51,4 +51,14 @@ from dpcal.accountants.interface import (
 from dpcal.accountants.losses.base import PrivacyLoss as PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian as Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian as SampledGaussian
+from dpcal.accountants.mechanisms.extensions import (
+    check_loss as check_loss,
+    mechanism as mechanism,
+)
+from dpcal.accountants.mechanisms.own import (
+    from_density as from_density,
+    from_pld as from_pld,
+    from_pmf as from_pmf,
+    from_profile as from_profile,
+)
 from dpcal.errors import BudgetExceeded as BudgetExceeded

@@ -23,6 +23,7 @@ __all__ = [
     "CorrelatedGaussianDpEvent",
     "DiscreteGaussianDpEvent",
     "DiscreteLaplaceDpEvent",
+    "DominatingPairDpEvent",
     "DpEvent",
     "EpsilonDeltaDpEvent",
     "ExponentialMechanismDpEvent",
@@ -182,6 +183,29 @@ class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]
 
     sigma: float
     sensitivity: int = 1
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class DominatingPairDpEvent(DpEvent):  # type: ignore[misc]
+    """A mechanism that is known by the privacy losses of a dominating pair.
+
+    :func:`dpcal.accountants.from_pmf` and its neighbors make such events.
+
+    Parameters
+    ----------
+    name
+        Name of the mechanism.
+    neighboring_relation
+        The relation for which the pair dominates the mechanism; others are refused.
+    removed, added
+        Each a :class:`~dpcal.accountants.losses.base.PrivacyLoss`: of the output with the record
+        against that without it, and of the reverse.
+    """
+
+    name: str
+    neighboring_relation: str
+    removed: Any = attr.ib(repr=False)
+    added: Any = attr.ib(repr=False)
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.finite_laws import FiniteLaw, mirrored
@@ -215,6 +215,8 @@ def _finite(
     """Return a loss from its values, on a lattice if they and 0 lie on one."""
     some = logs > -math.inf
     values, logs = values[some], logs[some]
+    if not values.any():
+        return LossWithFailure(NO_LOSS, failure, below) if failure > 0 else NO_LOSS
     given: PrivacyLoss
     steps = None if below is not None and not failure else _steps(values)
     if steps is None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -91,6 +91,11 @@ def law_of(loss: PrivacyLoss) -> FiniteLaw:
         If there is no such law here for a loss of this family, or if it has too many values.
     """
     raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
+
+
+@law_of.register(type(NO_LOSS))
+def _nothing(loss: PrivacyLoss) -> FiniteLaw:
+    return FiniteLaw(np.zeros(1), np.zeros(1))
 
 
 @law_of.register

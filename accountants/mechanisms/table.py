@@ -168,6 +168,13 @@ def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyL
     return LossWithFailure(given, delta) if delta > 0 else given
 
 
+def _own(event: events.DominatingPairDpEvent, relation: str) -> Pairs:
+    if relation != event.neighboring_relation:
+        reason = f"Its pair dominates it under {event.neighboring_relation!r}."
+        raise refuse(event, relation, reason)
+    return event.removed, event.added
+
+
 def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
     raise refuse(event, relation, "It stands for an operation that has no description.")
 
@@ -279,6 +286,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.ZCDpEvent: _concentrated,
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
+    events.DominatingPairDpEvent: _own,
     events.AboveThresholdDpEvent: _above_threshold,
     events.GaussianAboveThresholdDpEvent: _gaussian_above_threshold,
     events.ReportNoisyMaxDpEvent: _report_noisy_max,

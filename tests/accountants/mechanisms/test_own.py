@@ -1,0 +1,173 @@
+"""Mechanisms of a caller's own, against sums over outcomes, closed forms and other packages."""
+
+import math
+
+import flint
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from hypothesis import given, settings, strategies as st
+
+from dpcal import accountants
+from dpcal.accountants import events, from_density, from_pld, from_pmf, from_profile
+from dpcal.errors import UnsupportedEvent
+
+SQUARE = events.SelfComposedDpEvent
+POISSON = events.PoissonSampledDpEvent
+# Outcomes of both laws, and of one of them alone, in either proportion.
+PAIRS = [
+    ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
+    ([0.5, 0.3, 0.2, 0.0], [0.2, 0.3, 0.1, 0.4]),
+    ([0.5, 0.1, 0.3, 0.1], [0.6, 0.2, 0.0, 0.2]),
+    ([0.2, 0.5, 0.3, 0.0], [0.5, 0.3, 0.0, 0.2]),
+]
+
+
+def hockey_stick(p, q, epsilon):
+    """The larger divergence of order exp(epsilon) of two laws, in either order."""
+    p, q = np.ravel(p), np.ravel(q)
+    return max(math.fsum(np.maximum(a - math.exp(epsilon) * b, 0.0)) for a, b in ((p, q), (q, p)))
+
+
+def holds(found, truth):
+    return found.lower <= truth * (1 + 1e-9) + 1e-15 and truth <= found.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5, 40.0])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_probabilities_are_summed_over_outcomes(pair, epsilon):
+    p, q = map(np.array, pair)
+    event = from_pmf(p, q)
+    once = accountants.delta(event, epsilon=epsilon)
+    truth = hockey_stick(p, q, epsilon)
+    assert holds(once, truth)
+    assert once.upper == pytest.approx(truth, abs=1e-12)
+    twice = accountants.delta(SQUARE(event, 2), epsilon=epsilon)
+    assert holds(twice, hockey_stick(np.outer(p, p), np.outer(q, q), epsilon))
+    mixed = 0.7 * q + 0.3 * p
+    sampled = accountants.delta(POISSON(0.3, event), epsilon=epsilon)
+    assert hockey_stick(mixed, q, epsilon) <= sampled.upper * (1 + 1e-9)
+
+
+@settings(max_examples=20)
+@given(
+    weights=st.lists(
+        st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), min_size=2, max_size=6
+    ).filter(lambda rows: all(sum(row) > 0.01 for row in zip(*rows, strict=True))),
+    epsilon=st.floats(0.0, 3.0),
+)
+def test_any_pair_of_laws_is_bounded(weights, epsilon):
+    p, q = np.array(weights).T / np.sum(weights, axis=0)[:, None]
+    found = accountants.delta(from_pmf(p, q), epsilon=epsilon)
+    assert holds(found, hockey_stick(p, q, epsilon))
+
+
+def test_a_distribution_of_dp_accounting_bounds_its_mechanism():
+    pld = builders.from_laplace_mechanism(1.5, value_discretization_interval=1e-2)
+    composed = accountants.delta(SQUARE(from_pld(pld), 8), epsilon=2.0)
+    truth = accountants.delta(SQUARE(events.LaplaceDpEvent(1.5), 8), epsilon=2.0)
+    assert composed.lower == 0
+    assert truth.lower <= composed.upper <= truth.upper * 1.01
+    theirs = pld.self_compose(8).get_delta_for_epsilon(2.0)
+    assert composed.upper <= theirs * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("count", [2, 30])
+def test_the_chords_of_a_profile_bound_it(count):
+    """A Laplace mechanism of scale 1 has delta(epsilon) = 1 - exp((epsilon - 1) / 2)."""
+    at = np.linspace(0.0, 1.0, count)
+    event = from_profile(at, -np.expm1((at - 1) / 2))
+    for epsilon in (at[count // 3], 0.37):
+        found = accountants.delta(event, epsilon=epsilon)
+        truth = max(-math.expm1((epsilon - 1) / 2), 0.0)
+        assert truth <= found.upper * (1 + 1e-9) + 1e-15
+        if epsilon in at:
+            assert found.upper == pytest.approx(truth, abs=1e-12)
+    composed = accountants.delta(SQUARE(event, 5), epsilon=1.0).upper
+    truth = accountants.delta(SQUARE(events.LaplaceDpEvent(1.0), 5), epsilon=1.0)
+    assert truth.lower <= composed <= truth.upper * (1.3 if count == 2 else 1.001)
+
+
+def test_one_claim_is_that_claim():
+    found = from_profile([1.0], [1e-5])
+    claim = events.EpsilonDeltaDpEvent(1.0, 1e-5)
+    for epsilon in (0.0, 0.5, 1.0, 3.0):
+        ours, theirs = (accountants.delta(each, epsilon=epsilon) for each in (found, claim))
+        assert ours.upper == pytest.approx(theirs.upper, rel=1e-12)
+
+
+def normal(x):
+    return -x * x / 2 - (2 * flint.arb.pi()).log() / 2
+
+
+def logistic(x):
+    return flint.arb(2).log() - 2 * x - 2 * (1 + (-2 * x).exp()).log()
+
+
+def test_gaussian_noise_has_its_price():
+    event = from_density(lambda x: normal(x - 1), normal, support=(-14.0, 15.0), cells=250)
+    for priced, truth in (
+        (event, events.GaussianDpEvent(1.0)),
+        (SQUARE(event, 20), SQUARE(events.GaussianDpEvent(1.0), 20)),
+        (POISSON(0.1, event), POISSON(0.1, events.GaussianDpEvent(1.0))),
+    ):
+        ours, theirs = (accountants.epsilon(each, delta=1e-6) for each in (priced, truth))
+        assert ours.lower <= theirs.lower
+        assert theirs.upper <= ours.upper <= theirs.upper * 1.01
+
+
+def test_logistic_noise_has_the_total_variation_of_its_median():
+    event = from_density(
+        lambda x: logistic(x - 1),
+        logistic,
+        support=(-30.0, 31.0),
+        cells=500,
+        neighboring_relation="replace-special",
+    )
+    found = accountants.delta(event, epsilon=0.0, neighboring_relation="replace-special")
+    assert holds(found, math.tanh(0.5))
+    assert found.upper - found.lower < 1e-3
+    with pytest.raises(UnsupportedEvent, match="dominates it under 'replace-special'"):
+        accountants.delta(event, epsilon=0.0)
+
+
+@pytest.mark.parametrize(
+    ("log_q", "support", "cells"),
+    [
+        (lambda x: normal(x) + 1e-9, (-14.0, 15.0), 100),  # integrates to more than 1
+        (normal, (-1.0, 1.0), 100),  # leaves a third out
+        (normal, (-400.0, 400.0), 2),  # two cells are too long
+        (lambda x: normal(x) - (x * x).sqrt(), (-14.0, 15.0), 100),  # a kink at 0
+    ],
+)
+def test_a_density_that_is_not_bounded_is_refused(log_q, support, cells):
+    with pytest.raises(UnsupportedEvent):
+        from_density(normal, log_q, support=support, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: from_pmf([0.5, 0.6], [0.5, 0.5]), "with_record"),
+        (lambda: from_pmf([0.5, 0.5], [-0.5, 1.5]), "without_record"),
+        (lambda: from_pmf([0.5, 0.5], [1.0]), "same outcomes"),
+        (lambda: from_profile([0.0, 1.0], [0.5]), "same shape"),
+        (lambda: from_profile([1.0, 0.0], [0.1, 0.2]), "increase"),
+        (lambda: from_profile([0.0], [1.5]), "deltas"),
+        (lambda: from_pmf([1.0], [1.0], neighboring_relation="same"), "neighboring_relation"),
+        (lambda: from_density(normal, normal, support=(1.0, 0.0)), "support"),
+        (
+            lambda: from_pld(builders.from_laplace_mechanism(1.0, pessimistic_estimate=False)),
+            "pessimistic",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(make, argument):
+    with pytest.raises(ValueError, match=argument):
+        make()
+
+
+def test_laws_that_are_equal_or_disjoint():
+    same, other = from_pmf([0.5, 0.5], [0.5, 0.5]), from_pmf([1.0, 0.0], [0.0, 1.0])
+    assert accountants.delta(same, epsilon=0.0) == 0
+    assert accountants.delta(other, epsilon=5.0) == pytest.approx(1.0)
