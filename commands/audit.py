@@ -11,7 +11,7 @@ from dpcal.commands.checking.progress import stage
 
 EXAMPLES = ("kl_condition --explain EP1", "kl_condition --explain EP1 --json")
 FORMATS = ("table", "json", "markdown", "latex", "html")
-PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
+PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan", "moments")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

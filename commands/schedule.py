@@ -25,7 +25,7 @@ SCHEDULES = {
     "gauss_psgd": ("Tao et al. 2025, Algorithms 1 and 2", "d G M U rho"),
     "select_point": ("Tao et al. 2025, Algorithm 4", "d G M rho candidates alpha [beta]"),
     "dp_rgda": ("Xu et al. 2026, Theorem 1", "d M L F0 mu rho [d2 K]"),
-    "kan": ("Wang et al. 2026, Corollary 5.5", "d gamma [max_norm]"),
+    "kan": ("Wang et al. 2026, Corollaries 5.3 and 5.5", "d gamma [max_norm lam rho]"),
 }
 """What may be asked for: source, and constants that it takes; those in brackets are optional."""
 
@@ -46,11 +46,12 @@ CONSTANTS = {
     "L": "smoothness constant",
     "U": "initial gap",
     "mu": "strong concavity (dp_rgda)",
-    "rho": "Lipschitz constant of the Hessian",
+    "rho": "Lipschitz constant of the Hessian; for kan with lam, sampling rate",
     "K": "inner steps, at least 2 (dp_rgda)",
     "candidates": "number of points (select_point)",
     "alpha": "accuracy of a candidate (select_point)",
     "max_norm": "clipping norm (kan)",
+    "lam": "correlation of the noise (kan)",
 }
 """What planners may ask for besides n, epsilon and delta."""
 

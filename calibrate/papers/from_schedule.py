@@ -31,6 +31,7 @@ import sympy
 
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.plan import Plan
@@ -43,6 +44,7 @@ from dpcal.calibrate.plans.common import (
     rounded_up,
     single_release,
 )
+from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.jl_glm import jl_glm
 from dpcal.calibrate.plans.kl_spider import checked_problem, kl_spider, theory_floor
@@ -365,9 +367,13 @@ def kan(
     delta: float,
     gamma: float,
     max_norm: float = 1.0,
+    lam: float = 0.0,
+    rho: float = 0.5,
     neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     """Return the plan of DP-SGD for two-layer KANs (Wang et al. 2026, Corollary 5.5, corrected).
+
+    With correlated noise it is that of Corollary 5.3, at a noise that is proved to be enough.
 
     Parameters
     ----------
@@ -379,23 +385,33 @@ def kan(
         Margin in (0, 1], a public number.
     max_norm
         Clipping norm > 0.
+    lam
+        Correlation of the noise in [0, 1): the fraction of a step's noise that the next takes back.
+    rho
+        Sampling rate in (0, 1] of Corollary 5.3; not used where ``lam`` is 0.
     neighboring_relation
         Relation of the guarantee.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     values = {**_inputs(n, d=d, gamma=gamma), "epsilon": _validate.positive(epsilon=epsilon)}
     _validate.rate(gamma=gamma)
-    settle(schedule, ["T55", "B55", "eta55", "m55"], values)
-    base = dpsgd(
-        n=n,
-        steps=values["T55"],
-        batch_size=min(n, values["B55"]),
-        epsilon=epsilon,
-        delta=delta,
-        max_norm=max_norm,
-        learning_rate=values["eta55"],
-        neighboring_relation=neighboring_relation,
-    )
+    given: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta, "max_norm": max_norm}
+    given["neighboring_relation"] = neighboring_relation
+    if _validate.non_negative(lam=lam) >= 1:
+        raise ValueError(f"lam must be below 1, got {lam}.")
+    if lam == 0:
+        settle(schedule, ["T55", "B55", "eta55", "m55"], values)
+        size = min(n, values["B55"])
+        base = dpsgd(steps=values["T55"], batch_size=size, learning_rate=values["eta55"], **given)
+    else:
+        settle(schedule, ["T53", "m53"], values)
+        base = correlated_dpsgd(
+            LambdaCGD(values["T53"], lam),
+            batch_size=rounded_up(_validate.rate(rho=rho) * n),
+            learning_rate=1.0,
+            statistics=False,
+            **given,
+        )
 
     def accuracy(size: float) -> float:
         return 1 / (gamma * math.sqrt(size)) + math.sqrt(d) / (gamma**3 * size * epsilon)
@@ -403,7 +419,8 @@ def kan(
     record = promise(
         "kan", accuracy(n), ("loss of a constant classifier", math.log(2)), accuracy, n
     )
-    parameters = {**base.parameters, "width": values["m55"], **record}
+    width = values["m53" if lam else "m55"]
+    parameters = {**base.parameters, "width": width, **record}
     return dataclasses.replace(base, parameters=parameters)
 
 

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.papers import load
 from dpcal.calibrate.papers.from_schedule import settle
 from dpcal.calibrate.plans import kl_spider
@@ -96,6 +97,22 @@ def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap
     assert plan.parameters["batch_size"] == counts.batch_size
     # It is shorter where differences would leave too little of the budget for fresh gradients.
     assert 0.8 * counts.period < plan.parameters["period"] <= counts.period
+
+
+# Corollary 5.3: gamma^-4 units, and sqrt(n)/gamma or n epsilon gamma/sqrt(d) steps of rate rho.
+@pytest.mark.parametrize(
+    ("n", "d", "gamma", "steps", "width", "rho", "batch"),
+    [(10_000, 4, 0.5, 200, 16, 1.0, 10_000), (400, 1600, 0.25, 5, 256, 0.3, 120)],
+)
+def test_kan_with_correlated_noise_by_hand(n, d, gamma, steps, width, rho, batch):
+    target = {"n": n, "d": d, "gamma": gamma, "epsilon": 2.0, "delta": 1e-5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan = load("kan").plan(lam=0.5, rho=rho, **target)
+    found = {key: plan.parameters[key] for key in ("steps", "width", "batch_size", "learning_rate")}
+    assert found == {"steps": steps, "width": width, "batch_size": batch, "learning_rate": 1.0}
+    assert plan.query("gradient").correlation.strategy == LambdaCGD(steps, 0.5)
+    assert 1.9 < plan.price() <= 2.0
 
 
 # The minimax schedule at M = L = F0 = K = 1: T from T1 = eb^(-4/3), q = floor(1/(T eb^2)).
@@ -199,6 +216,8 @@ def test_disjoint_batches_fit_the_records():
         ("kl_condition", {"kappa": 2, "gamma": 0.1}, "gamma must be at least 0.5"),
         ("dp_rgda", {"K": 1}, "K must be at least 2"),
         ("kan", {"gamma": 2}, "gamma must be"),
+        ("kan", {"lam": 1}, "lam must be below 1"),
+        ("kan", {"lam": 0.5, "rho": 0}, "rho must be"),
     ],
 )
 def test_wrong_constants_are_one_sentence(paper, change, sentence):

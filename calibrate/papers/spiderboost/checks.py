@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import comb
 
+import flint
+
 from dpcal.accountants import events
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.papers.claims.language import Claim, Enumeration, Priced
@@ -153,6 +155,32 @@ def _all_blocks(rounds: int) -> bool:
 _ROUNDS = list(range(2, 9))
 
 
+def _gradient_of_instance(records: list[tuple[int, int]]) -> bool:
+    """||grad F|| is half of ||Proj(w) - mean|| or more, off the mean, at L0 = L1 = 1.
+
+    Records are in the plane, in hundredths; Proj is on the ball of radius 1/4 that holds them.
+    """
+    data = [flint.acb(flint.arb(x) / 100, flint.arb(y) / 100) for x, y in records]
+    mean = sum(data, flint.acb(0)) / len(data)
+    one = flint.arb(1)
+    for k in range(-13, 14):
+        for j in range(-13, 14):
+            w = flint.acb(flint.arb(3 * k) / 26, flint.arb(5 * j) / 38) + flint.acb(one / 1000)
+            pulls = ((w - x) / abs(w - x).max(one) for x in data)
+            gradient = sum(pulls, flint.acb(0)) / len(data)
+            if not abs(gradient) >= abs(w / (4 * abs(w)).max(one) - mean) / 2:
+                return False
+    return all(x**2 + y**2 <= 25**2 for x, y in records)
+
+
+_RECORDS = [
+    [(25, 0), (-25, 0)],
+    [(0, 25), (25, 0)],
+    [(25, 0), (25, 0), (25, 0), (0, 20), (-25, 0)],
+    [(7, 24)] * 3,
+]
+
+
 CHECKS: dict[str, Claim] = {
     "records_of_round": Enumeration("", _records_of_round, list(range(1, 9))),
     "tree_facts": Enumeration("", _tree_facts, list(range(1, 9))),
@@ -161,6 +189,7 @@ CHECKS: dict[str, Claim] = {
     "geometric_sum": Enumeration(
         "", _geometric_sum, [(Fraction(a, 7), k) for a in (1, 2, 5) for k in (1, 4, 9)]
     ),
+    "gradient_of_instance": Enumeration("", _gradient_of_instance, _RECORDS),
     "total_variation_is_small": Enumeration(
         "", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100]
     ),
