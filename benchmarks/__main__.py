@@ -16,6 +16,7 @@ STUDIES = {
     "little_noise": "the same at 2,000 points where losses are in the hundreds",
     "constants": "what breaks if a numeric constant of the inversion is halved or doubled",
     "audit": "the time that each paper's claims take to decide, and the slowest of them",
+    "textbook": "48 inequalities of the field: how many are proved, and in how many seconds",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
     "correlated_claims": "claims about correlated noise: coverage, an attack, other seeds",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
@@ -43,6 +44,7 @@ STUDIES = {
 COMMANDS = {
     "allocations": ["benchmarks.claims.allocations"],
     "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
+    "textbook": ["benchmarks.claims.textbook"],
     "dpsgd_step": ["benchmarks.steps.dpsgd"],
     "noise": ["benchmarks.steps.noise"],
     "mlp_step": ["benchmarks.steps.mlp"],

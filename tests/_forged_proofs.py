@@ -174,6 +174,14 @@ FORGED = [
         "-1",
     ),
     (
+        "bounds: a positive argument of erfc",
+        "-(x*sqrt(pi))*",
+        "exp(-x**2)/(x*sqrt(pi)) - erfc(x)",
+        0,
+        {"rule": "bound", "of": E("erfc(x)")},
+        "-1",
+    ),
+    (
         "_bound: require_defined(term)",
         "",
         minus(parse("log(x)"), parse("floor(log(x))")),

@@ -155,8 +155,13 @@ def _inequality(
     search: Search, context: Context, facts: Facts, gap: Term, strict: bool
 ) -> Any | None:
     """Return a certificate that a gap is nonnegative, or positive."""
-    found = search.inequality(context, gap, strict)
-    return None if found is None else certificate.written(context, facts, gap, strict, found)
+    while (found := search.inequality(context, gap, strict)) is not None:
+        try:
+            return certificate.written(context, facts, gap, strict, found)
+        except Undecided:
+            if not search.refuse():
+                raise
+    return None
 
 
 def _equation(search: Search, context: Context, facts: Facts, goal: Goal) -> Any | None:

@@ -462,9 +462,14 @@ class Normal:
         """Return a term with this normal form."""
         rows = []
         for monomial, value in total.items():
-            factors = (power(self._atom_term(a), self.exponent_term(e)) for a, e in monomial)
+            factors = (self.factor_term(a, e) for a, e in monomial)
             rows.append(times(number(value), *factors))
         return plus(*rows)
+
+    def factor_term(self, atom: Atom, exponent: Exponent) -> Term:
+        """Return a power of an atom as a term."""
+        inner = self.exponent_term(exponent)
+        return ("exp", inner) if atom == _E else power(self._atom_term(atom), inner)
 
     def exponent_term(self, exponent: Exponent) -> Term:
         """Return an exponent as a term."""

@@ -266,7 +266,7 @@ def _slope(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
 
 
 def bounds(context: Context, term: t.Term) -> list[Fact]:
-    """Return the bounds of a step function, absolute value, extremum or logarithm."""
+    """Return the bounds of a step function, absolute value, logarithm, erfc or extremum."""
     head, *arguments = term
     a = arguments[0]
     if head == "floor":
@@ -277,6 +277,10 @@ def bounds(context: Context, term: t.Term) -> list[Fact]:
         return [(t.minus(term, a), False), (t.plus(term, a), False)]
     if head == "log":
         return [(t.minus(t.minus(a, t.ONE), term), False)]
+    if head == "erfc":
+        t.require(context.is_at_least(a, True), "a positive argument of erfc")
+        bell = ("exp", t.negative(t.power(a, t.number(2))))
+        return [(t.minus(t.over(bell, t.times(a, t.power(("pi",), t.number("1/2")))), term), True)]
     t.require(head in ("max", "min"), "a term with known bounds")
     known = [(_beyond(head, term, part), False) for part in arguments]
     for part in arguments:

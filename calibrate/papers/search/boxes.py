@@ -94,31 +94,36 @@ def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, 
 
 
 def by_cut(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
-    """Cut an unbounded range in two: a box, and the range beyond it."""
-    if depth > LIMITS.depth_of_cuts:
-        return None
-    names = symbols(term)
-    open_ended = [n for n in names if context.box[n][1] is None and context.box[n][0] is not None]
-    if len(open_ended) != 1:
-        return None
-    name = open_ended[0]
-    low = context.box[name][0] or Fraction(0)
-    for cut in (2, 10, 100, 10_000):
-        on = minus(symbol(name), number(low + cut))
-        beyond = search.inequality(context.with_facts((on, False)), term, strict, depth + 2)
-        if beyond is None:
-            continue
-        inside = search.inequality(
-            context.with_facts((negative(on), False)), term, strict, depth + 2
-        )
-        if inside is not None:
-            return {
-                "rule": "cases",
-                "on": encode(on),
-                "nonnegative": beyond,
-                "nonpositive": inside,
-            }
+    """Cut the range of one symbol in two: an unbounded one into a box and the rest."""
+    names = [name for name in symbols(term) if context.box[name][0] is not None]
+    for name in names if len(names) == 1 else ():
+        for cut in _cuts(context, name, depth):
+            on = minus(symbol(name), number(cut))
+            proof = _cut(search, context, term, strict, depth, on)
+            if proof is not None:
+                return proof
     return None
+
+
+def _cuts(context: Context, name: str, depth: int) -> list[Fraction]:
+    low, high = context.box[name]
+    if low is None or depth > (LIMITS.depth_of_cuts if high is None else LIMITS.depth_of_moves):
+        return []
+    if high is None:
+        return [low + cut for cut in (2, 10, 100, 10_000)]
+    return [low + (high - low) * share for share in (Fraction(1, 2), Fraction(1, 4))]
+
+
+def _cut(
+    search: Search, context: Context, term: Term, strict: bool, depth: int, on: Term
+) -> Proof | None:
+    beyond = search.inequality(context.with_facts((on, False)), term, strict, depth + 2)
+    if beyond is None:
+        return None
+    inside = search.inequality(context.with_facts((negative(on), False)), term, strict, depth + 2)
+    if inside is None:
+        return None
+    return {"rule": "cases", "on": encode(on), "nonnegative": beyond, "nonpositive": inside}
 
 
 def _leaf(context: Context, term: Term, strict: bool, part: Any) -> str | None:

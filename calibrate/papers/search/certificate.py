@@ -46,6 +46,12 @@ from dpcal.calibrate.papers.kernel.terms import (
 from dpcal.calibrate.papers.search.context import Context, chosen_case
 from dpcal.calibrate.papers.search.identities import equals
 from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search.reductions import (
+    write_exponentials,
+    write_logarithms,
+    write_tangents,
+)
+from dpcal.calibrate.papers.search.renamings import write_renaming
 from dpcal.calibrate.papers.search.slopes import by_slope
 
 __all__ = ["equals", "equation", "written"]
@@ -193,6 +199,8 @@ class Step:
 
     def _factor(self, atom: Any, exponent: Any) -> Term:
         normal = self.context.normal
+        if atom == ("e",):
+            return normal.factor_term(atom, exponent)
         known = normal.atom_sign(atom) != "?"
         return power(
             self._atom(atom) if known else self._plain_atom(atom), normal.exponent_term(exponent)
@@ -274,8 +282,10 @@ def _sum(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
 
 def _product(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     factors = [decode(row[0]) for row in found["factors"]]
-    for factor, row in zip(factors, found["factors"], strict=True):
-        step.lemma(factor, strict, row[1])
+    for factor, (_, row) in zip(factors, found["factors"], strict=True):
+        if row["rule"] == "power":  # a fact about the base makes the product defined
+            step.lemma(decode(row["base"]), True, row["positive"])
+        step.lemma(factor, strict, row)
     return step.as_form(goal, times(*factors))
 
 
@@ -512,4 +522,8 @@ _RULES: dict[str, Callable[[Step, Term, bool, Any], Proof]] = {
     "means": _means,
     "bound": _bound,
     "balls": _balls,
+    "logarithms": write_logarithms,
+    "exponentials": write_exponentials,
+    "tangents": write_tangents,
+    "renaming": write_renaming,
 }

@@ -21,6 +21,7 @@ from dpcal.calibrate.papers.kernel.rules import obligations
 from dpcal.calibrate.papers.kernel.terms import (
     Term,
     Undecided,
+    difference,
     minus,
     negative,
     number,
@@ -33,6 +34,7 @@ from dpcal.calibrate.papers.kernel.terms import (
 __all__ = [
     "Context",
     "chosen_case",
+    "closed_at",
     "context_of",
     "enclosed_sign",
     "is_outside",
@@ -73,7 +75,8 @@ class Context:
 
     def with_facts(self, *facts: Fact) -> Context:
         """Return the context with more facts."""
-        return Context(self.signs, (*self.facts, *facts), self.deadline)
+        positive = {fact[1]: "+" for fact, strict in facts if fact[0] == "sym" and strict}
+        return Context({**self.signs, **positive}, (*self.facts, *facts), self.deadline)
 
     def substituted(self, name: str, value: Term, fresh: Mapping[str, str]) -> Context:
         """Return the context in which a symbol has become a term in fresh symbols."""
@@ -158,6 +161,26 @@ def chosen_case(context: Context, extremum: Term, chosen: Term, replaced: bool =
             gap = (chosen, other) if extremum[0] == "max" else (other, chosen)
             facts.append((minus(*gap), False))
     return Context(context.signs, tuple(facts), context.deadline)
+
+
+def closed_at(context: Context, name: str, start: Term) -> Context:
+    """Return the context of all values between a symbol and a start, both included.
+
+    Facts that are not linear in the symbol, with a number as their slope, are left out.
+    """
+    sign, facts = context.signs[name], []
+    if sign == "+" and not context.holds(start, True):
+        sign = "0+"
+    for fact, strict in context.facts:
+        if name in symbols(fact):
+            try:
+                if set(context.normal.sum(difference(fact, name))) - {frozenset()}:
+                    continue
+            except Undecided:
+                continue
+            strict = strict and context.holds(substitute(fact, {name: start}), True)
+        facts.append((fact, strict))
+    return Context({**context.signs, name: sign}, tuple(facts), context.deadline)
 
 
 def is_plainly(context: Context, term: Term, relation: str) -> bool:

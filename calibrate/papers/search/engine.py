@@ -6,7 +6,7 @@
 >>> from dpcal.calibrate.papers.claims.formulas import parse
 >>> from dpcal.calibrate.papers.search.context import Context
 >>> Search(10.0).inequality(Context({"x": "+"}), parse("x - log(1 + x)"), False)["rule"]
-'derivative'
+'tangents'
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dpcal.calibrate.papers.kernel.rules import obligations
 from dpcal.calibrate.papers.kernel.terms import (
     Term,
     Undecided,
+    decode,
     encode,
     minus,
     negative,
@@ -47,6 +48,16 @@ from dpcal.calibrate.papers.search.products import (
     by_step,
     by_terms,
 )
+from dpcal.calibrate.papers.search.reductions import (
+    by_content,
+    by_exponentials,
+    by_fact,
+    by_logarithms,
+    by_squares,
+    by_tangents,
+)
+from dpcal.calibrate.papers.search.renamings import by_inverse, by_renaming
+from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
 
@@ -59,16 +70,24 @@ STRATEGIES: tuple[Strategy, ...] = (
     by_step,
     by_parts,
     by_few_boxes,
+    by_inverse,
     by_multipliers,
     by_square,
     by_addends,
     by_balls,
     by_simpler_balls,
+    by_logarithms,
     by_factors,
     by_moving,
     by_means,
+    by_fact,
+    by_tangents,
+    by_exponentials,
+    by_content,
+    by_squares,
     by_derivative,
     by_cut,
+    by_renaming,
 )
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
@@ -88,6 +107,17 @@ class Search:
         self._known: dict[Any, tuple[int, Proof | None]] = {}
         self._contexts: list[Context] = []
         self._consistent: set[int] = set()
+        self._wider: dict[Any, Context] = {}
+        self._last: Strategy | None = None
+        self._refused: set[Strategy] = set()
+
+    def refuse(self) -> bool:
+        """Leave out the strategy of the last goal from now on; return whether it was known."""
+        known = self._last is not None
+        self._refused |= {self._last} if self._last is not None else set()
+        self._last = None
+        self._known.clear()
+        return known
 
     def inequality(
         self, context: Context, term: Term, strict: bool, depth: int = 0
@@ -98,7 +128,10 @@ class Search:
         key = (id(context), term, strict)
         if key not in self._known or (self._known[key][1] is None and self._known[key][0] > depth):
             self._contexts.append(context)  # so that no other context takes its identity
-            self._known[key] = (depth, self._inequality(context, term, strict, depth))
+            proof = self._inequality(context, term, strict, depth)
+            if proof is None and time.thread_time() > self.deadline:
+                return None
+            self._known[key] = (depth, proof)
         return self._known[key][1]
 
     def _inequality(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
@@ -107,22 +140,41 @@ class Search:
             if absurd is not None:
                 return absurd
             self._consistent.add(id(context))
+        if not may_hold(context, term, strict):
+            return None
         splits: Any = self._by_extremum(context, term, strict, depth)
         if splits is not NotImplemented:
             return None if splits is None else dict(splits)
         defined = self.definedness(context, term, depth)
         if defined is None:
             return None
+        if defined:
+            context = self._informed(context, term, defined)
         for strategy in STRATEGIES:
-            try:
-                proof = strategy(self, context, term, strict, depth)
-            except _FAILURES:
-                proof = None
+            if depth == 0 and strategy in self._refused:
+                continue
+            proof = self._tried(strategy, context, term, strict, depth)
+            if proof is not None and depth == 0:
+                self._last = strategy
             if proof is not None:
                 return {**proof, "defined": defined} if defined else proof
             if time.thread_time() > self.deadline:
                 return None
         return None
+
+    def _tried(
+        self, strategy: Strategy, context: Context, term: Term, strict: bool, depth: int
+    ) -> Proof | None:
+        """Return the proof of a strategy, which gets a share of the time near the goal."""
+        deadline, now = self.deadline, time.thread_time()
+        if depth <= LIMITS.depth_of_shares:
+            self.deadline = now + (deadline - now) * LIMITS.share
+        try:
+            return strategy(self, context, term, strict, depth)
+        except _FAILURES:
+            return None
+        finally:
+            self.deadline = deadline
 
     def definedness(self, context: Context, term: Term, depth: int = 0) -> list[Any] | None:
         """Return proofs of the conditions for a term to be defined, except plain ones."""
@@ -143,6 +195,17 @@ class Search:
                 return None
             rows.append([encode(part), proof])
         return rows
+
+    def _informed(self, context: Context, term: Term, defined: list[Any]) -> Context:
+        """Return the context with the facts that make a term defined."""
+        signs = dict(obligations(term))
+        facts = [(decode(row[0]), signs.get(decode(row[0]), ">") != ">=") for row in defined]
+        key = (id(context), *facts)
+        if key not in self._wider:
+            self._contexts.append(context)
+            self._wider[key] = context.with_facts(*facts)
+            self._consistent.add(id(self._wider[key]))
+        return self._wider[key]
 
     # ---------------------------------------------------------------------------------- strategies
 

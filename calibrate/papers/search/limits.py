@@ -22,6 +22,8 @@ class Limits:
     depth_of_domains, depth_of_factors, depth_of_moves, depth_of_addends, depth_of_cuts
         Depth up to which the search proves that parts are defined, factors a term, moves a symbol
         or follows its slope, proves addends apart, and cuts an unbounded range.
+    depth_of_shares, share
+        Depth up to which each strategy gets a share of the time that is left, and this share.
     depth_of_certificate
         Steps inside of steps of the written certificate.
     few_boxes, boxes
@@ -38,12 +40,14 @@ class Limits:
         Powers of log(t) that are tried in a rate.
     """
 
-    depth: int = 7
+    depth: int = 10
     depth_of_domains: int = 5
     depth_of_factors: int = 5
-    depth_of_moves: int = 4
+    depth_of_moves: int = 6
     depth_of_addends: int = 4
     depth_of_cuts: int = 1
+    depth_of_shares: int = 2
+    share: float = 0.4
     depth_of_certificate: int = 20
     few_boxes: int = 120
     boxes: int = 2500

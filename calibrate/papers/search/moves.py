@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from dpcal.calibrate.papers.claims.normal import Normal, Sum
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     ZERO,
@@ -28,9 +30,10 @@ from dpcal.calibrate.papers.kernel.terms import (
 )
 from dpcal.calibrate.papers.search.context import (
     Context,
+    closed_at,
 )
 from dpcal.calibrate.papers.search.limits import LIMITS
-from dpcal.calibrate.papers.search.products import by_factors, by_terms
+from dpcal.calibrate.papers.search.products import by_factors, by_square, by_terms
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
@@ -95,7 +98,7 @@ def _after_move(
     defined = search.definedness(context, term, depth)
     if defined is None:
         return None
-    for strategy in (by_terms, by_factors, by_moving):
+    for strategy in (by_terms, by_square, by_factors, by_moving):
         try:
             proof = strategy(search, context, term, strict, depth)
         except FAILURES:
@@ -111,12 +114,13 @@ def by_derivative(
     """Start where the term is known to be nonnegative, and follow the sign of its slope."""
     if depth > LIMITS.depth_of_moves:
         return None
-    for name in sorted(symbols(term)):
-        slope = difference(term, name)
-        for start in _starts(context, name):
-            proof = _from(search, context, term, strict, name, start, slope, depth)
-            if proof is not None:
-                return proof
+    names = sorted(symbols(term))
+    pairs = [(name, start) for name in names for start in _zeros(context, term, name)]
+    pairs += [(name, start) for name in names for start in _starts(context, name)]
+    for name, start in pairs:
+        proof = _from(search, context, term, strict, name, start, difference(term, name), depth)
+        if proof is not None:
+            return proof
     return None
 
 
@@ -131,15 +135,13 @@ def _from(
     depth: int,
 ) -> Proof | None:
     x = symbol(name)
-    signs = {**context.signs, name: "0+" if context.signs[name] == "+" else context.signs[name]}
-    facts = tuple((f, s and name not in symbols(f)) for f, s in context.facts)
-    closed = Context(signs, facts)
     try:
-        if signs[name] == "0+" and not closed.holds(start, False):
+        closed = closed_at(context, name, start)
+        if closed.signs[name] != "?" and not closed.holds(start, False):
             return None
-        for fact, _ in facts:
+        for fact, positive in closed.facts:
             moved = substitute(fact, {name: start})
-            if name in symbols(fact) and not closed.holds(moved, False):
+            if name in symbols(fact) and not closed.holds(moved, positive):
                 return None
     except Undecided:
         return None
@@ -218,3 +220,34 @@ def _starts(context: Context, name: str) -> list[Term]:
     low, high = context.box.get(name, (None, None))
     ends = [number(end) for end in (low, high) if end is not None]
     return ends if low is not None and high is not None else [*ends, ZERO, ONE][:3]
+
+
+def _zeros(context: Context, term: Term, name: str) -> list[Term]:
+    """Return terms in other symbols at which the term is zero: from arguments that are equal."""
+    normal = context.normal
+    found: list[Term] = []
+    others = (symbol(other) for other in symbols(term) - {name})
+    pairs = [(symbol(name), other) for other in sorted(others)]
+    for head in ("log", "exp"):
+        inner = dict.fromkeys(p[1] for p in subterms(term) if p[0] == head and symbols(p))
+        pairs += itertools.combinations(inner, 2)
+    for pair in pairs:
+        try:
+            start = _solved(normal.clear(normal.sum(minus(*pair))), name, normal)
+            if start is not None and context.is_zero(substitute(term, {name: start})):
+                found.append(start)
+        except FAILURES:
+            continue
+    return list(dict.fromkeys(found))[:2]
+
+
+def _solved(total: Sum, name: str, normal: Normal) -> Term | None:
+    """Return the value of a symbol at which a sum that is linear in it is zero."""
+    whole = (symbol(name), Fraction(1))
+    slope = {m - {whole}: v for m, v in total.items() if whole in m}
+    rest = normal.term({m: -v for m, v in total.items() if whole not in m})
+    bottom = normal.term(slope)
+    if not slope or name in symbols(rest) | symbols(bottom):
+        return None
+    value = normal.sum(over(rest, bottom))
+    return normal.term(value)

@@ -48,8 +48,9 @@ def by_multipliers(
     total = normal.clear(normal.sum(term))
     positives = [(m, v) for m, v in total.items() if v > 0]
     negatives = [(m, -v) for m, v in total.items() if v < 0]
-    positives = [row for row in positives if context.holds(normal.term({row[0]: row[1]}), False)]
     if not negatives or not positives or len(negatives) > LIMITS.negatives:
+        return None
+    if not all(context.holds(normal.term({m: v}), False) for m, v in positives):
         return None
     ratios = _ratios(context)
     for target in positives:

@@ -24,9 +24,7 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.papers.search.context import (
-    Context,
-)
+from dpcal.calibrate.papers.search.context import Context, is_plainly
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.multipliers import solve
 
@@ -150,7 +148,8 @@ def _is_small(term: Term) -> bool:
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
     base, exponent = part.as_base_exp()
     term, root = from_sympy(part), from_sympy(base)
-    if context.holds(term, strict):
+    defined = not exponent.is_negative or is_plainly(context, root, "!=")
+    if defined and context.holds(term, strict):
         return term, {"rule": "terms"}, 1
     if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not strict:
         half = power(root, from_sympy(exponent / 2))
@@ -225,8 +224,15 @@ def by_means(
 
 def _weights(search: Search, context: Context, rows: list[Term], target: Term) -> list[Term] | None:
     """Solve for weights with which the terms' exponents add up to those of the target."""
-    columns = [_powers(context, row) for row in rows]
-    goal = _powers(context, target)
+    fixed = {
+        name
+        for part in (*rows, target)
+        for inner in subterms(part)
+        if inner[0] == "pow"
+        for name in symbols(inner[2])
+    }
+    columns = [_powers(context, row, fixed) for row in rows]
+    goal = _powers(context, target, fixed)
     bases = sorted(set(goal).union(*columns))
     table = [[column.get(b, Fraction(0)) for b in bases] for column in columns]
     table = [[*column, Fraction(1)] for column in table]
@@ -288,11 +294,10 @@ def _is_positive_product(context: Context, term: Term) -> bool:
     return all(normal.known_sign(normal.sum(part)) == "+" for part, _ in normal.factors(term))
 
 
-def _powers(context: Context, term: Term) -> dict[str, Any]:
-    """Return the exponents of the symbols of a product, except symbols in exponents."""
+def _powers(context: Context, term: Term, fixed: set[str]) -> dict[str, Any]:
+    """Return the exponents of the symbols of a product, except fixed ones."""
     found: dict[str, Any] = {}
     factors = context.normal.factors(term)
-    fixed = {name for part in subterms(term) if part[0] == "pow" for name in symbols(part[2])}
     for part, exponent in factors:
         if part[0] == "sym" and part[1] not in fixed:
             found[part[1]] = found.get(part[1], Fraction(0)) + exponent

@@ -30,7 +30,7 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.papers.search.context import Context
+from dpcal.calibrate.papers.search.context import Context, closed_at
 from dpcal.calibrate.papers.search.identities import equals
 
 if TYPE_CHECKING:
@@ -62,14 +62,12 @@ def by_slope(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
 def _one_sided(step: Step, goal: Term, strict: bool, found: Any, start: Term, side: str) -> Proof:
     name = found["symbol"]
     x, apart = symbol(name), strict and bool(found.get("open"))
-    old = step.context
-    signs = {**old.signs, name: "0+" if old.signs[name] == "+" else old.signs[name]}
-    facts = tuple((f, s and name not in symbols(f)) for f, s in old.facts)
-    closed = Context(signs, facts)
-    limits = [fact for fact, _ in facts if name in symbols(fact)]
-    limits += [x] if signs[name] == "0+" else []
-    for fact in limits:
-        step.plainly(substitute(fact, {name: start}), False, closed)
+    closed = closed_at(step.context, name, start)
+    limits = [(fact, positive) for fact, positive in closed.facts if name in symbols(fact)]
+    if closed.signs[name] != "?":
+        limits.append((x, closed.signs[name] == "+"))
+    for fact, positive in limits:
+        step.plainly(substitute(fact, {name: start}), positive, closed)
     at_start = substitute(goal, {name: start})
     value = closed.substituted(name, start, {})
     step.lemma(at_start, strict and not apart, found["at"], value)
@@ -89,7 +87,7 @@ def _between(
     start: Term,
     side: str,
     closed: Context,
-    limits: list[Term],
+    limits: list[tuple[Term, bool]],
 ) -> Proof:
     """Return the step about the slope at a fresh symbol between the start and the symbol."""
     name = found["symbol"]
@@ -105,13 +103,13 @@ def _between(
     )
     known = step.facts.extended((below, False), (above, False), name=fresh)
     inside = step.child(context, known)
-    for fact in limits:
+    for fact, positive in limits:
         moved = substitute(fact, {name: z})
         rate = closed.normal.sum(difference(fact, name)).get(frozenset(), Fraction(0))
         end, piece = (low, below) if rate > 0 else (high, above)
         form = plus(substitute(fact, {name: end}), times(number(abs(rate)), piece))
-        if not inside.facts.is_at_least(moved, False):
-            inside.have(moved, False, equals(inside.facts, moved, form))
+        if not inside.facts.is_at_least(moved, positive):
+            inside.have(moved, positive, equals(inside.facts, moved, form))
     body = substitute(goal, {name: z})
     for row in _renamed(found.get("closed_defined", []), name, fresh):
         part = decode(row[0])

@@ -1,0 +1,112 @@
+"""Terms in floating point at points of a context, so that no time goes to subgoals that are false.
+
+>>> from dpcal.calibrate.papers.claims.formulas import parse
+>>> from dpcal.calibrate.papers.search.context import Context
+>>> here = Context({"x": "+"}, ((parse("x - 2"), False),))
+>>> may_hold(here, parse("x - 1")), may_hold(here, parse("3 - x"))
+(True, False)
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpcal.calibrate.papers.kernel.terms import Term, subterms
+from dpcal.calibrate.papers.search.context import Context
+
+__all__ = ["may_hold"]
+
+_TRIED, _KEPT = 400, 24
+_AT_AN_END = 0.2  # share of the points that have a symbol at an end of its range
+_HIGHEST = 700.0  # an exponent whose exponential is a number
+_ERROR = 1e-9  # of a sum, relative to its largest addend
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "exp": lambda x: math.exp(x) if x < _HIGHEST else math.inf,
+    "log": math.log,
+    "abs": abs,
+    "floor": math.floor,
+    "ceiling": math.ceil,
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "sin": math.sin,
+    "cos": math.cos,
+    "gamma": math.gamma,
+    "pi": lambda: math.pi,
+    "pow": math.pow,
+    "max": max,
+    "min": min,
+    "mul": lambda *parts: math.prod(parts),
+    "add": lambda *parts: math.fsum(parts),
+}
+_FAILURES = (ArithmeticError, ValueError, KeyError)
+
+
+def _value(term: Term, point: Mapping[str, float]) -> float:
+    head, *parts = term
+    if head == "num":
+        return float(parts[0])
+    if head == "sym":
+        return point[parts[0]]
+    return _FUNCTIONS[head](*(_value(part, point) for part in parts))
+
+
+def may_hold(context: Context, term: Term, strict: bool = False) -> bool:
+    """Return False if a term is clearly negative, or zero, at a point where all facts hold."""
+    for point in _points(context):
+        try:
+            value = _value(term, point)
+            # A product or a power may be zero in floating point only.
+            if strict and value == 0 and term[0] in ("add", "sym"):
+                return False
+            if value < -_ERROR * _largest(term, point) or value == -math.inf:
+                return False
+        except _FAILURES:
+            continue
+    return True
+
+
+def _largest(term: Term, point: Mapping[str, float]) -> float:
+    """Return the largest addend of all sums in a term; 1 bounds it from below."""
+    rows = (part for part in subterms(term) if part[0] == "add")
+    return max((abs(_value(part, point)) for row in rows for part in row[1:]), default=0.0) + 1e-12
+
+
+def _points(context: Context) -> list[dict[str, float]]:
+    """Return points of the context's domain; few, or none, where the facts are narrow."""
+    found: Any = context.__dict__.get("samples")
+    if found is None:
+        generator, found = random.Random(0), []
+        for _ in range(_TRIED):
+            point = {name: _drawn(context, name, generator) for name in context.signs}
+            if all(_holds(fact, strict, point) for fact, strict in context.facts):
+                found.append(point)
+            if len(found) == _KEPT:
+                break
+        context.__dict__["samples"] = found
+    return list(found)
+
+
+def _drawn(context: Context, name: str, generator: random.Random) -> float:
+    low, high = (None if end is None else float(end) for end in context.box[name])
+    ends = [end for end in (low, high) if end or (end == 0 and context.signs[name] != "+")]
+    if ends and generator.random() < _AT_AN_END:
+        return generator.choice(ends)
+    if low is not None and high is not None:
+        near = generator.choice((1.0, 1.0, 1e-3))
+        share = near * generator.random()
+        return low + (high - low) * (share if generator.random() < 0.7 else 1 - share)
+    size = float(10.0 ** generator.uniform(-3, 2))
+    if low is not None:
+        return low + size
+    return (high or 0.0) - size if high is not None or generator.random() < 0.5 else size
+
+
+def _holds(fact: Term, strict: bool, point: Mapping[str, float]) -> bool:
+    try:
+        value = _value(fact, point)
+    except _FAILURES:
+        return False
+    return value > 0 or (value == 0 and not strict)
