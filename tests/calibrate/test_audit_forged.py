@@ -68,6 +68,10 @@ PAIRS = [
         Identity("o", "log(x**2*sqrt(y)/8) = 2*log(x) + log(y)/2 - 3*log(2)"),
         Identity("o", "log(x**2*sqrt(y)/8) = 2*log(x) + log(y)/2 - 3*log(2) + 1/10**6"),
     ),
+    (
+        Bound("q", "erfc(x) <= exp(-x**2)/(x*sqrt(pi))"),
+        Bound("q", "exp(-x**2)/(x*sqrt(pi)) <= erfc(x)"),
+    ),
     (Bound("i", "4*t - 3 <= t**4"), Bound("i", "4*t - 3 < t**4")),
     (Feasible("j", ("x <= x + 1", "0 < x")), Feasible("j", ("x <= x + 1", "1 < x"))),
     (
