@@ -220,8 +220,8 @@ class Contour:
             # The bound on the rest cannot be smaller than the last piece: it is not computed yet.
             if pieces[last] >= target - 3 and last < len(grid) - 1:
                 continue
-            # Further out the poles leave at most abs(c) (1 + c) / t^2, and, with the larger m of both
-            # distances, 1 / (1 + (t / m)^2): the rest is one node and an integral.
+            # Further out the poles leave at most abs(c) (1 + c) / t^2, and, with the larger m of
+            # both distances, 1 / (1 + (t / m)^2): the rest is one node and an integral.
             rest = float(self._log_decay(grid[last:][:1], math.inf)[0])
             beyond = min(abs(c) * (1 + c) / grid[last], 0.5 * math.pi * max(abs(c), 1 + c))
             rest += math.log(math.exp(-poles[last]) + beyond / h)

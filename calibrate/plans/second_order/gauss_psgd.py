@@ -46,11 +46,11 @@ from dpcal.calibrate.plans.common import (
     promise,
     repeated,
     replaced_in_place,
-    warn_caller,
 )
 from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
+from dpcal.errors import warn_caller
 
 __all__ = ["RESETS", "Options", "errors_of", "gauss_psgd", "planned", "pool_queries", "settled"]
 
