@@ -31,10 +31,9 @@ def test_delta_matches_the_reference_and_brackets_it(row):
     assert bounds.method == "contour"
     assert bounds.lower <= truth + rounding
     assert truth - rounding <= bounds.upper
-    # Widest at the sparsest row, 0.001-0.7-0.5: tilted weights of losses above 3 are exponentials
-    # of terms of size 150, and what that may do to the mean of a step moves the phase of 2000 of
-    # them by up to 1.4e-11.
-    assert abs(math.expm1(bounds.upper - truth)) < 2e-11
+    # Widest at the sparsest row, 0.001-0.7-0.5: each rounding at its worst in the phases of 2000
+    # losses at 1100 nodes, and in a mean of losses that are exponentials, moves it by 3.8e-11.
+    assert abs(math.expm1(bounds.upper - truth)) < 5e-11
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
@@ -42,7 +41,7 @@ def test_epsilon_inverts_the_reference(row):
     direction, truth = _case(row)
     bounds = characteristic.epsilon_bounds(direction, truth)
     assert bounds.lower - 1e-14 <= row["epsilon"] <= bounds.upper + 1e-14
-    assert bounds.upper - bounds.lower < 1e-11
+    assert bounds.upper - bounds.lower < 2e-11
 
 
 @pytest.mark.parametrize(
