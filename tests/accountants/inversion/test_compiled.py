@@ -129,7 +129,10 @@ def test_bounds_meet_those_of_the_readable_contour_everywhere():
 
 def _in_balls(direction, epsilon):
     """Bounds on log delta to 18 digits in balls of 256 bits; None if they take too long."""
-    chosen = choose_contour(direction.parts, epsilon, width=1e-18)
+    try:
+        chosen = choose_contour(direction.parts, epsilon, width=1e-18)
+    except OutOfReach:
+        return None
     points = sum(item.last - item.first for item in chosen.sums if item)
     if (chosen.nodes + 100) * points > 4e5:
         return None
