@@ -30,6 +30,14 @@ int main(void) {
     dpcal_sampled_gaussian(&add, 0.013, 1.07, 1);
     dpcal_worst_epsilon(directions, 2, log(1e-6), &work, &answer);
     printf("%d %.17g %.17g\n", answer.status, answer.lower, answer.upper);
+    /* The same points as arrays that the caller holds. */
+    remove.lines(&remove, 0, remove.n);
+    remove.serve = NULL;
+    remove.lines = NULL;
+    dpcal_epsilon(laws, &steps, 1, log(1e-6), &work, &answer);
+    printf("%d %.17g %.17g\n", answer.status, answer.lower, answer.upper);
+    dpcal_epsilon(laws, &steps, 1, -1e6, &work, &answer);
+    printf("%d %d\n", answer.status == DPCAL_SHORT, answer.wanted > remove.highest);
     dpcal_free_law(&remove);
     dpcal_free_law(&add);
     dpcal_free_work(&work);
@@ -117,10 +125,11 @@ def test_a_program_in_c_asks_for_an_epsilon(tmp_path):
     source.write_text(PROGRAM)
     command = [COMPILER, "-O0", "-std=gnu11", "-ffp-contract=off", "-w", f"-I{KERNELS}"]
     subprocess.run([*command, str(source), "-o", str(program), "-lm"], check=True)
-    status, lower, upper = subprocess.run(
-        [str(program)], check=True, capture_output=True, text=True
-    ).stdout.split()
+    printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    *asked, short = (line.split() for line in printed.splitlines())
     one = dpcal.epsilon(_event(0.013, 1.07, 9000), delta=1e-6)
-    assert status == "0"
-    assert float(lower) == pytest.approx(one.lower, rel=1e-12)
-    assert float(upper) == pytest.approx(one.upper, rel=1e-12)
+    assert [row[0] for row in asked] == ["0", "0"]
+    for _, lower, upper in asked:
+        assert float(lower) == pytest.approx(one.lower, rel=1e-12)
+        assert float(upper) == pytest.approx(one.upper, rel=1e-12)
+    assert short == ["1", "1"]
