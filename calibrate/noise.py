@@ -36,6 +36,7 @@ from dpcal.accountants.events import (
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.rounding import UNIT
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
@@ -104,7 +105,11 @@ class _Target:
         found = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation).upper
         if math.isinf(found):
             self.decomposed(event)
-        return math.log(found / self.epsilon) if found > 0 else -math.inf
+        if found <= 0:
+            return -math.inf
+        # The quotient of two numbers next to each other may be 1.
+        value = math.log(found / self.epsilon)
+        return max(value, UNIT) if found > self.epsilon else value
 
     def worst_log_delta(self, event: DpEvent) -> float:
         """Return the upper bound on log delta at the target's epsilon."""
@@ -291,9 +296,13 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
         flat = slope is None or value + slope * highest > 0
         if value > 0 and flat and excess(highest) > 0:
             raise target.unreachable(_TOO_MUCH_BESIDES)
-        start = 0.0 if slope is None or slope >= 0 else -value / slope
+        start = 0.0 if slope is None or slope >= 0 else min(max(-value / slope, -_FAR), _FAR)
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
-    return target.least_noise(secant(excess, slope=_FALL), min(max(start, -_FAR), _FAR))
+    sigma = target.least_noise(secant(excess, slope=_FALL), start)
+    # For the target 0, bounds on delta and on epsilon may come from different contours.
+    while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
+        sigma *= 1 + _RELATIVE_WIDTH
+    return sigma
 
 
 def _is_a_selection(event: DpEvent) -> bool:
