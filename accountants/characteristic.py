@@ -243,6 +243,9 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
             found = epsilon_on_contours(total, log_delta)
     bounds = found
     if bounds is None:
+        parity = epsilon_by_parity(direction, log_delta)
+        if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
+            return parity
         first = _before_the_search(direction, log_delta)
         bounds = bracketed(lambda at: _log_delta(direction, at), first, total, log_delta)
     if total.renyi_is_tighter:
@@ -252,7 +255,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return bounds
     if found is None:
         # A search starts from Renyi's epsilon, and ends no higher.
-        return _both(bounds, epsilon_by_parity(direction, log_delta))
+        return _both(bounds, parity)
     bounds = _both(bounds, epsilon_by_parity(direction, log_delta))
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:

@@ -25,14 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import Contour
+from dpcal.accountants.inversion.solve import epsilon_on_contours
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["epsilon_by_parity", "log_delta_by_parity"]
@@ -46,15 +48,17 @@ _LARGEST = 20.0
 _METHOD, _IN_BALLS = "contour, by parity", "contour in balls"
 # Largest epsilon in ball arithmetic: precision and its cost grow with it.
 _LARGEST_IN_BALLS = 60.0
-# Guesses of log delta, by which its errors are chosen, and the first guess of epsilon over that of
-# a normal loss.
+# Least noise in ball arithmetic: below it nodes decay too slowly for a contour that ends.
+_LEAST_NOISE = 0.25
+# Guesses of log delta, by which its errors are chosen.
 _LOG_DELTAS = (-30.0, -100.0, -300.0, -740.0)
-_ROOM = 1.2
+# The first guess of epsilon over that of Poisson batches.
+_ROOM = 1.05
 # Nats by which errors in ball arithmetic lie below delta.
-_BELOW_DELTA = 25.0
+_BELOW_DELTA = 20.0
 # Seconds that a contour in balls may take about: before contours in doubles, if these are steep,
 # and after them.
-_QUICK, _IF_STEEP, _PATIENT = 0.3, 3.0, 8.0
+_QUICK, _IF_STEEP, _PATIENT = 0.15, 2.0, 6.0
 # Width of delta, relative to itself, at which a guess of its logarithm was small enough.
 _SURE = 1e-6
 # Tilts, of a normal loss of the same variance, from which contours are out of reach, and from which
@@ -92,10 +96,17 @@ def _ends(contour: Contour, epsilon: float) -> tuple[float, float]:
     return max(0.0, puts[0] - less - margin), min(1.0, max(0.0, puts[1] - less + margin))
 
 
-def _added(direction: Direction) -> Epochs | None:
-    """Return the losses of adding a record, if all are epochs with fixed numbers of batches."""
+def _added(direction: Direction, first: bool) -> Epochs | None:
+    """Return the losses of adding a record, if all are epochs with fixed numbers of batches.
+
+    Contours of adding are short, so that balls come second there.
+    """
+    if first and all(loss.opposite is None for loss, _ in direction.parts):
+        return None
     plain = [(loss, times) for loss, times in direction.parts if type(loss) is Allocation]
     if not plain or len(plain) < len(direction.parts):
+        return None
+    if min(loss.noise_multiplier for loss, _ in plain) < _LEAST_NOISE:
         return None
     return tuple((loss.opposite or loss, times) for loss, times in plain)
 
@@ -132,7 +143,7 @@ def log_delta_by_parity(
     first
         Whether only what is cheaper than contours of the direction itself is tried.
     """
-    parts, other = _added(direction), _other(direction)
+    parts, other = _added(direction, first), _other(direction)
     late = 0.0 if first else _LARGEST
     with contextlib.suppress(OutOfReach):
         if parts is not None:
@@ -169,7 +180,7 @@ def epsilon_by_parity(
     first
         Whether only what is cheaper than contours of the direction itself is tried.
     """
-    parts, other = _added(direction), _other(direction)
+    parts, other = _added(direction, first), _other(direction)
     delta = math.exp(log_delta) * (1 - 4 * UNIT)
     if delta == 0:
         return None
@@ -195,16 +206,38 @@ def _epsilon_in_balls(
     direction: Direction, parts: Epochs, log_delta: float, *, first: bool
 ) -> Bounds | None:
     """Return bounds on epsilon from a contour in ball arithmetic; None if epsilon is too large."""
-    target, most = math.exp(log_delta), _ROOM * _likely(Total(parts), log_delta)
+    target, most = math.exp(log_delta), _ROOM * _as_poisson(parts, log_delta)
     delta = _in_balls(direction, parts, most, log_delta, first=first)
     while delta(most)[1] > target:
         most *= 2
         if most > _LARGEST_IN_BALLS:
             return None
         delta = _in_balls(direction, parts, most, log_delta, first=first)
-    near = _threshold(lambda at: delta(at)[1] <= target, most / _ROOM).meet
-    less = _threshold(lambda at: delta(at)[0] < target, near).miss
-    return Bounds(min(less, near), near, _IN_BALLS)
+
+    def excess(end: int, at: float) -> float:
+        found = delta(at)[end]
+        return (math.log(found) if found > 0 else -math.inf) - log_delta
+
+    if excess(1, 0.0) <= 0:
+        return Bounds(0.0, 0.0, _IN_BALLS)
+    near = brent(partial(excess, 1), 0.0, most, Stop(relative=1e-13)).meet
+    # The lower end stands at an epsilon at which delta is proved to be as large.
+    first = 1e-13 * near
+    gap = bracket(lambda gap: near <= gap or excess(0, near - gap) >= 0, miss=0.0, start=first).meet
+    return Bounds(max(0.0, near - gap), near, _IN_BALLS)
+
+
+def _as_poisson(parts: Epochs, log_delta: float) -> float:
+    """Return about the epsilon of Poisson batches: allocation's is close, and rarely larger."""
+    poisson = tuple(
+        (SampledGaussian(1 / loss.batches, loss.noise_multiplier, "remove"), loss.batches * times)
+        for loss, times in parts
+    )
+    with contextlib.suppress(OutOfReach):
+        found = epsilon_on_contours(Total(poisson), log_delta)
+        if found is not None and found.upper > 0:
+            return found.upper
+    return _likely(Total(parts), log_delta)
 
 
 def _is_met(contour: Contour, delta: float, epsilon: float) -> bool:

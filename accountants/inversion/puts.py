@@ -66,8 +66,6 @@ _BELOW_B = np.array([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95])
 _ABOVE_B = 1 + np.geomspace(0.02, 50, 40)
 # Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
-# Least noise: below it nodes decay too slowly for a contour that ends.
-_LEAST_NOISE = 0.25
 # Least b: the sums over v are long below it.
 _LEAST_LINE = 1.0
 # Most that the line of x is moved: terms grow by e to half its square.
@@ -98,12 +96,10 @@ class Put:
     """
 
     def __init__(self, parts: Epochs, most: float, nats: float, seconds: float) -> None:
-        if min(loss.noise_multiplier for loss, _ in parts) < _LEAST_NOISE:
-            raise OutOfReach
         self._total, self._parts = Total(parts), parts
         variance = self._total.at_zero[1]
         self._b = b = max(_LINE / math.sqrt(variance), _LEAST_LINE)
-        self._log_f = self._log_moment(b)
+        self._log_f = _log_moment(self._total, b)
         # The size of the integrand, and nats of all errors relative to it.
         size = most * (1 + b) + self._log_f - math.log1p(b)
         digits = nats + max(0.0, size) + math.log(sum(count for _, count in parts))
@@ -116,23 +112,13 @@ class Put:
         with workprec(self._bits):
             self._terms = self._integrand(values)
 
-    def _log_moment(self, p: float) -> float:
-        """Return log E Lambda^-p, rounded up."""
-        return float(self._total.cumulants([p])[0, 0]) * (1 + 1e-9) + 1e-12
-
     # -- along the line
 
     def _choose_nodes(self, most: float, nats: float, size: float) -> None:
-        b, periods = self._b, []
-        self._tilts = []
-        for p in b * _TILTS:
-            with contextlib.suppress(OutOfReach):
-                log_f = self._log_moment(p)
-                self._tilts.append((p, log_f))
-                periods.append(((1 + p) * most + log_f + nats) / (p - b))
-        if not periods:
-            raise OutOfReach
-        self._h = 2 * math.pi / max((most + nats) / b, min(periods))
+        b = self._b
+        self._tilts = [(p, _log_moment(self._total, p)) for p in b * _TILTS]
+        period = min(((1 + p) * most + log_f + nats) / (p - b) for p, log_f in self._tilts)
+        self._h = 2 * math.pi / max((most + nats) / b, period)
         # F falls at least like exp(-rate u^2).
         self._rate = sum(
             count / (2 * loss.batches * loss.noise_multiplier**2) for loss, count in self._parts
@@ -145,7 +131,7 @@ class Put:
     def _rays(self, loss: Allocation, digits: float) -> list[_Ray]:
         """Return rays for all nodes, each for a block of them."""
         u = self._h * np.arange(self._nodes)
-        log_f = float(loss.cumulants([self._b])[0, 0]) + 1e-12
+        log_f = _log_moment(Total(((loss, 1),)), self._b)
         found: list[_Ray] = []
         start = 0
         while start < self._nodes:
@@ -426,6 +412,13 @@ class _Ray:
                 errors.append(size.exp() * dv / (1 - (-falls * dv).exp()))
             total += min(errors, key=lambda ball: float(ball.upper().log()))
         return total
+
+
+def _log_moment(law: Total, p: float) -> float:
+    """Return log E Lambda^-p, rounded up, or its bound in closed form where it is out of reach."""
+    with contextlib.suppress(OutOfReach):
+        return float(law.cumulants([p])[0, 0]) * (1 + 1e-9) + 1e-12
+    return law.log_mgf_bound(p) * (1 + 1e-9)
 
 
 def _flint() -> Any:

@@ -30,6 +30,8 @@ _FIRST_TILTS = 1e-9, 8.0
 # Tolerance of the saddle of many losses: one more evaluation would cost more than a peak that is up
 # to exp(0.05) higher.
 _COARSE_OF_MANY = 0.3
+# Variance below which delta is small: contours of 1 - delta, whose poles are near, are longer then.
+_NARROW = 1e-3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 
@@ -64,7 +66,7 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
         Where the saddle is sought.
     positive
         Whether c > 0 in any case. Otherwise the saddle lies on c > 0 for epsilon above
-        the mean loss, and on (-1, 0) below it.
+        the mean loss or a narrow law, and on (-1, 0) below it.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
 
     gap, subset = epsilon - mean, measure.subset
     tolerance = COARSE if subset is None else _COARSE_OF_MANY
-    if gap < 0 and not positive:
+    if gap < 0 and variance > _NARROW and not positive:
         guess = -1 / (2 + math.sqrt(variance))
         return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
     # Root of variance c^2 - gap c - 1, written without cancellation.

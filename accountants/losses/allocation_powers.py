@@ -120,8 +120,11 @@ class Circle:
         self._left_out = float(np.exp(log_terms[kept:] + j[kept:] * log_r).sum())
         self._log_scale = _log_stirling(m) + m * (math.log(m / batches) - log_r)
         self._choose_points()
-        (whole,), _ = self.log_coefficient(self.scales[:, None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            (whole,), _ = self.log_coefficient(self.scales[:, None])
         self.log_whole = float(whole.real)
+        if not math.isfinite(self.log_whole):
+            raise OutOfReach
 
     def _saddle(self, log_terms: Reals) -> float:
         """Return log r at which the mean order of a factor is m / M, at s = 0."""

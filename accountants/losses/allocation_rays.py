@@ -38,12 +38,12 @@ from collections import deque
 from functools import lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.special import digamma, loggamma, ndtr, polygamma
 
 from dpcal.accountants.losses.allocation_powers import Circle, Recurrence, log1p, power_of
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.window_sums import SUMMED, earlier, sliding, turned_sums
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["log_cumulants", "log_moments", "log_whole_moment"]
@@ -53,9 +53,8 @@ Complexes = NDArray[np.complex128]
 
 # Nats by which each error of a quadrature lies below F(a): a hundredth of a rounding.
 _NATS = 41.0
-# Most terms of the sums over the table of one ray: about 0.1 s; and how many are taken at once.
+# Most terms of the sums over the table of one ray: about 0.3 s.
 _MOST_TERMS = 600_000_000
-_AT_ONCE = 1 << 20
 # Nats that cancel at the ends of a block of nodes.
 _CANCELLED = 2.0
 # Nats between F(a) and its lower bound from which it is taken once more, with its own.
@@ -166,9 +165,14 @@ class _Ray:
             + _WEIGHTED
             + np.logaddexp(math.log(self.m + 1.0), min(self.high, math.log(self.batches)))
         )
+        most = math.exp(min(self.high, 600.0)) / self.batches
         self.reach = math.sqrt(2 * (needed + 9.0) + self.eta**2)
+        # Of few batches with much noise c_0 is far below 1, and so must be the ends of x.
+        shrunk = -most * math.expm1(-2 * t * self.reach)
+        small = min(shrunk, (max(0.0, math.log(most)) / t + t) ** 2)
+        self.reach = math.sqrt(2 * (needed + 9.0 + small) + self.eta**2)
         # Means fall no faster with v than this, about.
-        slope = self.last + min(math.exp(min(self.high, 600.0)) / self.batches, 12 / t + 1)
+        slope = self.last + min(most, 12 / t + 1)
         sides, steps = [], []
         for sign in (1, -1):
             # Within these distances Re(s Y) >= 0; the density grows, and the mean is that of a
@@ -181,9 +185,11 @@ class _Ray:
             steps.append(2 * math.pi * d / (needed + grown + slope * shrunk))
             sides.append((d, grown, shrunk))
         dx = min(float(step.max()) for step in steps)
+        # Of v and t x, one lattice is that of multiples of the other's step.
         self.stride = max(1, int(dv / (t * dx)))
-        self.dx = min(dx, dv / t)
-        self.dv = self.stride * t * self.dx
+        self.spread = max(1, int(t * dx / dv))
+        self.dx = min(dx, self.spread * dv / t)
+        self.dv = self.stride * t * self.dx / self.spread
         # The error's logarithm on each side, over the mean as many points of v earlier.
         self.x_errors = []
         for step, (d, grown, shrunk) in zip(steps, sides, strict=True):
@@ -239,7 +245,8 @@ class _Ray:
             raise OutOfReach
         x = -self.reach + self.dx * np.arange(width)
         v: Reals = self.low + self.dv * np.arange(count, dtype=np.float64)
-        places = self.low + t * (x[0] + self.dx * np.arange(self.stride * (count - 1) + len(x)))
+        size = self.stride * (count - 1) + self.spread * (width - 1) + 1
+        places = self.low + t * (x[0] + self.dx / self.spread * np.arange(size))
         places -= t * t / 2 + math.log(self.batches)
         r = np.exp(np.minimum(places, 600.0))
         angle = self.angle
@@ -257,7 +264,6 @@ class _Ray:
             moved + np.hypot(less, sine),
         ]
         tables = np.stack(rows)
-        windows = sliding_window_view(tables, len(x), axis=1)[:, :: self.stride]
         # The density times Y^j / E Y^j is a normal density around j t, here on the moved line.
         z = x - t * np.arange(last + 1.0)[:, None]
         sizes = np.exp(0.5 * (self.eta**2 - z * z)) * (self.dx / math.sqrt(2 * math.pi))
@@ -265,15 +271,11 @@ class _Ray:
         erring = sizes * (1 + self.eta * np.abs(z) + z * z / _ROUNDINGS)
 
         def weighted(rows: slice, weights: Reals) -> Reals:
-            """Return sums, of so many points at once that memory stays small."""
-            each, blocks = max(1, _AT_ONCE // len(x)), []
-            last_one = int(np.flatnonzero(tables[rows].any(axis=0)).max(initial=0))
-            for start in range(0, count, each):
-                # Beyond these columns numbers are 0.
-                columns = slice(max(1, last_one + 1 - self.stride * start))
-                block = np.ascontiguousarray(windows[rows, start : start + each, columns])
-                blocks.append(block @ weights[:, columns].T)
-            return np.moveaxis(np.concatenate(blocks, axis=1), -1, 0)
+            """Return sums of each row with each order's weights."""
+            how = count, self.stride, self.spread
+            return np.array(
+                [[sliding(row, each, *how) for row in tables[rows]] for each in weights]
+            )
 
         def turned(first: int, orders: slice) -> Complexes:
             if not self.theta:
@@ -291,28 +293,32 @@ class _Ray:
         rounded_less = weighted(slice(5, 6), erring[:1])[0, 0]
         means, beyond = self._means(v, bounds, angle)
         cut = math.exp(self.eta**2 / 2) * beyond
-        cut += sum(math.exp(error) * _earlier(means, k) for error, k in self.x_errors)
+        cut += sum(math.exp(error) * earlier(means, k) for error, k in self.x_errors)
         return v, c, less, (bounds, rounded_less, cut + _UNDERFLOW)
 
     def _means(self, v: Reals, sums: Reals, angle: float) -> tuple[Reals, Reals]:
         """Return bounds on real c_j / E Y^j at each v, and on what lies beyond the ends of x.
 
         A mean at x = abs(s) cos(angle) is at most its sum over the lattice, an error that is a
-        share of the mean at x / 2, and what is beyond the ends.
+        share of the mean at x cos(t d), and what is beyond the ends.
         """
         t, orders = self.t, np.arange(self.last + 1.0)[:, None]
-        # At the upper end of x only this share is left.
-        top = t * (self.reach + self.last * t) - t * t / 2 - math.log(self.batches)
-        left = np.exp(-np.exp(np.minimum(v + top, 600.0)) * math.cos(angle))
-        beyond = ndtr(-self.reach - orders * t) + ndtr((orders - self.last) * t - self.reach) * left
+
+        def left(x: float) -> Reals:
+            """Return the share of numbers above x that is left."""
+            log_r = v + (t * x - t * t / 2 - math.log(self.batches))
+            return np.asarray(np.exp(-np.exp(np.minimum(log_r, 600.0)) * math.cos(angle)))
+
+        beyond = ndtr((orders - self.last) * t - self.reach) * left(self.reach + self.last * t)
+        beyond += ndtr(-self.reach - orders * t) * left(-2 * self.reach)
+        beyond += ndtr(-2 * self.reach - orders * t)
         d = min(math.pi / (3 * t), 2 * math.pi / self.dx)
         share = 2 * math.exp(d * d / 2 - _log_expm1(2 * math.pi * d / self.dx))
+        before = math.ceil(-math.log(math.cos(t * d)) / self.dv)
         base = math.exp(-(self.eta**2) / 2) * sums + beyond
         found = np.ones_like(base)
         for _ in range(_REPEATED):
-            found = np.minimum(
-                1.0, base + share * _earlier(found, math.ceil(math.log(2) / self.dv))
-            )
+            found = np.minimum(1.0, base + share * earlier(found, before))
         return found, beyond
 
     def terms(self) -> tuple[Reals, Complexes, Reals]:
@@ -382,18 +388,18 @@ class _Ray:
         v, log_g, log_error = self.known
         kept = np.isfinite(log_g.real)
         q = self.b - 1j * self.u
-        exponents = q[:, None] * (v[kept] - 1j * self.theta) + log_g[kept]
-        exponents -= self.log_gamma[:, None]
-        top = exponents.real.max(axis=1)
-        values = np.log(np.exp(exponents - top[:, None]).sum(axis=1)) + top + math.log(self.dv)
+        exponents = np.where(kept, self.b * v + log_g, -math.inf)
+        top = float(exponents.real.max())
+        values = np.log(turned_sums(np.exp(exponents - top), self.u, self.dv))
+        values += top + math.log(self.dv) - 1j * (self.theta * q + self.u * v[0]) - self.log_gamma
         # All that errs, over the least scale: by recurrences, in c_j, and in exponents.
         scale = float(self.log_scale.min())
         sizes = self.b * v + math.log(self.dv) - scale
         with np.errstate(over="ignore"):
             lost = np.exp(sizes + log_error).sum()
             amounts = np.exp(sizes[kept] + log_g[kept].real) * UNIT
-        units = 16 + np.abs(log_g[kept])
-        places = 4 * (np.abs(v[kept]) + self.theta)
+        units = 16 + SUMMED + np.abs(log_g[kept])
+        places = 4 * (abs(v[0]) + v[kept] - v[0] + self.theta)
         with np.errstate(over="ignore", invalid="ignore"):
             errors = lost + amounts @ units + np.abs(q) * (amounts @ places)
             errors += 4 * np.abs(self.log_gamma) * amounts.sum()
@@ -407,14 +413,6 @@ class _Ray:
 def _log_expm1(x: float) -> float:
     """Return log(exp(x) - 1) for x > 0."""
     return x + math.log(-math.expm1(-x))
-
-
-def _earlier(values: Reals, k: int) -> Reals:
-    """Return what stands k places before in each row, and 1 before the first one."""
-    if k == 0:
-        return values
-    k = min(k, values.shape[1])
-    return np.hstack([np.ones((len(values), k)), values[:, : values.shape[1] - k]])
 
 
 def _log_least(t: float, batches: int, a: float) -> float:
@@ -456,6 +454,8 @@ def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
         # The integral was taken to more digits than F(a) has, at the end that it was compared with.
         ray = _real_ray(t, batches, a, float(value.real) - 1e-6)
         (value,), (error,), v, amounts = ray.integrals()
+    if not 0 < amounts.sum() < math.inf:
+        raise OutOfReach
     weights = amounts / amounts.sum()
     mean = float(weights @ v)
     second, fourth = (float(weights @ (v - mean) ** k) for k in (2, 4))

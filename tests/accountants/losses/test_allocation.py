@@ -319,12 +319,29 @@ def test_it_composes_with_other_mechanisms():
     assert alone.upper < together.lower
 
 
+@pytest.mark.parametrize(("sigma", "batches", "epochs"), [(66.5, 5, 2), (900.0, 40, 30)])
+def test_much_noise_on_few_batches_is_nearly_gaussian(sigma, batches, epochs):
+    """Every batch is drawn often: log L is normal but for terms of the order of 1 / sigma."""
+    found = accountants.epsilon(epochs_of(sigma, batches, epochs), delta=1e-9)
+    mu = math.sqrt(epochs * math.expm1(sigma**-2) / batches)
+    assert found.upper - found.lower < 1e-8 * found.upper
+    limit = accountants.epsilon(events.GaussianDpEvent(1 / mu), delta=1e-9)
+    assert found.upper == pytest.approx(limit, rel=2e-3)
+
+
+def test_rare_draws_of_little_noise_are_close():
+    """A loss with two peaks: of all batches together, and of a record's own one."""
+    found = accountants.epsilon(epochs_of(0.66, 31_000, 35), delta=1e-10)
+    assert found.upper - found.lower < 1e-7 * found.upper
+
+
 def test_different_epochs_in_balls_and_in_doubles():
     event = events.ComposedDpEvent([epochs_of(1.0, 100, 5), epochs_of(2.0, 50, 8)])
     for direction in decompose(event, "add-or-remove-one").directions:
-        balls = log_delta_bounds(direction, 1.5)
+        balls = log_delta_by_parity(direction, 1.5)
         doubles = invert(Total(direction.parts), 1.5).log_bounds(1.5)
-        assert balls.method != doubles.method
+        assert balls is not None
+        assert balls.method == "contour in balls" != doubles.method
         assert max(balls.lower, doubles.lower) <= min(balls.upper, doubles.upper)
         assert max(balls.upper - balls.lower, doubles.upper - doubles.lower) < 1e-8
 
