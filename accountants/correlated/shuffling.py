@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrik, betaincc
 
 from dpcal import _validate
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
@@ -36,7 +36,7 @@ from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.correlated.shuffling_below import attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.inversion.parity import log_delta_by_parity
+from dpcal.accountants.inversion.parity import both_log_deltas
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import UnsupportedEvent
@@ -71,8 +71,10 @@ _WIDTH = 2e-4
 _INSIDE = 1 / (1 + 2 * _WIDTH)
 # Logarithm of the largest ratio of what is searched to its least argument.
 _REACH = 12.0
-# Largest number of guesses of a delta.
-_REFINEMENTS = 4
+# Least delta at which there is a share for failures: those of smaller numbers are not doubles.
+_LEAST_DELTA = 1e-280
+# Guesses of a delta by its limit, and by the theorem.
+_GUESSES, _REFINEMENTS = 8, 2
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
@@ -127,17 +129,16 @@ class Reduction:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
-        found = []
-        for each in self.directions:
-            bounds = log_delta_by_parity(each, epsilon)
-            if bounds is None or bounds.upper - bounds.lower > _CLOSE:
-                bounds = log_delta_bounds(each, epsilon)
-            found.append(bounds.upper)
-        return math.exp(max(found)) * _MARGIN + self.slack
+        both = both_log_deltas(self.directions[1], epsilon)
+        if both is None or max(each.upper - each.lower for each in both) > _CLOSE:
+            both = tuple(log_delta_bounds(each, epsilon) for each in self.directions)
+        return math.exp(max(each.upper for each in both)) * _MARGIN + self.slack
 
 
 def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
     """Return the largest alpha whose slack is at most a share of delta, and the slack; or zeros."""
+    if delta < _LEAST_DELTA:
+        return 0.0, 0.0
     log_factor = min(epsilon, 700.0) + math.log1p(math.exp(-epsilon)) + math.log(E * (T - 1))
     allowed = math.log(_SHARE * delta / _MARGIN) - log_factor
 
@@ -165,10 +166,10 @@ def reduction(
     if not chance:
         return None
     few = _SHARE * delta / E
-    least = max(0, int(binom.ppf(few / _MARGIN, T - 1, chance)) - 1)
-    most = int(binom.isf(_RARE, T - 1, chance))
+    least = max(0, math.floor(bdtrik(few / _MARGIN, T - 1, chance)) - 1)
+    most = min(T - 1, math.ceil(bdtrik(1 - _RARE, T - 1, chance)))
     starts = np.unique(np.linspace(least, max(most, least), groups).round().astype(int))
-    below = np.minimum(binom.cdf(starts - 1, T - 1, chance) * _MARGIN, 1.0)
+    below = np.minimum(betaincc(starts, T - starts, chance) * _MARGIN, 1.0)
     if below[0] > few:
         starts, below = np.append(0, starts), np.append(0.0, below)
     slack += E * float(below[0])
@@ -224,13 +225,20 @@ def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -
 
 def upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float = 1.0) -> float:
     """Return the least delta that the theorem gives, at most ``highest``."""
+    if T == 1 or 1 / sigma > _LARGEST_NORM:
+        return highest
+    # The limit of many batches tells about where it is; every guess gives a bound.
+    near = highest
+    for _ in range(_GUESSES):
+        near *= math.exp(min(0.0, _limit(sigma, T, E, near, epsilon)))
+        near = max(near, _LEAST_DELTA)
     best = highest
-    for _ in range(_REFINEMENTS if T > 1 and 1 / sigma <= _LARGEST_NORM else 0):
-        reduced = reduction(sigma, T, E, best, epsilon)
-        found = best if reduced is None else reduced.delta(epsilon)
-        if not found < best:
+    for _ in range(_REFINEMENTS):
+        reduced = reduction(sigma, T, E, near, epsilon)
+        near = best if reduced is None else reduced.delta(epsilon)
+        if not near < best:
             break
-        best = found * _MARGIN
+        best = near * _MARGIN
     return best
 
 

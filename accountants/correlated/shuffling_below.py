@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import norm
+from scipy.special import log_ndtr, ndtr
 
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
@@ -92,7 +91,7 @@ def _largest(sigma: float, T: int) -> tuple[Floats, Floats, float]:
 
     def masses(mean: float) -> Floats:
         # Differences of upper tails keep the digits of small masses.
-        tail = -np.expm1(norm.logcdf((c - mean) / sigma) + (T - 1) * norm.logcdf(c / sigma))
+        tail = -np.expm1(log_ndtr((c - mean) / sigma) + (T - 1) * log_ndtr(c / sigma))
         return np.concatenate([[1 - tail[0]], -np.diff(tail), [tail[-1]]])
 
     return masses(2.0), masses(1.0), 4e-16

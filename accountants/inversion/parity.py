@@ -37,7 +37,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_by_parity", "log_delta_by_parity"]
+__all__ = ["both_log_deltas", "epsilon_by_parity", "log_delta_by_parity"]
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
@@ -159,6 +159,23 @@ def log_delta_by_parity(
     return None
 
 
+def both_log_deltas(adding: Direction, epsilon: float) -> tuple[Bounds, Bounds] | None:
+    """Return bounds on log delta of removing and of adding a record, from one contour; or None.
+
+    Parameters
+    ----------
+    adding
+        The losses of adding a record, whose likelihood ratio has mean 1.
+    epsilon
+        A number >= 0.
+    """
+    with contextlib.suppress(OutOfReach):
+        contour = _contour(Total(adding.parts), epsilon)
+        removed = _logarithms(*_ends(contour, epsilon), _METHOD)
+        return None if removed is None else (removed, contour.log_bounds(epsilon))
+    return None
+
+
 def _logarithms(low: float, high: float, method: str) -> Bounds | None:
     """Return bounds on the logarithm of a number; None where one of them is 0."""
     if not 0 < low <= high:
@@ -215,15 +232,17 @@ def _epsilon_in_balls(
         delta = _in_balls(direction, parts, most, log_delta, first=first)
 
     def excess(end: int, at: float) -> float:
+        # The logarithm, below 0, is rounded outward.
         found = delta(at)[end]
-        return (math.log(found) if found > 0 else -math.inf) - log_delta
+        log_found = math.log(found) if found > 0 else -math.inf
+        return log_found * (1 - 4 * UNIT if end else 1 + 4 * UNIT) - log_delta
 
     if excess(1, 0.0) <= 0:
         return Bounds(0.0, 0.0, _IN_BALLS)
     near = brent(partial(excess, 1), 0.0, most, Stop(relative=1e-13)).meet
     # The lower end stands at an epsilon at which delta is proved to be as large.
-    first = 1e-13 * near
-    gap = bracket(lambda gap: near <= gap or excess(0, near - gap) >= 0, miss=0.0, start=first).meet
+    start = 1e-13 * near
+    gap = bracket(lambda gap: near <= gap or excess(0, near - gap) >= 0, miss=0.0, start=start).meet
     return Bounds(max(0.0, near - gap), near, _IN_BALLS)
 
 

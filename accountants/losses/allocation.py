@@ -83,6 +83,11 @@ class Allocation(PrivacyLoss):
         return replace(self, direction="add") if self.direction == "remove" else None
 
     @property
+    def transforms(self) -> int:
+        """Number of transforms of an epoch that one of it takes."""
+        return 1
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "remove" else -1.0
 
@@ -218,6 +223,11 @@ class MixedAllocation(Allocation):
         """That of adding; None for it."""
         return replace(self, direction="add") if self.direction == "remove" else None
 
+    @property
+    def transforms(self) -> int:
+        """Number of numbers of batches."""
+        return len(self.numbers)
+
     @cached_property
     def _parts(self) -> list[Allocation]:
         return [Allocation(self.noise_multiplier, m, self.direction) for m, _ in self.numbers]
@@ -267,10 +277,9 @@ class MixedAllocation(Allocation):
 class _AllocationTilt(Tilt):
     """The tilted law of an allocation; transforms at nodes are kept."""
 
-    points = _POINTS
-
     def __init__(self, loss: Allocation, c: float) -> None:
         self._loss, self._c = loss, c
+        self.points = _POINTS * loss.transforms
         moments, error = loss.values(c)
         self._log_mass, self.mean = float(loss.cumulants([c])[0, 0]), float(moments[1])
         # The error of log M(c), which is rounded up by as much, over what four units of it are.

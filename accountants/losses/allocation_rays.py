@@ -168,8 +168,8 @@ class _Ray:
         most = math.exp(min(self.high, 600.0)) / self.batches
         self.reach = math.sqrt(2 * (needed + 9.0) + self.eta**2)
         # Of few batches with much noise c_0 is far below 1, and so must be the ends of x.
-        shrunk = -most * math.expm1(-2 * t * self.reach)
-        small = min(shrunk, (max(0.0, math.log(most)) / t + t) ** 2)
+        small = -most * math.expm1(-2 * t * self.reach)
+        small = min(small, (max(0.0, math.log(most)) / t + t) ** 2)
         self.reach = math.sqrt(2 * (needed + 9.0 + small) + self.eta**2)
         # Means fall no faster with v than this, about.
         slope = self.last + min(most, 12 / t + 1)

@@ -68,9 +68,9 @@ def turned_sums(terms: Complexes, u: Reals, step: float) -> Complexes:
         Real numbers.
     """
     count = math.ceil(len(terms) / SUMMED)
-    blocks = np.zeros(count * SUMMED, dtype=complex)
-    blocks[: len(terms)] = terms
-    blocks = blocks.reshape(count, SUMMED).T
+    padded = np.zeros(count * SUMMED, dtype=complex)
+    padded[: len(terms)] = terms
+    blocks = padded.reshape(count, SUMMED).T
     found = np.empty(len(u), dtype=complex)
     each = max(1, _AT_ONCE // count)
     for start in range(0, len(u), each):

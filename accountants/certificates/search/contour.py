@@ -367,6 +367,8 @@ def choose_parity(
         raise OutOfReach
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
     delta = math.exp(log_delta - epsilon)
+    if delta == 0:
+        raise OutOfReach
     put = delta - math.expm1(-epsilon)
     found = choose_contour(opposite, -epsilon, width=width * delta / put, log_delta=math.log(put))
     return ParityProof(**vars(found))

@@ -9,6 +9,7 @@ from scipy.stats import norm
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds
+from dpcal.accountants.correlated import shuffling
 from dpcal.accountants.correlated.shuffling_below import attacks
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
@@ -45,12 +46,16 @@ def test_two_batches_lie_in_the_bracket(sigma, worst):
     assert worst * (1 - 1e-5) <= found.upper
 
 
-def test_delta_and_epsilon_agree():
+def test_delta_at_the_epsilon_of_an_independent_script():
     run = events.ShuffledEpochsDpEvent(10.0, 1000, 20)
-    ends = accountants.epsilon(run, delta=1e-5, **ZERO_OUT)
-    found = accountants.delta(run, epsilon=ends.upper, **ZERO_OUT)
+    found = accountants.delta(run, epsilon=0.0567454, **ZERO_OUT)
     assert 0 < found.lower < 1e-5
     assert 0.8e-5 < found.upper < 1.05e-5
+
+
+def test_a_delta_below_all_doubles_is_that_of_known_batches():
+    found = accountants.delta(events.ShuffledEpochsDpEvent(5.0, 100, 9), epsilon=3000, **ZERO_OUT)
+    assert 0 <= found.upper < 1e-300
 
 
 @pytest.mark.parametrize(
@@ -62,8 +67,8 @@ def test_the_noise_of_a_shuffle_meets_its_target_by_the_upper_end(batches, epoch
 
     target = {"delta": 1e-5, **ZERO_OUT}
     sigma = calibrate.noise_multiplier(run, epsilon=2.0, **target)
-    assert accountants.epsilon(run(sigma), **target).upper <= 2.0
-    assert accountants.epsilon(run(sigma * 0.998), **target).upper > 2.0
+    assert shuffling.meets(run(sigma), epsilon=2.0, **target)
+    assert not shuffling.meets(run(sigma * 0.998), epsilon=2.0 / 1.001, **target)
     # Of known batches it would be a Gaussian answer of mu = sqrt(E) / sigma.
     known = calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=2.0, delta=1e-5)
     assert sigma < 0.5 * known * math.sqrt(epochs)
