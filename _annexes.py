@@ -19,6 +19,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "STATISTICAL": "dpcal.accountants.correlated.table",
         "grid_of": "dpcal.optim.boundary.lattice",
         "pricing": "dpcal.accountants.correlated.pricing",
+        "replacing": "dpcal.accountants.correlated.replacing",
         "shuffling": "dpcal.accountants.correlated.shuffling",
     },
 )

@@ -27,7 +27,12 @@ from dpcal._ext import question
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
-from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent, ShuffledEpochsDpEvent
+from dpcal.accountants.events import (
+    CorrelatedGaussianDpEvent,
+    DpEvent,
+    RandomAllocationDpEvent,
+    ShuffledEpochsDpEvent,
+)
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -50,6 +55,7 @@ __all__ = [
     "delta_bounds",
     "epsilon",
     "epsilon_bounds",
+    "has_bracket",
     "log_delta",
 ]
 
@@ -231,15 +237,23 @@ def _smallest(
     return min(found, key=lambda each: each[0].upper)
 
 
-def _whole_run(event: DpEvent, accountant: str) -> tuple[Any, DpEvent] | None:
+def _whole_run(event: DpEvent, relation: str, accountant: str) -> tuple[Any, DpEvent] | None:
     """Return the module that prices a single whole run, and the run; None for other events."""
     if accountant != "auto":
         return None
     found = list(leaves(event).items())
+    if has_bracket(event, relation):
+        return _annexes.replacing, event
     run, times = found[0] if len(found) == 1 else (None, 0)
     if times != 1 or type(run) not in _WHOLE_RUNS:
         return None
     return getattr(_annexes, _WHOLE_RUNS[type(run)]), run
+
+
+def has_bracket(event: DpEvent, relation: str) -> bool:
+    """Return whether records draw batches in an event, of which a replaced one has a bracket."""
+    drawn = any(isinstance(leaf, RandomAllocationDpEvent) for leaf in leaves(event))
+    return drawn and relation == "replace-one"
 
 
 def epsilon(
@@ -297,7 +311,7 @@ def epsilon(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
-    if not cross_check and (whole := _whole_run(event, name)) is not None:
+    if not cross_check and (whole := _whole_run(event, neighboring_relation, name)) is not None:
         pricing, run = whole
         answer: Epsilon = pricing.epsilon(
             run, delta=target, neighboring_relation=neighboring_relation, **options
@@ -357,7 +371,8 @@ def delta(
         A finite number >= 0.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    if not cross_check and (whole := _whole_run(event, accountant)) is not None:
+    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant)
+    if whole is not None:
         pricing, run = whole
         answer: Delta = pricing.delta(
             run, epsilon=epsilon, neighboring_relation=neighboring_relation, **options

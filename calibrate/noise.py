@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
-from dpcal.accountants import characteristic, epsilon as epsilon_of, events
+from dpcal.accountants import characteristic, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import (
     DpEvent,
@@ -33,6 +33,7 @@ from dpcal.accountants.events import (
     RepeatAndSelectDpEvent,
     ShuffledEpochsDpEvent,
 )
+from dpcal.accountants.interface import has_bracket
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.leaves import leaves
@@ -280,6 +281,8 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
             neighboring_relation=target.relation,
         )
         return float(found) / event.noise_multiplier
+    if has_bracket(event, target.relation):
+        return _by_delta(event_of_sigma, target)
     if _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
     if not _is_a_selection(event) and target.met_by_sampling(target.decomposed(event)):
@@ -315,6 +318,21 @@ def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
     return bool(
         event_of_sigma(2.0) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
     )
+
+
+def _by_delta(event_of_sigma: EventOf, target: _Target) -> float:
+    """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
+    asked = {"epsilon": target.epsilon, "neighboring_relation": target.relation}
+
+    def excess(x: float) -> float:
+        found = delta_of(event_of_sigma(math.exp(x)), **asked).upper
+        return math.log(found) - target.log_delta
+
+    # The tail of delta falls about as a Gaussian's.
+    sigma = target.least_noise(secant(excess, slope=2 * target.log_delta))
+    while target.missed_by(event_of_sigma(sigma)):
+        sigma *= 1 + _RELATIVE_WIDTH
+    return sigma
 
 
 def _is_allocated(event: DpEvent) -> bool:
@@ -421,6 +439,8 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, hig
         here, there = (event_of_count(at) for at in (count, neighbor))
         if isinstance(here, ShuffledEpochsDpEvent):
             return (-1.0 if _meets(here, target) else 1.0), None
+        if has_bracket(here, target.relation):
+            return (1.0 if target.missed_by(here) else -1.0), None
         return target.with_slope(here, there, float(neighbor - count))
 
     try:

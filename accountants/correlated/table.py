@@ -152,7 +152,7 @@ _TABLE = (
         (BallsInBins, RandomAllocation),
         "one round an epoch, and C a multiple of the identity",
         "convolved",
-        "contour of the exact transform, or convolutions on a geometric grid",
+        "contour of the exact transform",
         CERTIFIED,
         _one_round_each,
         "proved bounds are close, and draws would tell no more",

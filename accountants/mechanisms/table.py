@@ -119,8 +119,8 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
     batches = _validate.count(batches=event.batches)
     if relation == "replace-one":
         reason = (
-            "The pair of a replaced record is known, but its price has no proved bounds here. Two "
-            "blanked records bound it: epsilon twice as large, and delta 1 + e^epsilon times."
+            "The pair of a replaced record is known, but not the law of its losses: epsilon and "
+            "delta have a bracket, by accountant 'auto'."
         )
         raise refuse(event, relation, reason)
     if batches == 1:

@@ -297,14 +297,9 @@ def _shuffled(run: Mechanism) -> DpEvent:
 
 def _allocated(run: Mechanism) -> DpEvent:
     (sigma,) = run.known("noise_multiplier")
-    accountants, epochs = dpcal.accountants, run.passes
-    if run.relation == REPLACE_ONE:
-        # Its price, an upper bound, is that of a whole run, which has no price by epochs.
-        independent = accountants.matrix.LambdaCGD(run.batches * epochs, 0.0)
-        once = accountants.correlated.RandomAllocation(1, run.batches)
-        return accountants.events.CorrelatedGaussianDpEvent(independent, once, sigma)
-    epoch = accountants.events.RandomAllocationDpEvent(sigma, run.batches)
-    return accountants.events.SelfComposedDpEvent(epoch, epochs)
+    events = dpcal.accountants.events
+    epoch = events.RandomAllocationDpEvent(sigma, run.batches)
+    return events.SelfComposedDpEvent(epoch, run.passes)
 
 
 def _allocated_or_told(run: Mechanism, failure: float) -> tuple[DpEvent, str]:

@@ -1,16 +1,9 @@
-r"""What does one uniformly random round an epoch cost at least? The lower end of a bracket.
+"""What does a random subset of the rounds of an epoch cost at least? Groups of outcomes, composed.
 
-By Jensen's inequality, a law whose atoms are replaced by the conditional means of groups of them is
-smaller in convex order, and so is every sum and product of such laws: what they cost is a lower
-bound, in both directions. Here groups are cells of a geometric grid. A law is kept as masses and
-means, E (X; X in the cell), so that an atom is anywhere in its cell and no mean is moved; errors
-are of second order in the ratio of the grid. Pairs of cells are grouped by where their lower edges
-meet, whose masses and means are plain convolutions. What is cut off is left out: both functions
-whose means are taken are >= 0.
-
->>> below = AllocationBelow(norm=1.0, rounds=100, epochs=1, ratio=1.004)
->>> 2.1544e-3 < below.directions(0.25)[0] < 2.1635e-3
-True
+A law whose outcomes are gathered in groups tells less: what it costs is a lower bound, in both
+directions. Groups have edges of a geometric grid, and masses without and with the record, so that
+epochs are plain convolutions. What is cut off is left out: both functions whose means are taken
+are >= 0.
 """
 
 from __future__ import annotations
@@ -25,27 +18,13 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp
 
-__all__ = [
-    "CUT",
-    "FOURIER",
-    "MARGIN",
-    "AllocationBelow",
-    "Below",
-    "Moments",
-    "cells",
-    "power_of_law",
-    "reach",
-]
+__all__ = ["Below", "power"]
 
 Floats = NDArray[np.float64]
 Law = TypeVar("Law")
 
-# Standard deviations of log X to which the grid reaches. The part beyond has a mean below 1e-38.
-_REACH = 13.0
-# Mass, and mean, that is cut off at each end of the law of a sum.
-CUT = 1e-36
 # Relative margin for the rounding of sums, outward.
 MARGIN = 1e-9
 # Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
@@ -56,29 +35,6 @@ _SCALE = 600.0
 # Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
 # gives a valid bound; a coarser choice rounds more.
 _DISTANCES = np.geomspace(0.05, 200.0, 60)
-
-
-def reach(norm: float) -> float:
-    """Return the width of the grid for the logarithm of exp(mu N - mu^2 / 2), both sides."""
-    return (2 * _REACH + norm) * norm
-
-
-def cells(norm: float, ratio: float) -> tuple[int, Floats, Floats]:
-    """Return the first edge, and masses and means over cells, of exp(mu N - mu^2 / 2).
-
-    Cell i lies between ``ratio^(first + i)`` and the next power; its mean is E (X; X in the cell).
-    """
-    step = math.log(ratio)
-    first = math.floor((-0.5 * norm * norm - _REACH * norm) / step)
-    last = math.ceil((0.5 * norm * norm + _REACH * norm) / step)
-    z = (np.arange(first, last + 1) * step + 0.5 * norm * norm) / norm
-    # Differences are taken in the smaller tail, so that they keep their digits.
-    chance, mean = np.diff(ndtr(z)), np.diff(ndtr(z - norm))
-    far = z[:-1] > 0
-    chance[far] = -np.diff(ndtr(-z))[far]
-    mean_far = z[:-1] - norm > 0
-    mean[mean_far] = -np.diff(ndtr(norm - z))[mean_far]
-    return first, chance, mean
 
 
 def power(one: Law, times: int, sum_of: Callable[[Law, Law], Law]) -> Law:
@@ -133,51 +89,6 @@ def power_of_law(log_masses: Floats, exponents: Floats, epochs: int) -> tuple[Fl
         length = next_fast_len(size, real=True)
         weights = irfft(rfft(weights, length) ** epochs, length)[:size]
     return weights, epochs * total
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Masses and means over cells of the grid, of which the first starts at ``ratio^first``."""
-
-    first: int
-    masses: Floats
-    means: Floats
-
-    def trimmed(self) -> _Cells:
-        """Return the law without ends whose masses are negligible."""
-        high = np.cumsum(self.means[::-1])[::-1] > CUT
-        low = np.cumsum(self.masses) > CUT
-        kept = np.flatnonzero(high & low)
-        part = slice(kept[0], kept[-1] + 1)
-        return _Cells(self.first + int(kept[0]), self.masses[part], self.means[part])
-
-    def within(self, low: int, high: int) -> tuple[Floats, Floats]:
-        """Return masses and means over the cells from ``low`` to ``high``."""
-        padded = np.zeros((2, high - low))
-        start = self.first - low
-        padded[:, start : start + len(self.masses)] = self.masses, self.means
-        return padded[0], padded[1]
-
-
-def _sum(one: _Cells, other: _Cells, ratio: float) -> _Cells:
-    """Return the law of the sum of two independent numbers, reduced in convex order."""
-    step = math.log(ratio)
-    low = min(one.first, other.first)
-    high = max(one.first + len(one.masses), other.first + len(other.masses))
-    (p, px), (q, qx) = one.within(low, high), other.within(low, high)
-    size = high - low
-    masses, means = np.zeros((2, size + math.ceil(math.log(2.0) / step) + 2))
-    for gap in range(size):
-        # The lower edges of cells i and i - gap add up to a number in this cell after i.
-        up = int(math.log1p(math.exp(-gap * step)) / step)
-        head, tail = slice(gap, size), slice(0, size - gap)
-        into = slice(gap + up, size + up)
-        masses[into] += p[head] * q[tail]
-        means[into] += px[head] * q[tail] + p[head] * qx[tail]
-        if gap:
-            masses[into] += q[head] * p[tail]
-            means[into] += qx[head] * p[tail] + q[head] * px[tail]
-    return _Cells(low, masses, means).trimmed()
 
 
 class Below(ABC):
@@ -242,46 +153,6 @@ class Below(ABC):
 def _composed(below: Below, tilt: float, outward: int) -> tuple[Floats, Floats]:
     """Return the composition for a tilt; nearby epsilons share it."""
     return below.composed(tilt, outward)
-
-
-@dataclass(frozen=True, eq=False)
-class AllocationBelow(Below):
-    """Lower bounds on both directions for one uniformly random round an epoch.
-
-    Parameters
-    ----------
-    norm
-        Norm > 0 of a record's contribution to a round, over sigma.
-    rounds
-        Number t >= 1 of rounds of an epoch.
-    epochs
-        Number >= 1 of epochs, whose rounds are drawn independently.
-    ratio
-        Ratio > 1 of neighboring edges of the grid.
-    """
-
-    norm: float
-    rounds: int
-    epochs: int
-    ratio: float
-
-    @property
-    def law(self) -> tuple[Floats, Floats, Floats, float]:
-        """Logarithms of the edges of L, of the masses and means of its cells, and the ratio's."""
-        return _of_an_epoch(self.norm, self.rounds, self.ratio)
-
-
-@lru_cache(maxsize=4)
-def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, Floats, float]:
-    """Return the law of L, by log2(rounds) sums; it is kept for all epsilons."""
-    one = _Cells(*cells(norm, ratio)).trimmed()
-    total = power(one, rounds, lambda first, second: _sum(first, second, ratio))
-    step = math.log(ratio)
-    edges = (total.first + np.arange(len(total.masses))) * step
-    with np.errstate(divide="ignore"):
-        masses, means = np.log(total.masses), np.log(total.means)
-    shift = math.log(rounds)
-    return np.asarray(edges - shift), np.asarray(masses), np.asarray(means - shift), step
 
 
 def _total(values: Floats) -> float:

@@ -1,0 +1,143 @@
+"""What does a replaced record cost where records draw batches? A bracket, from both sides.
+
+The pair of A = (1 / M) sum_j exp(t X_j - t^2 / 2) against B, the same at -t, is the worst one
+(docs/accountants.md, "Random allocation"), and its price has no product form. It lies
+
+* above that of a substitute that contributes nothing, and above that of the sum of an epoch's
+  answers, alone: one Gaussian answer whose noise is sqrt(M) times as large;
+* below that of two records that are blanked, one after the other, and below that of known batches.
+
+What else is composed keeps its own price under the relation.
+
+>>> run = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(1.0, 100), 10)
+>>> answer = epsilon(run, delta=1e-5, neighboring_relation="replace-one")
+>>> print(f"{answer.lower:.2f} {answer.upper:.2f} {answer.method}")
+2.59 3.88 bracket: two blanked records
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal._roots import NoBracket, Stop, newton, secant
+from dpcal.accountants import events
+from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.interface import (
+    delta as event_delta,
+    epsilon as event_epsilon,
+    log_delta as event_log_delta,
+)
+from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.rounding import UNIT
+
+__all__ = ["delta", "epsilon"]
+
+_BLANKED, _REPLACED = "replace-special", "replace-one"
+_KNOWN, _TWO_BLANKS = "bracket: batches known", "bracket: two blanked records"
+# Relative width at which the search for an epsilon of two blanked records ends.
+_WIDTH = 1e-7
+
+
+def _with(
+    event: events.DpEvent, other: Callable[[events.RandomAllocationDpEvent], float]
+) -> events.DpEvent:
+    """Return an event with one Gaussian answer for an epoch, from an epoch to its noise."""
+    parts: list[events.DpEvent] = []
+    for leaf, count in leaves(event).items():
+        if isinstance(leaf, events.RandomAllocationDpEvent):
+            _validate.count(batches=leaf.batches)
+            _validate.noise(noise_multiplier=leaf.noise_multiplier)
+            leaf = events.GaussianDpEvent(other(leaf))
+        parts.append(events.SelfComposedDpEvent(leaf, count))
+    return events.ComposedDpEvent(parts)
+
+
+def _known(event: events.DpEvent) -> events.DpEvent:
+    """Return the event of known batches."""
+    return _with(event, lambda epoch: epoch.noise_multiplier)
+
+
+def _summed(event: events.DpEvent) -> events.DpEvent:
+    """Return the event of the sum of an epoch's answers."""
+    return _with(
+        event, lambda epoch: epoch.noise_multiplier * math.sqrt(epoch.batches) * (1 + UNIT)
+    )
+
+
+def _log_delta_of_blanks(event: events.DpEvent, epsilon: float) -> float:
+    """Return a bound on log delta by two blanked records: that of one at half of epsilon, twice."""
+    half = epsilon / 2
+    one = event_log_delta(event, epsilon=half, neighboring_relation=_BLANKED)
+    return float(one.upper + np.logaddexp(0.0, half) * (1 + 4 * UNIT))
+
+
+def _epsilon_of_blanks(event: events.DpEvent, delta: float, one: Epsilon) -> float:
+    """Return about the least epsilon of two blanked records, from that of one."""
+    target = math.log(delta) * (1 + 4 * UNIT)
+
+    def excess(x: float) -> float:
+        return _log_delta_of_blanks(event, math.exp(x)) - target
+
+    # A normal loss has about this slope, and about this epsilon.
+    start, most = math.log(2.1 * one.upper), math.log(2 * one.upper) + 7.0
+    slope, stop = 2 * target, Stop(absolute=_WIDTH)
+    with contextlib.suppress(NoBracket):
+        return math.exp(newton(secant(excess, slope), start, start - 1.0, most, stop).meet)
+    return math.inf
+
+
+def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -> Epsilon:
+    """Return a bracket of epsilon for a replaced record of a run in which records draw batches.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    delta
+        In (0, 1).
+    neighboring_relation
+        ``"replace-one"``.
+    """
+    target = _validate.probability(delta=delta)
+    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    one = event_epsilon(event, delta=target, neighboring_relation=_BLANKED)
+    summed, known = (
+        event_epsilon(each, delta=target, neighboring_relation=_REPLACED)
+        for each in (_summed(event), _known(event))
+    )
+    lower, upper, method = max(one.lower, summed.lower), known.upper, _KNOWN
+    if one.upper > 0 and 2 * one.upper < upper < math.inf:
+        two = _epsilon_of_blanks(event, target, one)
+        upper, method = min((upper, method), (two, _TWO_BLANKS))
+    return Epsilon(
+        upper,
+        lower=min(lower, upper),
+        accountant="allocation",
+        method=method,
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:
+    """Return a bracket of the delta of such a run at an epsilon >= 0; see :func:`epsilon`."""
+    at = _validate.non_negative(epsilon=epsilon)
+    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    one = event_delta(event, epsilon=at, neighboring_relation=_BLANKED)
+    summed, known = (
+        event_delta(each, epsilon=at, neighboring_relation=_REPLACED)
+        for each in (_summed(event), _known(event))
+    )
+    two = math.exp(min(0.0, _log_delta_of_blanks(event, at))) * (1 + 4 * UNIT)
+    upper, method = min((known.upper, _KNOWN), (max(two, 5e-324), _TWO_BLANKS))
+    return Delta(
+        upper,
+        lower=min(max(one.lower, summed.lower), upper),
+        accountant="allocation",
+        method=method,
+        neighboring_relation=neighboring_relation,
+    )
