@@ -107,10 +107,9 @@ class Contour:
         smooth: bool = True,
     ) -> None:
         self.c = c
-        self._log_tolerance = min(
-            math.log(CONTOUR.error) + excess, math.log(CONTOUR.error_of_parts)
-        )
         self.line = measure.line(c)
+        error = max(CONTOUR.error, self.line.accuracy)
+        self._log_tolerance = min(math.log(error) + excess, math.log(CONTOUR.error_of_parts))
         self.log_mgf, self.mean = self.line.log_mass, self.line.mean
         curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)

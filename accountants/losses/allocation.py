@@ -277,6 +277,8 @@ class MixedAllocation(Allocation):
 class _AllocationTilt(Tilt):
     """The tilted law of an allocation; transforms at nodes are kept."""
 
+    accuracy = 1e-11
+
     def __init__(self, loss: Allocation, c: float) -> None:
         self._loss, self._c = loss, c
         self.points = _POINTS * loss.transforms

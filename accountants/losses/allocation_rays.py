@@ -54,7 +54,7 @@ Complexes = NDArray[np.complex128]
 # Nats by which each error of a quadrature lies below F(a): a hundredth of a rounding.
 _NATS = 41.0
 # Most terms of the sums over the table of one ray: about 0.3 s.
-_MOST_TERMS = 600_000_000
+_MOST_TERMS = 3_000_000_000
 # Nats that cancel at the ends of a block of nodes.
 _CANCELLED = 2.0
 # Nats between F(a) and its lower bound from which it is taken once more, with its own.
