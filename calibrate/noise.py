@@ -322,11 +322,11 @@ def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
 
 def _by_delta(event_of_sigma: EventOf, target: _Target) -> float:
     """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
-    asked = {"epsilon": target.epsilon, "neighboring_relation": target.relation}
 
     def excess(x: float) -> float:
-        found = delta_of(event_of_sigma(math.exp(x)), **asked).upper
-        return math.log(found) - target.log_delta
+        event, relation = event_of_sigma(math.exp(x)), target.relation
+        found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation)
+        return math.log(found.upper) - target.log_delta
 
     # The tail of delta falls about as a Gaussian's.
     sigma = target.least_noise(secant(excess, slope=2 * target.log_delta))

@@ -129,10 +129,10 @@ class Reduction:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
-        both = both_log_deltas(self.directions[1], epsilon)
-        if both is None or max(each.upper - each.lower for each in both) > _CLOSE:
-            both = tuple(log_delta_bounds(each, epsilon) for each in self.directions)
-        return math.exp(max(each.upper for each in both)) * _MARGIN + self.slack
+        found = list(both_log_deltas(self.directions[1], epsilon) or ())
+        if not found or max(each.upper - each.lower for each in found) > _CLOSE:
+            found = [log_delta_bounds(each, epsilon) for each in self.directions]
+        return math.exp(max(each.upper for each in found)) * _MARGIN + self.slack
 
 
 def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
