@@ -23,7 +23,10 @@ paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.p
     package.module that defines SCHEDULE, or a name that an installed package offers
 --explain NAME         one claim or erratum, with formula and evidence
 --format FORMAT=table  {", ".join(FORMATS)} (default: %(default)s)
--o --output FILE       write the report to a file
+-o --output FILE       write the report to a file; for HTML, a folder gets one page a paper
+--processes N:whole=2  children that decide claims, each with limits of time and memory
+    (default: %(default)s); 0 decides them in this process
+--fresh                decide all claims again, also those that an earlier call has decided
 """,
         format=FORMATS,
     )
@@ -34,7 +37,17 @@ def run(options: Namespace) -> int:
     if options.explain and not options.paper:
         raise ValueError("--explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
     decided = stage(options, "deciding", unit="claim").reach
-    report = dpcal.calibrate.audit(options.paper, only=options.explain, progress=decided)
+    report = dpcal.calibrate.audit(
+        options.paper,
+        only=options.explain,
+        progress=decided,
+        processes=options.processes,
+        store=None if options.fresh else dpcal.calibrate.papers.default_store(),
+    )
+    if options.format == "html" and options.output and Path(options.output).is_dir():
+        for name, page in report.pages().items():
+            (Path(options.output) / f"{name}.html").write_text(page, encoding="utf-8")
+        return 0 if report.ok else 1
     if options.json or not options.explain:
         text = report.render("json" if options.json else options.format)
     else:

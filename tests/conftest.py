@@ -20,6 +20,7 @@ import gc
 import os
 import random
 import secrets
+import tempfile
 from collections import defaultdict
 
 import pytest
@@ -30,6 +31,10 @@ __all__ = ["drawn_again", "installed", "replays", "wheel"]
 
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+# Commands that a test runs read and write no verdicts of the person who runs the tests.
+_CACHE = tempfile.TemporaryDirectory()
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile(
     "repeatable", derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -11,7 +11,6 @@ True
 
 from __future__ import annotations
 
-import html
 import json
 import textwrap
 from collections import Counter
@@ -21,9 +20,13 @@ from types import ModuleType
 from typing import Any
 
 from dpcal import _validate
+from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.language import Claim, Erratum, Prose, Schedule, nearest
+from dpcal.calibrate.papers.claims.ranges import Range
+from dpcal.calibrate.papers.claims.resolve import settings_used
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
-from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.deciding import Store, decided
+from dpcal.calibrate.papers.pages import page_of
 from dpcal.calibrate.papers.registry import PAPERS, load
 from dpcal.calibrate.papers.sources import find
 
@@ -51,6 +54,8 @@ class Finding:
         The erratum that the claim is a side of, if any.
     checked
         Whether the checker accepted the evidence.
+    written
+        The claim before its settings were put in; the resolved one when omitted.
     """
 
     schedule: Schedule
@@ -58,6 +63,7 @@ class Finding:
     verdict: Verdict
     erratum: Erratum | None
     checked: bool = True
+    written: Claim | None = None
 
     @property
     def printed(self) -> bool:
@@ -72,6 +78,42 @@ class Finding:
         wanted = _PRINTED if self.printed else _CORRECTED
         return self.checked and self.verdict.status in wanted
 
+    @property
+    def source(self) -> str:
+        """The place in the paper: section, equation, line."""
+        return self.claim.source or (self.erratum.source if self.erratum else "")
+
+    def details(self) -> dict[str, str]:
+        """Return how the claim was read: settings, values, free symbols and ranges."""
+        written = self.written or self.claim
+        terms = {s.name: s.term(s.name in written.printed) for s in self.schedule.settings}
+        settings = [
+            f"{name} = {show(terms[name])}" + (" (as printed)" if name in written.printed else "")
+            for name in settings_used(written, terms)
+        ]
+        values = [f"{name} = {show(value)}" for name, value in written.at.items()]
+        ranges = [f"{name} in {_range_text(r)}" for name, r in sorted(self.claim.domain.items())]
+        rows = {
+            "written": written.formula(),
+            "settings": ", ".join(settings),
+            "values": ", ".join(values),
+            "free": ", ".join(name for name in written.free),
+            "decided": self.claim.formula(),
+            "ranges": ", ".join(ranges),
+        }
+        return {name: text for name, text in rows.items() if text}
+
+    def price(self) -> str:
+        """Return by what factor a refuted or loose side misses; empty if no number says it."""
+        evidence = self.verdict.evidence
+        if self.verdict.status == "LOOSE":
+            return f"{show(self.claim.factor)} times too large"  # type: ignore[attr-defined]
+        try:
+            left, right = float(evidence["left"]), float(evidence["right"])
+        except (KeyError, ValueError):
+            return ""
+        return f"{left / right:.4g} times" if right and left / right > 0 else ""
+
     def title(self) -> str:
         """Return the claim's description in one line."""
         title = self.claim.statement
@@ -85,9 +127,10 @@ class Finding:
             "schedule": self.schedule.name,
             "claim": self.claim.name,
             "kind": self.claim.kind,
-            "source": self.claim.source or (self.erratum.source if self.erratum else ""),
+            "source": self.source,
             "title": self.title(),
             "formula": self.claim.formula(),
+            "read_as": self.details(),
             "status": self.verdict.status,
             "method": self.verdict.method,
             "reason": self.verdict.reason,
@@ -200,20 +243,13 @@ class Audit:
         return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
     def _html(self) -> str:
-        rows = [
-            "<tr>"
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(finding))
-            + f"<td><code>{html.escape(finding.claim.formula())}</code></td></tr>"
-            for finding in self.findings
-        ]
-        heads = ("paper", "claim", "verdict", "what", "why", "formula")
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        return (
-            '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Audit</title>\n'
-            f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
-            + "\n".join(rows)
-            + "\n</tbody></table></html>\n"
-        )
+        return page_of(self.findings)
+
+    def pages(self) -> dict[str, str]:
+        """Return one HTML page for each paper, by its name."""
+        names = dict.fromkeys(finding.schedule.name for finding in self.findings)
+        rows = {name: [f for f in self.findings if f.schedule.name == name] for name in names}
+        return {name: page_of(found) for name, found in rows.items()}
 
     def explain(self, name: str) -> str:
         """Return the statement of a claim or erratum, its decision, and the correction.
@@ -243,6 +279,8 @@ def audit(
     *,
     only: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    processes: int = 0,
+    store: Store | None = None,
 ) -> Audit:
     """Decide the claims of a schedule, by evidence that the checker accepts.
 
@@ -254,6 +292,12 @@ def audit(
         Name of one claim or erratum; all when omitted.
     progress
         Called with the number of claims that are decided, and of all.
+    processes
+        Number of children in which claims are decided, each with limits of time and memory; 0
+        decides them in this process.
+    store
+        Verdicts of earlier audits, which are not decided again; see
+        :func:`dpcal.calibrate.papers.deciding.default_store`.
 
     Returns
     -------
@@ -265,18 +309,20 @@ def audit(
     ValueError
         For an unknown paper or claim, with the nearest names.
     """
-    findings: list[Finding] = []
-    schedules = _schedules(schedule)
-    total = sum(len(one.all_claims()) for one in schedules)
-    for one in schedules:
+    rows: list[tuple[Schedule, Claim, Erratum | None]] = []
+    for one in _schedules(schedule):
         errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
-        for claim in _chosen(one, only, errata):
-            if progress is not None:
-                progress(len(findings), total)
-            resolved = one.resolve(claim)
-            # prove returns OPEN if the checker rejects its evidence: no second check is needed.
-            findings.append(Finding(one, resolved, prove(resolved), errata.get(claim.name)))
-    return Audit(tuple(findings))
+        chosen = _chosen(one, only, errata)
+        rows += [(one, claim, errata.get(claim.name)) for claim in chosen]
+    resolved = [one.resolve(claim) for one, claim, _ in rows]
+    # prove returns OPEN if the checker rejects its evidence: no second check is needed.
+    verdicts = decided(resolved, processes=processes, store=store, progress=progress)
+    return Audit(
+        tuple(
+            Finding(one, claim, verdict, wrong, written=written)
+            for (one, written, wrong), claim, verdict in zip(rows, resolved, verdicts, strict=True)
+        )
+    )
 
 
 def _schedules(schedule: Any) -> list[Schedule]:
@@ -303,17 +349,6 @@ def _chosen(schedule: Schedule, only: str | None, errata: dict[str, Erratum]) ->
 # --------------------------------------------------------------------------------------- rendering
 
 
-def _cells(finding: Finding) -> tuple[str, ...]:
-    name = finding.claim.name
-    return (
-        finding.schedule.name,
-        name,
-        finding.verdict.status,
-        finding.title(),
-        finding.verdict.reason,
-    )
-
-
 def _row(finding: Finding) -> str:
     mark = " " if finding.as_expected else "!"
     name, status = finding.claim.name, finding.verdict.status
@@ -324,15 +359,24 @@ def _row(finding: Finding) -> str:
 def _explanation(finding: Finding) -> str:
     verdict = finding.verdict
     side = "as printed" if finding.printed else "as corrected" if finding.erratum else "claim"
-    lines = [
-        f"{finding.claim.name} [{side}, {finding.claim.kind}] {verdict.status}",
-        f"  says:    {finding.claim.statement or finding.title()}",
-        f"  formula: {finding.claim.formula()}",
-        f"  because: {verdict.reason}",
-    ]
-    checked = "passed" if finding.checked else "FAILED"
-    lines.append(f"  method:  {verdict.method}; check {checked}")
-    return "\n".join(lines)
+    rows = {
+        "source": finding.source,
+        "says": finding.claim.statement or finding.title(),
+        **finding.details(),
+        "because": verdict.reason,
+        "price": finding.price(),
+        "method": f"{verdict.method}; check {'passed' if finding.checked else 'FAILED'}",
+    }
+    head = f"{finding.claim.name} [{side}, {finding.claim.kind}] {verdict.status}"
+    return "\n".join([head, *(f"  {name + ':':<10}{text}" for name, text in rows.items() if text)])
+
+
+def _range_text(values: Range) -> str:
+    low, high = ("oo" if end is None else str(end) for end in (values.low, values.high))
+    left = "(" if values.open_low or values.low is None else "["
+    right = ")" if values.open_high or values.high is None else "]"
+    low = "-oo" if values.low is None else low
+    return f"{left}{low}, {high}{right}" + (" whole" if values.whole else "")
 
 
 _HEADER = """# Errata of six papers, decided by machine

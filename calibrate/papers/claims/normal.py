@@ -364,10 +364,8 @@ class Normal:
             groups.setdefault(outer, {})[monomial - outer] = value
         signs = []
         for outer, inner in groups.items():
-            if set(inner) == {_UNIT}:
-                held = inner[_UNIT] > 0
-            else:
-                held = balls.sign_at(self.term(inner), {}) == 1
+            plain = set(inner) == {_UNIT}
+            held = inner[_UNIT] > 0 if plain else balls.sign_at(self.term(inner), {}) == 1
             signs.append(self._monomial_sign(outer) if held else "?")
         if "?" in signs:
             return "?"
@@ -409,9 +407,8 @@ class Normal:
             signs = {self.known_sign(dict(part)) for part in atom[1]}
             if head == "max" and "+" in signs:
                 return "+"
-            usable = signs - {"?", "0"}
             if head == "max":
-                return "0+" if usable or "0" in signs else "?"
+                return "0+" if signs - {"?"} else "?"
             return "?" if "?" in signs else "+" if signs == {"+"} else "0+"
         if head == "sum":
             sign = self.known_sign(dict(atom[1]))
@@ -443,7 +440,7 @@ class Normal:
         return sorted(ratios)[-3:]
 
     def _is_number(self, atom: Atom, exponent: Exponent) -> bool:
-        if isinstance(exponent, Ratio):
+        if isinstance(exponent, Ratio) or atom[0] == "sym":
             return False
         if atom[0] in ("num", "e", "pi"):
             return True
@@ -452,8 +449,6 @@ class Normal:
         if atom[0] == "sum":
             return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
         parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
-        if atom[0] == "sym":
-            return False
         return all(self._is_number(*pair) for part in parts for m, _ in part for pair in m)
 
     # ------------------------------------------------------------------------------- back to terms

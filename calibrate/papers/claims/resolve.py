@@ -30,7 +30,7 @@ from dpcal.calibrate.papers.kernel.rings import exact
 from dpcal.calibrate.papers.kernel.rules import Context
 from dpcal.calibrate.papers.kernel.terms import ZERO, Term, substitute, symbol, symbols
 
-__all__ = ["resolved", "unfold"]
+__all__ = ["resolved", "settings_used", "unfold"]
 
 _COUNT = Range(Fraction(1))  # of a setting that is rounded to a whole number
 
@@ -121,6 +121,13 @@ def _reached(terms: Iterable[Term], table: Mapping[str, Term]) -> set[str]:
         found |= more
         more = {s for name in more & table.keys() for s in symbols(table[name])} - found
     return found
+
+
+def settings_used(claim: Claim, settings: Mapping[str, Term]) -> list[str]:
+    """Return the names of the settings that are put into a claim."""
+    table = {**{n: term for n, term in settings.items() if n not in claim.free}, **claim.at}
+    reached = _reached(claim.all_terms(), table)
+    return [name for name in settings if name in reached - {*claim.free, *claim.at}]
 
 
 def _check_names(claim: Claim, settings: Mapping[str, Term], table: Mapping[str, Term]) -> None:

@@ -1,0 +1,263 @@
+"""Decide many claims: in children with limits of time and memory, and once for the same content.
+
+A child that takes too much of either is ended, and costs its own claim only. A verdict is stored
+with its evidence under a hash of all that decides it: the resolved claim, the sources of the
+package, and the versions of the libraries. Whoever can write to the store can write verdicts;
+:func:`dpcal.calibrate.papers.recheck.recheck` checks the evidence of any of them again.
+
+>>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.language import standalone
+>>> claim = standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)}))
+>>> [verdict.status for verdict in decided([claim])]
+['PROVED']
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import dpcal
+from dpcal.calibrate.papers.claims.base import Claim
+from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.prover import prove
+
+__all__ = ["Store", "decided", "default_store"]
+
+SECONDS = 60  # of processor for one claim in a child; the longest of the papers takes 2
+MEGABYTES = 2_000  # beyond what the child has at its start
+_SOURCES = ("calibrate", "accountants", "_ext")
+_LIBRARIES = ("python-flint", "sympy", "numpy", "scipy", "mpmath")
+_NO_MORE = -1
+_OVER = f"it took more than {SECONDS} seconds of processor or {MEGABYTES} MB"
+
+Progress = Callable[[int, int], None]
+
+
+def decided(
+    claims: Sequence[Claim],
+    *,
+    processes: int = 0,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> list[Verdict]:
+    """Return the verdict of each claim.
+
+    Parameters
+    ----------
+    claims
+        Resolved claims.
+    processes
+        Number of children; 0 decides in this process, without a limit of memory.
+    store
+        Verdicts of earlier calls, which is read and written.
+    progress
+        Called with the number of claims that are decided, and of all.
+    """
+    keys = [store.key(claim) if store else "" for claim in claims]
+    known = store.read(keys) if store else {}
+    missing = [k for k, key in enumerate(keys) if key not in known]
+    verdicts = {k: known[key] for k, key in enumerate(keys) if key in known}
+    forks = processes > 0 and "fork" in multiprocessing.get_all_start_methods()
+    run = _in_children(claims, missing, processes) if forks else _here(claims, missing)
+    for k, verdict in run:
+        verdicts[k] = verdict
+        if progress is not None:
+            progress(len(verdicts), len(claims))
+    if store:
+        store.write({keys[k]: verdicts[k] for k in missing if keys[k]})
+    return [verdicts[k] for k in range(len(claims))]
+
+
+def _here(claims: Sequence[Claim], indices: Sequence[int]) -> Iterator[tuple[int, Verdict]]:
+    for k in indices:
+        yield k, prove(claims[k])
+
+
+# ---------------------------------------------------------------------------------------- children
+
+
+def _in_children(
+    claims: Sequence[Claim], indices: Sequence[int], processes: int
+) -> Iterator[tuple[int, Verdict]]:
+    """Yield verdicts as children find them; a child that ends takes its claim with it."""
+    waiting = list(reversed(indices))
+    children: dict[Connection, tuple[Any, int]] = {}
+    try:
+        while waiting or children:
+            while waiting and len(children) < processes:
+                pipe, process = _child(claims)
+                children[pipe] = process, waiting.pop()
+                pipe.send(children[pipe][1])
+            for ready in wait(list(children)):
+                pipe = next(known for known in children if known is ready)
+                process, k = children.pop(pipe)
+                try:
+                    fields, seconds = pipe.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    yield k, Verdict("OPEN", "none", _OVER)
+                    continue
+                yield k, _with_seconds(Verdict.from_json(fields), seconds)
+                if waiting:
+                    children[pipe] = process, waiting.pop()
+                    pipe.send(children[pipe][1])
+                else:
+                    _end(pipe, process)
+    finally:
+        for pipe, (process, _) in children.items():
+            process.kill()
+            _end(pipe, process)
+
+
+def _end(pipe: Connection, process: Any) -> None:
+    with suppress(OSError):
+        pipe.send(_NO_MORE)  # a closed pipe is not enough, since later children have a copy of it
+    process.join()
+    pipe.close()
+
+
+def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
+    """Start a child that shares the claims and decides those that it is told."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, ours, claims), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def _work(pipe: Connection, other: Connection, claims: Sequence[Claim]) -> None:
+    other.close()
+    _limit_memory()
+    with suppress(EOFError, OSError):
+        while True:
+            if (k := pipe.recv()) == _NO_MORE:
+                return
+            _limit_time()
+            verdict = prove(claims[k])
+            pipe.send((verdict.to_json(), verdict.seconds))
+
+
+def _limit_memory() -> None:
+    """Let the allocation beyond the limit fail, which ends the child."""
+    import resource
+
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        size = pages * resource.getpagesize() + (MEGABYTES << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _limit_time() -> None:
+    """Let the system end the child when its next claim takes too long."""
+    import resource
+
+    with suppress(OSError, ValueError):
+        most = int(time.process_time()) + SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _with_seconds(verdict: Verdict, seconds: float) -> Verdict:
+    object.__setattr__(verdict, "seconds", seconds)
+    return verdict
+
+
+# ------------------------------------------------------------------------------------------- store
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Return a hash of the package's sources and of the libraries' versions."""
+    root = Path(dpcal.__file__).parent
+    files = [*root.glob("*.py")]
+    for folder in _SOURCES:
+        files += [path for path in (root / folder).rglob("*") if path.suffix in _SUFFIXES]
+    digest = hashlib.sha256(sys.version.encode())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {version(name)}\n".encode())
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+_SUFFIXES = (".py", ".txt", ".so", ".pyd")
+
+
+def default_store() -> Store:
+    """Return the store in the user's cache: ``$XDG_CACHE_HOME``, or else ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Store(Path(base).expanduser() / "dpcal" / "audit.json")
+
+
+class Store:
+    """Verdicts of earlier audits, in a file, under hashes of all that decides them.
+
+    Parameters
+    ----------
+    path
+        A JSON file; a file that cannot be read or written is as good as none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def key(self, claim: Claim) -> str:
+        """Return the hash of a claim, or an empty text for one that runs a foreign program."""
+        programs = [part for part in vars(claim).values() if callable(part)]
+        for part in programs:
+            known = str(getattr(part, "__module__", "")).startswith("dpcal.")
+            if not known or getattr(part, "__closure__", None):
+                return ""
+        fields = {
+            name: f"{part.__module__}.{part.__qualname__}" if callable(part) else repr(part)
+            for name, part in sorted(vars(claim).items())
+            if name not in ("statement", "source")
+        }
+        text = f"{fingerprint()} {type(claim).__name__} {json.dumps(fields)}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _documents(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        same = isinstance(found, dict) and found.get("fingerprint") == fingerprint()
+        rows = found.get("verdicts") if same else None
+        return rows if isinstance(rows, dict) else {}
+
+    def read(self, keys: Sequence[str]) -> dict[str, Verdict]:
+        """Return the known verdicts of these keys."""
+        rows, found = self._documents(), {}
+        for key in keys:
+            with suppress(KeyError, ValueError, TypeError):
+                text, seconds = rows[key]
+                found[key] = _with_seconds(Verdict.from_json(text), float(seconds))
+        return found
+
+    def write(self, verdicts: dict[str, Verdict]) -> None:
+        """Add verdicts; those of other sources are left out."""
+        if not verdicts:
+            return
+        rows = self._documents()
+        rows.update({key: [v.to_json(), v.seconds] for key, v in verdicts.items()})
+        text = json.dumps({"fingerprint": fingerprint(), "verdicts": rows})
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self.path.parent, delete=False
+            ) as file:
+                file.write(text)
+            Path(file.name).replace(self.path)

@@ -1,0 +1,137 @@
+"""Many claims: a child that ends costs one claim, and verdicts are stored by content."""
+
+import html.parser
+import json
+import os
+
+import pytest
+
+from dpcal.calibrate.papers import audit, deciding, load
+from dpcal.calibrate.papers.claims.claims import Bound, Enumeration
+from dpcal.calibrate.papers.claims.language import standalone
+from dpcal.calibrate.papers.deciding import Store, decided
+from dpcal.cli import main
+
+
+def bound(text, **more):
+    return standalone(Bound("c", text, on={"x": (0, 1)}, **more))
+
+
+def killed(case):
+    os.kill(os.getpid(), 9)
+
+
+def endless(case):
+    while True:
+        case += 1
+
+
+def greedy(case):
+    return bytearray(deciding.MEGABYTES << 20)
+
+
+@pytest.mark.parametrize("program", [killed, endless, greedy])
+def test_a_child_that_ends_costs_one_claim(program, monkeypatch, capfd):
+    monkeypatch.setattr(deciding, "SECONDS", 1)
+    claims = [bound("x <= x + 1"), Enumeration("c", program, (0,)), bound("x**2 <= x")]
+    found = decided(claims, processes=2)
+    assert [verdict.status for verdict in found] == ["PROVED", "OPEN", "PROVED"]
+    assert "seconds of processor" in found[1].reason
+
+
+def test_children_and_one_process_say_the_same():
+    claims = [bound(f"x <= x**2 + {k}") for k in range(5)]
+    alone, together = decided(claims), decided(claims, processes=3)
+    assert together == alone
+    assert [verdict.status for verdict in alone] == ["REFUTED"] + ["PROVED"] * 4
+
+
+def counted(monkeypatch):
+    calls = []
+    prove = deciding.prove
+    monkeypatch.setattr(deciding, "prove", lambda claim: calls.append(claim) or prove(claim))
+    return calls
+
+
+def test_a_verdict_is_stored_for_the_same_content_only(monkeypatch, tmp_path):
+    calls, store = counted(monkeypatch), Store(tmp_path / "new" / "audit.json")
+    first = decided([bound("x <= x + 1")], store=store)
+    assert decided([bound("x <= x + 1")], store=store) == first
+    assert len(calls) == 1
+    others = [
+        bound("x <= x + 2"),
+        bound("x < x + 1"),
+        bound("x <= x + 1", where=("x <= 1/2",)),
+        standalone(Bound("c", "x <= x + 1", on={"x": (0, 2)})),
+    ]
+    decided(others, store=store)
+    assert len(calls) == 5
+    monkeypatch.setattr(deciding, "fingerprint", lambda: "another kernel")
+    decided([bound("x <= x + 1")], store=store)
+    assert len(calls) == 6
+
+
+@pytest.mark.parametrize("text", ["", "[" * 10_000, "[]", '{"verdicts": 3}', "\ud800"])
+def test_a_broken_store_is_as_good_as_none(text, tmp_path):
+    store = Store(tmp_path / "audit.json")
+    store.path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    for _ in range(2):
+        assert [v.status for v in decided([bound("x <= x + 1")], store=store)] == ["PROVED"]
+
+
+def test_a_broken_entry_is_decided_again(tmp_path):
+    store = Store(tmp_path / "audit.json")
+    decided([bound("x <= x + 1")], store=store)
+    document = json.loads(store.path.read_text())
+    document["verdicts"] = {key: ["{}", 1.0] for key in document["verdicts"]}
+    store.path.write_text(json.dumps(document))
+    assert decided([bound("x <= x + 1")], store=store)[0].status == "PROVED"
+
+
+def test_foreign_programs_are_never_stored(monkeypatch, tmp_path):
+    calls, store = counted(monkeypatch), Store(tmp_path / "audit.json")
+    claims = [Enumeration("c", lambda case: case > 0, (1, 2))]
+    decided(claims, store=store)
+    decided(claims, store=store)
+    assert len(calls) == 2
+
+
+def test_explanations_show_the_claim_as_written_and_as_decided():
+    text = audit("kl_condition", only="EP1").explain("EP1")
+    assert "written:" in text
+    assert "D0 = 2*L0/n" in text
+    assert "sigma_hat = L0*sqrt(K)/(n*sqrt(rho)) (as printed)" not in text
+    assert "kappa in [1, oo)" in text
+    assert "Theorem 1, Lemma 8" in text
+    assert "price:    2.125 times" in text
+
+
+class Balanced(html.parser.HTMLParser):
+    """A reader that keeps the tags that are open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_of_a_paper_is_whole_and_needs_no_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    arguments = ["audit", "gauss_psgd", "--explain", "E3", "--json"]
+    assert main([*arguments, "-o", str(tmp_path / "one.json")]) == 0
+    (page,) = audit("gauss_psgd", only="E3").pages().values()
+    reader = Balanced()
+    reader.feed(page)
+    assert reader.open == []
+    assert reader.links == []
+    assert "<math><semantics>" in page
+    assert 'encoding="application/x-tex"' in page
+    (wrong,) = (one for one in load("gauss_psgd").errata if one.name == "E3")
+    assert wrong.use.split()[0] in page
