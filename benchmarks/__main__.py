@@ -11,6 +11,7 @@ import sys
 STUDIES = {
     "accountants": "epsilon and calibration beside four other packages",
     "streams": "correlated noise against the normals that it is made from",
+    "corpus": "our answers to all questions with proved brackets",
     "sweep": "every answer at 10,000 random points against independent bounds",
     "allocations": "random allocations from a wide box: widths, times and monotonicity",
     "little_noise": "the same at 2,000 points where losses are in the hundreds",
@@ -42,6 +43,7 @@ STUDIES = {
 }
 # Studies that are in a folder of their own, or are another module's with other arguments.
 COMMANDS = {
+    "corpus": ["benchmarks.corpus", "score", "dpcal"],
     "allocations": ["benchmarks.claims.allocations"],
     "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
     "textbook": ["benchmarks.claims.textbook"],

@@ -14,7 +14,7 @@ from dpcal.commands import COMMANDS, load
 
 # As a reader would meet them: a table, its schema, a model, and what is made of them.
 ORDER = ("budget", "schema", "train", "predict", "verify")
-ELSEWHERE = ("demo", "attack")  # which take long, and have tests of their own
+ELSEWHERE = ("demo", "attack", "corpus")  # which take long, and have tests of their own
 
 
 def run(name):

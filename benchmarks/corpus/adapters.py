@@ -1,0 +1,413 @@
+"""How is each package asked a row of the corpus? A worker for that package's own environment.
+
+    python adapters.py PACKAGE ACCOUNTANT SECONDS < rows > answers
+
+It needs Python's standard library and the package alone, and reads one row a line. Each answer is a
+line too: ``id``, ``seconds`` of processor time, and ``upper``, with ``lower`` where the package has
+one; or ``refused``, ``failed`` or ``slow`` with the reason. A package is asked as its documentation
+asks it, with the accuracy that it has by default.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+import time
+import warnings
+from fractions import Fraction
+
+ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
+
+
+class Refused(Exception):  # noqa: N818
+    """The package has no accountant for this row, or says so itself."""
+
+
+def leaves(event, times=1):
+    """Return the elementary events of a composition, and how often each is used."""
+    if event["type"] == "SelfComposedDpEvent":
+        return leaves(event["event"], times * event["count"])
+    if event["type"] == "ComposedDpEvent":
+        return [item for each in event["events"] for item in leaves(each, times)]
+    return [(event, times)]
+
+
+def worst(row):
+    """Refuse a single direction, which few packages tell apart."""
+    if row["direction"] != "worst":
+        raise Refused("one direction alone")
+
+
+def gaussian_steps(row, relations=(ADD, SPECIAL)):
+    """Return (sampling probability, noise multiplier, count) of every part, all Gaussian."""
+    worst(row)
+    if row["neighboring_relation"] not in relations:
+        raise Refused(row["neighboring_relation"])
+    steps = []
+    for event, count in leaves(row["event"]):
+        if event["type"] == "GaussianDpEvent":
+            steps.append((1.0, event["noise_multiplier"], count))
+        elif event["type"] == "PoissonSampledDpEvent" and (
+            event["event"]["type"] == "GaussianDpEvent"
+        ):
+            sigma = event["event"]["noise_multiplier"]
+            steps.append((event["sampling_probability"], sigma, count))
+        else:
+            raise Refused(event["type"])
+    return steps
+
+
+def asked(row, name):
+    """Return what is given, and refuse a row that asks for the other quantity."""
+    if name not in row["asked"]:
+        raise Refused(f"no answer at a given {next(iter(row['asked']))}")
+    return row["asked"][name]
+
+
+# -- dp-accounting
+
+
+def _google_event(values):
+    import dp_accounting
+
+    cls = getattr(dp_accounting, values["type"], None)
+    if cls is None:
+        raise Refused(values["type"])
+    given = {name: value for name, value in values.items() if name != "type"}
+    if "event" in given:
+        given["event"] = _google_event(given["event"])
+    if "events" in given:
+        given["events"] = [_google_event(each) for each in given["events"]]
+    if given.get("shape") == "inf":
+        given["shape"] = math.inf
+    return cls(**given)
+
+
+def _google(row, make):
+    import dp_accounting
+
+    worst(row)
+    relation = dp_accounting.NeighboringRelation[
+        row["neighboring_relation"].upper().replace("-", "_")
+    ]
+    try:
+        accountant = make(relation).compose(_google_event(row["event"]))
+    except dp_accounting.UnsupportedEventError as error:
+        raise Refused(str(error)) from error
+    if "delta" in row["asked"]:
+        return None, accountant.get_epsilon(row["asked"]["delta"])
+    return None, accountant.get_delta(row["asked"]["epsilon"])
+
+
+def google_pld(row):
+    from dp_accounting.pld import PLDAccountant
+
+    return _google(row, lambda relation: PLDAccountant(relation))
+
+
+def google_rdp(row):
+    from dp_accounting.rdp import RdpAccountant
+
+    return _google(row, lambda relation: RdpAccountant(neighboring_relation=relation))
+
+
+# -- prv-accountant
+
+
+def microsoft(row):
+    from prv_accountant import (
+        GaussianMechanism,
+        LaplaceMechanism,
+        PoissonSubsampledGaussianMechanism,
+        PRVAccountant,
+    )
+
+    worst(row)
+    items = leaves(row["event"])
+    if {event["type"] for event, _ in items} == {"LaplaceDpEvent"}:
+        if row["neighboring_relation"] == REPLACE:
+            raise Refused(REPLACE)
+        prvs = [LaplaceMechanism(mu=1 / event["noise_multiplier"]) for event, _ in items]
+        counts = [count for _, count in items]
+    else:
+        steps = gaussian_steps(row)
+        prvs = [
+            GaussianMechanism(s) if q == 1 else PoissonSubsampledGaussianMechanism(q, s)
+            for q, s, _ in steps
+        ]
+        counts = [count for *_, count in steps]
+    delta = row["asked"].get("delta")
+    accountant = PRVAccountant(
+        prvs=prvs,
+        max_self_compositions=counts,
+        eps_error=0.01,
+        delta_error=1e-10 if delta is None else delta / 1000,
+    )
+    if delta is None:
+        lower, _, upper = accountant.compute_delta(row["asked"]["epsilon"], counts)
+    else:
+        lower, _, upper = accountant.compute_epsilon(delta, counts)
+    return lower, upper
+
+
+# -- autodp
+
+
+def autodp(row):
+    from autodp.mechanism_zoo import GaussianMechanism, LaplaceMechanism
+    from autodp.transformer_zoo import Composition
+
+    worst(row)
+    relation, mechanisms, counts = row["neighboring_relation"], [], []
+    # Its noise is over the distance of two neighboring sums.
+    distance = 2 if relation == REPLACE else 1
+    for event, count in leaves(row["event"]):
+        if event["type"] == "GaussianDpEvent":
+            mechanism = GaussianMechanism(sigma=event["noise_multiplier"] / distance)
+        elif event["type"] == "LaplaceDpEvent":
+            mechanism = LaplaceMechanism(b=event["noise_multiplier"] / distance)
+        elif event["type"] == "PoissonSampledDpEvent" and relation != REPLACE:
+            mechanism = _autodp_sampled(event, event["sampling_probability"], 1)
+        elif event["type"] == "SampledWithoutReplacementDpEvent" and relation == REPLACE:
+            q = event["sample_size"] / event["source_dataset_size"]
+            mechanism = _autodp_sampled(event, q, 2)
+        else:
+            raise Refused(event["type"])
+        mechanisms.append(mechanism)
+        counts.append(count)
+    whole = Composition()(mechanisms, counts)
+    if "delta" in row["asked"]:
+        return None, whole.get_approxDP(row["asked"]["delta"])
+    return None, whole.get_approx_delta(row["asked"]["epsilon"])
+
+
+def _autodp_sampled(event, q, distance):
+    from autodp.mechanism_zoo import GaussianMechanism
+    from autodp.transformer_zoo import AmplificationBySampling
+
+    if event["event"]["type"] != "GaussianDpEvent":
+        raise Refused(event["event"]["type"])
+    gaussian = GaussianMechanism(sigma=event["event"]["noise_multiplier"] / distance)
+    if distance == 2:
+        gaussian.neighboring = "replace_one"
+    sample = AmplificationBySampling(PoissonSampling=distance == 1)
+    return sample(gaussian, q, improved_bound_flag=True)
+
+
+# -- Opacus
+
+
+def _opacus(row, name):
+    from opacus.accountants import create_accountant
+
+    accountant = create_accountant(name)
+    delta = asked(row, "delta")
+    accountant.history = [(sigma, q, count) for q, sigma, count in gaussian_steps(row)]
+    return None, accountant.get_epsilon(delta)
+
+
+def opacus_rdp(row):
+    return _opacus(row, "rdp")
+
+
+def opacus_prv(row):
+    return _opacus(row, "prv")
+
+
+# -- jax-privacy
+
+
+def _jax(row, config):
+    from jax_privacy import accounting
+
+    delta, steps = asked(row, "delta"), gaussian_steps(row)
+    if len(steps) > 1:
+        raise Refused("ComposedDpEvent")
+    ((q, sigma, count),) = steps
+    share = Fraction(str(q))
+    parameters = accounting.DpParams(
+        noise_multipliers=sigma,
+        num_samples=share.denominator,
+        batch_size=share.numerator,
+        delta=delta,
+    )
+    accountant = accounting.DpsgdTrainingAccountant(dp_accountant_config=config)
+    return None, accountant.compute_epsilon(count, parameters)
+
+
+def jax_pld(row):
+    from jax_privacy.accounting import PldAccountantConfig
+
+    return _jax(row, PldAccountantConfig(value_discretization_interval=1e-4))
+
+
+def jax_rdp(row):
+    from jax_privacy.accounting import RdpAccountantConfig
+
+    return _jax(row, RdpAccountantConfig())
+
+
+# -- riskcal
+
+
+def riskcal(row):
+    from riskcal.accountants import CTDAccountant
+
+    accountant = CTDAccountant()
+    accountant.history = [(sigma, q, count) for q, sigma, count in gaussian_steps(row)]
+    if "delta" in row["asked"]:
+        return None, accountant.get_epsilon(delta=row["asked"]["delta"])
+    return None, accountant.get_pld().get_delta_for_epsilon(row["asked"]["epsilon"])
+
+
+# -- PLD_accounting
+
+
+def allocation(row):
+    import PLD_accounting as package
+
+    worst(row)
+    items = leaves(row["event"])
+    ((event, epochs),) = items if len(items) == 1 else [(items[0][0], 0)]
+    if event["type"] != "RandomAllocationDpEvent" or epochs == 0:
+        raise Refused(event["type"])
+    sizes = {
+        "sigma": event["noise_multiplier"],
+        "num_steps": event["batches"],
+        "num_epochs": epochs,
+    }
+    if "delta" in row["asked"]:
+        upper, lower = package.gaussian_allocation_epsilon_range(
+            delta=row["asked"]["delta"], **sizes
+        )
+        return lower, upper
+    return None, package.gaussian_allocation_delta_configurable(
+        params=package.PrivacyParams(epsilon=row["asked"]["epsilon"], **sizes),
+        config=package.AllocationSchemeConfig(),
+    )
+
+
+# -- dpcal
+
+
+def dpcal(row):
+    import dpcal as package
+    from benchmarks.corpus.rows import event_of
+    from dpcal.errors import DpcalError
+
+    event, relation = event_of(row["event"]), row["neighboring_relation"]
+    try:
+        if row["direction"] != "worst":
+            return _direction(event, row)
+        if row["event"]["type"] == "CorrelatedGaussianDpEvent":
+            found = package.accountants.correlated.delta(
+                event.strategy,
+                event.sampler,
+                epsilon=asked(row, "epsilon"),
+                noise_multiplier=event.noise_multiplier,
+                seed=0,
+            )
+            return found.lower, float(found)
+        if "delta" in row["asked"]:
+            found = package.accountants.epsilon(
+                event, delta=row["asked"]["delta"], neighboring_relation=relation
+            )
+        else:
+            found = package.accountants.delta(
+                event, epsilon=row["asked"]["epsilon"], neighboring_relation=relation
+            )
+    except DpcalError as error:
+        raise Refused(str(error)) from error
+    return found.lower, found.upper
+
+
+def _direction(event, row):
+    from dpcal.accountants import characteristic
+    from dpcal.accountants.mechanisms.decompose import decompose
+
+    found = decompose(event, row["neighboring_relation"]).directions
+    direction = found[0] if row["direction"] == "remove" else found[-1]
+    if "delta" in row["asked"]:
+        bounds = characteristic.epsilon_bounds(direction, math.log(row["asked"]["delta"]))
+        return bounds.lower, bounds.upper
+    bounds = characteristic.log_delta_bounds(direction, row["asked"]["epsilon"])
+    return math.exp(bounds.lower), math.exp(bounds.upper)
+
+
+PACKAGES = {
+    "dpcal": {"dpcal": dpcal},
+    "dp-accounting": {"PLD": google_pld, "RDP": google_rdp},
+    "prv-accountant": {"PRV": microsoft},
+    "autodp": {"RDP": autodp},
+    "opacus": {"RDP": opacus_rdp, "PRV": opacus_prv},
+    "jax-privacy": {"PLD": jax_pld, "RDP": jax_rdp},
+    "riskcal": {"CTD": riskcal},
+    "PLD_accounting": {"PLD": allocation},
+}
+"""For each name on PyPI its accountants, functions of a row."""
+
+
+class TooSlow(BaseException):
+    """A row has taken its seconds; not an ``Exception``, which a package might catch."""
+
+
+def answer(function, row, seconds):
+    """Return the answer to a row, or how it failed, with its processor time."""
+
+    def stop(*_):
+        raise TooSlow
+
+    signal.signal(signal.SIGPROF, stop)
+    found = {"id": row["id"]}
+    start = time.process_time()
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        lower, upper = function(row)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        found["upper"] = repr(float(upper))
+        if lower is not None:
+            found["lower"] = repr(float(lower))
+    except TooSlow:
+        found["slow"] = f"more than {seconds:g} s"
+    except Refused as error:
+        found["refused"] = str(error)[:200]
+    except BaseException as error:
+        found["failed"] = f"{type(error).__name__}: {error}"[:200]
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    found["seconds"] = time.process_time() - start
+    return found
+
+
+# Asked first, so that no row pays for imports.
+_FIRST = [
+    {
+        "id": "",
+        "event": event,
+        "neighboring_relation": ADD,
+        "direction": "worst",
+        "asked": {"delta": 1e-3},
+    }
+    for event in (
+        {"type": "GaussianDpEvent", "noise_multiplier": 2.0},
+        {"type": "RandomAllocationDpEvent", "noise_multiplier": 2.0, "batches": 2},
+    )
+]
+
+
+def main():
+    package, name, seconds = sys.argv[1:4]
+    function = PACKAGES[package][name]
+    warnings.simplefilter("ignore")
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for row in _FIRST:
+        answer(function, row, 60.0)
+    for line in sys.stdin:
+        print(
+            json.dumps(answer(function, json.loads(line), float(seconds))), file=answers, flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

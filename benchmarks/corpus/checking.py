@@ -1,0 +1,55 @@
+"""Does the bracket of a row hold? Every proof again, from the row and its certificate alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from benchmarks.corpus.exact import Question
+from benchmarks.corpus.proving import CERTIFICATE, STRIPS, of_delta, of_strips, settles
+from benchmarks.corpus.rows import event_of
+from dpcal import accountants
+from dpcal.errors import CertificateRejected
+
+Row = dict[str, Any]
+
+
+def problem(row: Row, certificate: Row | None) -> str | None:
+    """Return what is wrong with a row; None if its bracket is proved."""
+    lower, upper = Decimal(row["lower"]), Decimal(row["upper"])
+    if row["proof"] == CERTIFICATE:
+        return _of_certificate(row, certificate, lower, upper)
+    if row["proof"] == STRIPS:
+        low, high = of_strips(row)
+        return None if lower <= low and high <= upper else f"delta is in [{low}, {high}]"
+    known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
+    if known is None or known.kind != row["proof"]:
+        return "no such proof is known for the event"
+    if "delta" in row["asked"]:
+        holds = settles(known, lower, upper, Decimal(row["asked"]["delta"]))
+        return None if holds else "delta at the ends of the bracket is on the wrong side"
+    low, high = of_delta(known, row["asked"]["epsilon"])
+    return None if lower <= low and high <= upper else f"delta is in [{low}, {high}]"
+
+
+def _of_certificate(row: Row, document: Row | None, lower: Decimal, upper: Decimal) -> str | None:
+    if document is None:
+        return "the certificate is missing"
+    try:
+        found = accountants.verify_certificate(document)
+    except CertificateRejected as error:
+        return str(error)
+    if not found.covers(event_of(row["event"])):
+        return "the certificate is about another event"
+    if found.neighboring_relation != row["neighboring_relation"]:
+        return "the certificate is about another relation"
+    given = {"epsilon": found.proofs[0].epsilon} if found.delta is None else {"delta": found.delta}
+    if given != row["asked"]:
+        return "the certificate answers another question"
+    low, high = found.lower, found.upper
+    if row["direction"] != "worst":
+        (bounds,) = [
+            item for item in found.proofs[0].directions if item.direction == row["direction"]
+        ]
+        low, high = bounds.lower, bounds.upper
+    return None if lower <= low and high <= upper else f"the certificate proves [{low}, {high}]"

@@ -1,0 +1,381 @@
+"""Delta of an event in balls or rational numbers, from its parameters alone; no accountant.
+
+The events are those of a row of the corpus, as JSON values. Each mechanism's pair is that of the
+theorem which docs/corpus.md names.
+
+>>> from flint import ctx
+>>> event = {"type": "GaussianDpEvent", "noise_multiplier": 2.0}
+>>> question = Question.of(event, "add-or-remove-one", "worst")
+>>> question.kind
+'closed form in balls'
+>>> with ctx.workprec(128):
+...     lower, upper = question.delta(arb(1))
+...     lower.overlaps(upper), float(upper.mid()) > 0.0
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from benchmarks.corpus import laws
+from benchmarks.corpus.laplace import composed_laplace
+from benchmarks.corpus.noise import Pair, laplace, normal
+
+Ball = Any
+Event = dict[str, Any]
+Bounds = tuple[Ball, Ball]
+Leaves = list[tuple[Event, int]]
+
+CLOSED = "closed form in balls"
+RATIONAL = "exact enumeration in rational numbers"
+ENUMERATED = "enumeration in balls"
+BRACKET = "attack below, theorem above"
+
+
+def leaves(event: Event, times: int = 1) -> Leaves:
+    """Return the elementary events of a composition, and how often each is used."""
+    if event["type"] == "SelfComposedDpEvent":
+        return leaves(event["event"], times * event["count"])
+    if event["type"] == "ComposedDpEvent":
+        return [item for each in event["events"] for item in leaves(each, times)]
+    return [(event, times)]
+
+
+def rational(value: float) -> Any:
+    """Return a double as the rational number that it is."""
+    return fmpq(*value.as_integer_ratio())
+
+
+# Most draws of one record that are told apart: the chance of more is counted on either side.
+_MOST_DRAWS = 60
+
+
+@dataclass(frozen=True)
+class Question:
+    """An event whose delta is known, at any epsilon: the kind of proof, and a function in balls."""
+
+    kind: str
+    of_direction: Callable[[str, Ball], Bounds]
+    directions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, event: Event, relation: str, direction: str) -> Question | None:
+        """Return the question; None if no exact answer is known here."""
+        found = _exact(leaves(event), relation)
+        if found is None:
+            return None
+        return cls(*found, ("remove", "add") if direction == "worst" else (direction,))
+
+    def delta(self, epsilon: Ball) -> Bounds:
+        """Return bounds on delta, of the worst direction that is asked for."""
+        found = [self.of_direction(direction, epsilon) for direction in self.directions]
+        lower, upper = found[0]
+        for low, high in found[1:]:
+            lower, upper = arb.max(lower, low), arb.max(upper, high)
+        return lower, upper
+
+
+Found = tuple[str, Callable[[str, Ball], Bounds]]
+
+
+def _exact(items: Leaves, relation: str) -> Found | None:
+    kinds = {event["type"] for event, _ in items}
+    if kinds <= {"GaussianDpEvent", "SingleEpochTreeAggregationDpEvent"}:
+        return CLOSED, lambda _, epsilon: _both(_gaussian(items, relation, epsilon))
+    if kinds == {"LaplaceDpEvent"} and len(items) == 1 and items[0][1] <= 24:
+        return CLOSED, lambda _, epsilon: _both(_laplace(*items[0], relation, epsilon))
+    single = items[0][0]["type"] if len(items) == 1 and items[0][1] == 1 else None
+    if single in _NOT_REPLACED and relation == "replace-one":
+        return None
+    if single in _SINGLE:
+        function = _SINGLE[single]
+        kind = BRACKET if single in _BRACKETS else CLOSED
+        return kind, lambda direction, epsilon: function(items[0][0], relation, direction, epsilon)
+    if single == "PoissonSampledDpEvent" and items[0][0]["event"]["type"] in _SAMPLED:
+        function = _SAMPLED[items[0][0]["event"]["type"]]
+        return CLOSED, lambda direction, epsilon: function(
+            items[0][0], relation, direction, epsilon
+        )
+    if single == "SampledWithoutReplacementDpEvent" and _inner(items[0][0]) == "GaussianDpEvent":
+        return CLOSED, lambda direction, epsilon: _without_replacement(
+            items[0][0], relation, direction, epsilon
+        )
+    return _by_enumeration(items, relation)
+
+
+def _inner(event: Event) -> str | None:
+    return event["event"]["type"] if "event" in event else None
+
+
+def _both(ball: Ball) -> Bounds:
+    return ball, ball
+
+
+# -- Gaussian noise
+
+
+def _gaussian(items: Leaves, relation: str, epsilon: Ball) -> Ball:
+    """Enclose delta of composed Gaussian mechanisms (Balle and Wang 2018, Theorem 8)."""
+    variance = arb(0)
+    for event, times in items:
+        sigma = arb(event["noise_multiplier"]) / (2 if relation == "replace-one" else 1)
+        # A record is in one leaf of the deepest tree and in all nodes above it.
+        counts = event.get("step_counts", 1)
+        nodes = max(
+            size.bit_length() for size in (counts if isinstance(counts, list) else [counts])
+        )
+        variance += arb(times) * nodes / sigma**2
+    mu, root = variance.sqrt(), arb(2).sqrt()
+    below, above = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return (below / root).erfc() / 2 - epsilon.exp() * (above / root).erfc() / 2
+
+
+def _laplace(event: Event, times: int, relation: str, epsilon: Ball) -> Ball:
+    a = arb(2 if relation == "replace-one" else 1) / arb(event["noise_multiplier"])
+    return composed_laplace(a, times, epsilon)
+
+
+def _sampled_pair(
+    noise: Any, q: Ball, scale: Ball, shift: int, relation: str, direction: str
+) -> Pair:
+    """Return the pair of noise on a Poisson sample (docs/accountants.md, "Samplers")."""
+    zero, one, moved = arb(0), arb(1), arb(shift)
+    there, alone = [(zero, 1 - q), (moved, q)], [(zero, one)]
+    if relation == "replace-one":
+        return Pair(noise, scale, there, [(zero, 1 - q), (-moved, q)])
+    if direction == "remove":
+        return Pair(noise, scale, there, alone)
+    return Pair(noise, scale, alone, [(zero, 1 - q), (-moved, q)])
+
+
+def _poisson(noise: Any) -> Callable[[Event, str, str, Ball], Bounds]:
+    def bounds(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+        q, scale = arb(event["sampling_probability"]), arb(event["event"]["noise_multiplier"])
+        return _both(_sampled_pair(noise, q, scale, 1, relation, direction).delta(epsilon))
+
+    return bounds
+
+
+def _displaced(q: Ball, sigma: Ball, relation: str, direction: str, epsilon: Ball) -> Ball:
+    """Enclose delta of a record that is in a batch of fixed size, in another one's place."""
+    # Losses above 0 of a replaced record are those of the sampled pair, at distance 2.
+    side = direction if relation == "add-or-remove-one" else "remove"
+    return _sampled_pair(normal, q, sigma, 2, "add-or-remove-one", side).delta(epsilon)
+
+
+def _without_replacement(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    q = arb(event["sample_size"]) / event["source_dataset_size"]
+    sigma = arb(event["event"]["noise_multiplier"])
+    return _both(_displaced(q, sigma, relation, direction, epsilon))
+
+
+def _with_replacement(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Bound delta of a mixture of N(2 k), k binomial, against N(0)."""
+    size, batch = event["source_dataset_size"], event["sample_size"]
+    weights = [(1 - arb(1) / size) ** batch]
+    while len(weights) <= min(batch, _MOST_DRAWS) and weights[-1] > arb(2) ** -(2 * ctx.prec):
+        k = len(weights) - 1
+        weights.append(weights[-1] * (batch - k) / ((k + 1) * arb(size - 1)))
+    rest = arb.max(1 - sum(weights, arb(0)), arb(0)).upper() if len(weights) <= batch else arb(0)
+    sigma = arb(event["event"]["noise_multiplier"])
+    sign = 1 if direction == "remove" else -1
+    mixture = [(arb(2 * sign * k), weight) for k, weight in enumerate(weights)]
+    alone = [(arb(0), arb(1))]
+    pair = Pair(normal, sigma, mixture, alone) if sign > 0 else Pair(normal, sigma, alone, mixture)
+    value = pair.delta(epsilon)
+    # Numbers of draws that are left out change the sum by at most their probability, times k.
+    return value - epsilon.exp() * rest, value + rest
+
+
+def _mixture(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Enclose delta of a mixture of Gaussians (Choquette-Choo et al. 2024), weights as they are."""
+    total = sum((rational(w) for w in event["sampling_probs"]), fmpq(0))
+    sign = 1 if direction == "remove" else -1
+    mixture = [
+        (arb(sign * s), arb(rational(w) / total))
+        for s, w in zip(event["sensitivities"], event["sampling_probs"], strict=True)
+    ]
+    alone, sigma = [(arb(0), arb(1))], arb(event["standard_deviation"])
+    pair = Pair(normal, sigma, mixture, alone) if sign > 0 else Pair(normal, sigma, alone, mixture)
+    return _both(pair.delta(epsilon))
+
+
+def _truncated(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Bound delta of a Poisson sample that is cut at a largest batch.
+
+    Above: whether so many others were drawn is published. Below: all others contribute 0, and the
+    record is drawn and kept.
+    """
+    size, batch = event["dataset_size"], event["truncated_batch_size"]
+    q, sigma = arb(event["sampling_probability"]), arb(event["noise_multiplier"])
+    full, kept, term = arb(0), arb(0), (1 - q) ** (size - 1)
+    for others in range(size):
+        if others >= batch:
+            full += term
+            kept += term * q * batch / (others + 1)
+        term = term * q * (size - 1 - others) / ((others + 1) * (1 - q))
+    kept_at_all = (1 - full) * q + kept
+    below = _sampled_pair(normal, kept_at_all, sigma, 1, relation, direction).delta(epsilon)
+    plain = _sampled_pair(normal, q, sigma, 1, relation, direction).delta(epsilon)
+    cut = _displaced(kept / full, sigma, relation, direction, epsilon)
+    return below, (1 - full) * plain + full * cut
+
+
+# -- claims, and the exponential mechanism
+
+
+def _bounded_range(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Enclose delta of any mechanism of this range (Dong, Durfee and Rogers 2020, Lemma 3.4)."""
+    top = arb(event["epsilon"])
+    if epsilon >= top:
+        return _both(arb(0))
+    return _both(((epsilon - top) / 2).expm1() ** 2 / (-(-top).expm1()))
+
+
+def _best_of_gaussians(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Bound delta of the best of several runs of one Gaussian mechanism.
+
+    Below: scores grow with the answer, and the test asks for large answers. Above: Renyi
+    divergences at the best of a grid of orders (Papernot and Steinke 2022, Theorems 2 and 6).
+    """
+    sigma = arb(event["event"]["noise_multiplier"]) / (2 if relation == "replace-one" else 1)
+    runs = _Runs(event["mean"], event["shape"])
+    below, above = arb(0), arb(1)
+    for step in range(-8, 65):
+        x = sigma * arb(step) / 8
+        p = (((x - 1) / sigma) / arb(2).sqrt()).erfc() / 2
+        q = (x / sigma / arb(2).sqrt()).erfc() / 2
+        below = arb.max(below, runs.beats(p) - epsilon.exp() * runs.beats(q))
+    for step in range(48):
+        order = 1 + arb(1.25) ** (step - 16)
+        divergence = order / (2 * sigma**2) + runs.cost(order, sigma)
+        c = order - 1
+        bound = (c * (divergence - epsilon) - c.log1p() + c * (c / order).log()).exp()
+        above = arb.min(above, bound)
+    return below, above
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The law of the number of runs: Poisson's, or a truncated negative binomial one."""
+
+    mean: float
+    shape: float | str
+
+    def beats(self, chance: Ball) -> Ball:
+        """Return the chance that some run is in the top outputs, which have this chance each."""
+        if self.shape == "inf":
+            return 1 - (-arb(self.mean) * chance).exp()
+        eta, gamma = arb(self.shape), self.gamma
+        if self.shape == 0:
+            # f(x) = log(1 - (1 - gamma) x) / log(gamma).
+            return 1 - (1 - (1 - gamma) * (1 - chance)).log() / gamma.log()
+        base = (1 - (1 - gamma) * (1 - chance)) ** -eta - 1
+        return 1 - base / (gamma**-eta - 1)
+
+    @property
+    def gamma(self) -> Ball:
+        """The parameter of the law of this mean; geometric and logarithmic laws alone."""
+        return 1 / arb(self.mean) if self.shape == 1 else _gamma_of_logarithmic(self.mean, ctx.prec)
+
+    def cost(self, order: Ball, sigma: Ball) -> Ball:
+        """Return the increase of the divergence of an order of a Gaussian run."""
+        best = None
+        for step in range(40):
+            other = 1 + arb(1.4) ** (step - 20)
+            if self.shape == "inf":
+                # Delta of one run at epsilon = log(1 + 1 / (order - 1)), by its closed form.
+                at = (1 + 1 / (order - 1)).log()
+                mu, root = 1 / sigma, arb(2).sqrt()
+                below, above = at / mu - mu / 2, at / mu + mu / 2
+                delta = (below / root).erfc() / 2 - at.exp() * (above / root).erfc() / 2
+                return arb(self.mean) * delta + arb(self.mean).log() / (order - 1)
+            extra = (1 + arb(self.shape)) * (
+                (1 - 1 / other) * other / (2 * sigma**2) + (1 / self.gamma).log() / other
+            )
+            best = extra if best is None else arb.min(best, extra)
+        return best + arb(self.mean).log() / (order - 1)
+
+
+@lru_cache(maxsize=64)
+def _gamma_of_logarithmic(mean: float, bits: int) -> Ball:
+    """Return gamma of the logarithmic law of this mean, (1 / gamma - 1) / log(1 / gamma)."""
+    low, high = arb(2) ** -200, 1 - arb(2) ** -40
+    for _ in range(2 * bits):
+        # The mean falls in gamma.
+        middle = ((low * high).sqrt()).mid()
+        low, high = (middle, high) if (1 / middle - 1) / -middle.log() > mean else (low, middle)
+    return low.union(high)
+
+
+_SINGLE: dict[str, Callable[[Event, str, str, Ball], Bounds]] = {
+    "SampledWithReplacementDpEvent": _with_replacement,
+    "MixtureOfGaussiansDpEvent": _mixture,
+    "TruncatedSubsampledGaussianDpEvent": _truncated,
+    "ExponentialMechanismDpEvent": _bounded_range,
+    "RepeatAndSelectDpEvent": _best_of_gaussians,
+}
+# Pairs of a replaced record are not known, or only from above.
+_NOT_REPLACED = ("SampledWithReplacementDpEvent", "MixtureOfGaussiansDpEvent")
+_BRACKETS = ("TruncatedSubsampledGaussianDpEvent", "RepeatAndSelectDpEvent")
+_SAMPLED = {"GaussianDpEvent": _poisson(normal), "LaplaceDpEvent": _poisson(laplace)}
+
+
+# -- laws with finitely many values
+
+
+def _by_enumeration(items: Leaves, relation: str) -> Found | None:
+    shapes = [_law(event, relation, "remove") for event, _ in items]
+    if any(law is None for law in shapes):
+        return None
+    counts = [times for _, times in items]
+    if laws.combinations(list(zip(shapes, counts, strict=True))) > laws.MOST:
+        return None
+    exact = all(isinstance(p, fmpq) for law in shapes for pair in law for p in pair)
+
+    def bounds(direction: str, epsilon: Ball) -> Bounds:
+        parts = [_law(event, relation, direction) for event, _ in items]
+        return _both(laws.enumerated(list(zip(parts, counts, strict=True)), epsilon))
+
+    return (RATIONAL if exact else ENUMERATED), bounds
+
+
+def _law(event: Event, relation: str, direction: str) -> laws.Law | None:
+    """Return the law of one mechanism; None if it is not known here."""
+    kind, twice = event["type"], 2 if relation == "replace-one" else 1
+    if kind == "RandomizedResponseDpEvent":
+        blank = {"replace-one": None, "replace-special": "Q" if direction == "remove" else "P"}
+        return laws.response(
+            rational(event["noise_parameter"]), event["num_buckets"], blank[relation]
+        )
+    if kind in ("EpsilonDeltaDpEvent", "PermuteAndFlipDpEvent"):
+        return laws.stated(arb(event["epsilon"]), rational(event.get("delta", 0.0)))
+    if kind == "DiscreteLaplaceDpEvent":
+        return laws.discrete_laplace(arb(event["noise_parameter"]), twice * event["sensitivity"])
+    inner = event.get("event", {})
+    if inner.get("type") != "DiscreteLaplaceDpEvent":
+        return None
+    a, shift = arb(inner["noise_parameter"]), inner["sensitivity"]
+    if kind == "PoissonSampledDpEvent" and relation != "replace-one":
+        q = arb(event["sampling_probability"])
+        return laws.sampled(laws.discrete_laplace(a, shift), q, direction)
+    if kind == "SampledWithoutReplacementDpEvent":
+        q = arb(event["sample_size"]) / event["source_dataset_size"]
+        law = laws.discrete_laplace(a, 2 * shift)
+        if relation == "add-or-remove-one":
+            return laws.sampled(law, q, direction)
+        return laws.fixed_batch(laws.sampled(law, q, "remove"))
+    return None
+
+
+def largest_delta(question: Question) -> float:
+    """Return delta at epsilon = 0, the largest of all."""
+    _, upper = question.delta(arb(0))
+    return min(1.0, math.nextafter(float(upper.upper()), 1.0))

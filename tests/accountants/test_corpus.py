@@ -1,0 +1,199 @@
+"""The corpus of questions with proved answers: our answers hold, and so do its brackets.
+
+The hardest 200 rows are those on which the fewest accountants are inside of the bracket
+(``benchmarks/corpus/hardest.txt``), among rows that take little time here.
+"""
+
+import contextlib
+import subprocess
+import sys
+from decimal import Decimal
+
+import pytest
+from _tree import ROOT
+from flint import arb, ctx
+
+from benchmarks.corpus import adapters, rows, scoring
+from benchmarks.corpus.checking import problem
+from benchmarks.corpus.laws import enumerated, fixed_batch, sampled
+from benchmarks.corpus.noise import Pair, laplace, normal
+from benchmarks.corpus.questions import FAMILIES, RELATIONS, questions
+from dpcal.cli import main
+from dpcal.errors import DpcalError
+
+ROWS = {row["id"]: row for row in rows.read(rows.FOLDER / rows.QUESTIONS)}
+CERTIFICATES = {each["id"]: each["certificate"] for each in rows.read(rows.FOLDER / rows.PROOFS)}
+HARDEST = (rows.FOLDER / "hardest.txt").read_text().split()
+# Rows whose truth no pair attains: the lower end is that of the dominating pair.
+NOT_ATTAINED = ("draws-with-replacement", "truncated")
+CHUNKS = 4
+
+
+def answers(names):
+    """Return the verdict of our answer to each row."""
+    return {
+        name: scoring.verdict(ROWS[name], adapters.answer(adapters.dpcal, ROWS[name], 60.0))
+        for name in names
+    }
+
+
+def wrong(names):
+    """Return the answers that are below the truth, or say nothing, or whose interval misses it."""
+    return {
+        name: found
+        for name, found in answers(names).items()
+        if found["verdict"] not in ("inside", "above")
+        or (found.get("lower_end_above") and ROWS[name]["family"] not in NOT_ATTAINED)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_our_answers_to_the_hardest_rows_hold(chunk):
+    assert len(HARDEST) == len(set(HARDEST)) == 200
+    assert wrong(HARDEST[chunk::CHUNKS]) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.study
+def test_our_answers_to_all_rows_hold():
+    assert wrong(ROWS) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.study
+def test_all_brackets_are_proved_again():
+    found = {name: problem(row, CERTIFICATES.get(name)) for name, row in ROWS.items()}
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+def test_the_corpus_has_every_family_and_relation():
+    assert len(ROWS) >= 3000
+    assert {row["family"] for row in ROWS.values()} == set(FAMILIES)
+    assert {row["neighboring_relation"] for row in ROWS.values()} == set(RELATIONS)
+    for row in ROWS.values():
+        assert 0 < Decimal(row["lower"]) <= Decimal(row["upper"])
+
+
+def cheap(kind):
+    """Return two rows of few answers with a proof of this kind."""
+    few = [row for row in ROWS.values() if row["event"].get("count", 1) <= 5]
+    return [row for row in few if row["proof"] == kind][:40:39]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["closed form in balls", "exact enumeration in rational numbers", "enumeration in balls"],
+)
+def test_a_bracket_that_is_moved_does_not_hold(kind):
+    for row in cheap(kind):
+        assert problem(row, None) is None
+        lower, upper = Decimal(row["lower"]), Decimal(row["upper"])
+        for low, high in ((upper, 2 * upper), (lower / 2, lower)):
+            moved = {**row, "lower": str(low), "upper": str(high)}
+            assert problem(moved, None) is not None
+
+
+def test_a_certificate_is_of_its_row_alone():
+    name, document = next(iter(CERTIFICATES.items()))
+    row = ROWS[name]
+    assert problem(row, document) is None
+    assert "missing" in problem(row, None)
+    other = {**row["asked"], **{key: value / 2 for key, value in row["asked"].items()}}
+    assert "question" in problem({**row, "asked": other}, document)
+    relation = next(each for each in RELATIONS if each != row["neighboring_relation"])
+    assert problem({**row, "neighboring_relation": relation}, document) is not None
+    assert "event" in problem({**row, "event": {**row["event"], "count": 7}}, document)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_questions_are_drawn_again_from_the_seed(family):
+    """Every committed row is a question of its number, under the seed of the generator."""
+    found = [row for row in ROWS.values() if row["family"] == family][-1]
+    number = int(found["id"].rpartition("-")[2])
+    again = next(questions(family, seed=2026, start=number))
+    for name in ("id", "event", "neighboring_relation", "setting"):
+        assert again[name] == found[name]
+
+
+def test_mixtures_are_those_of_a_threshold():
+    """Any half-line is a test, and so no better than delta; the best of many is close to it."""
+    with ctx.workprec(96):
+        for noise in (normal, laplace):
+            there, back = [(arb(0), arb("0.9")), (arb(1), arb("0.1"))], [(arb(0), arb(1))]
+            pair, k = Pair(noise, arb("0.7"), there, back), arb("0.05").exp()
+            delta = pair.delta(arb("0.05"))
+            tried = [
+                pair._sums(arb(step) / 500)[2] - k * pair._sums(arb(step) / 500)[3]
+                for step in range(-1000, 3000)
+            ]
+            best = max(tried, key=lambda ball: float(ball.mid()))
+            assert best <= delta.upper()
+            assert float(best.mid()) == pytest.approx(float(delta.mid()), rel=1e-4)
+
+
+def test_a_replaced_record_costs_no_less_than_one_direction_of_a_fixed_batch():
+    """At every epsilon >= 0, and as much for one use: losses above 0 are the same."""
+    with ctx.workprec(96):
+        coin = [(arb("0.2"), arb("0.8")), (arb("0.8"), arb("0.2"))]
+        removed = sampled(coin, arb("0.3"), "remove")
+        both = fixed_batch(removed)
+        for text in ("0", "0.1", "0.4"):
+            one, other = (enumerated([(law, 1)], arb(text)) for law in (removed, both))
+            assert one.overlaps(other)
+        assert enumerated([(both, 4)], arb("0.3")) >= enumerated([(removed, 4)], arb("0.3")).lower()
+
+
+@pytest.mark.parametrize(
+    ("upper", "expected"),
+    [("0.9", "below"), ("1.0", "inside"), ("1.05", "inside"), ("1.2", "above"),
+     ("inf", "infinite"), ("nan", "failed")],
+)  # fmt: skip
+def test_verdicts(upper, expected):
+    row = {"id": "a", "lower": "1.0", "upper": "1.1"}
+    assert scoring.verdict(row, {"upper": upper})["verdict"] == expected
+    found = scoring.verdict(row, {"upper": upper, "lower": "1.2"})
+    assert found.get("lower_end_above", False) == (expected not in ("infinite", "failed"))
+
+
+def test_a_worker_that_hangs_or_refuses_is_told_apart():
+    row = {"id": "a"}
+
+    def hangs(row):
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+
+    def refuses(row):
+        raise adapters.Refused("no such event")
+
+    def fails(row):
+        raise DpcalError("broken")
+
+    assert "slow" in adapters.answer(hangs, row, 0.05)
+    assert adapters.answer(refuses, row, 1.0)["refused"] == "no such event"
+    assert adapters.answer(fails, row, 1.0)["failed"] == "DpcalError: broken"
+
+
+def test_a_folder_without_the_corpus_is_refused(tmp_path, capsys):
+    assert main(["corpus", "verify", "--folder", str(tmp_path)]) == 2
+    assert "clone of the repository" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_row_is_verified_by_the_command(capfd, tmp_path):
+    name, proof = next(iter(CERTIFICATES)), tmp_path / "proof.json"
+    words = ["corpus", "verify", name, "--folder", str(ROOT)]
+    assert main([*words, "-o", str(proof)]) == 0
+    assert main(["certify", "--check", str(proof)]) == 0
+    assert "holds" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_closed_forms_and_enumerations_need_no_accountant():
+    script = """
+import sys
+sys.modules |= dict.fromkeys(("dpcal", "dp_accounting", "numpy", "scipy"))
+import benchmarks.corpus.exact, benchmarks.corpus.strips
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
