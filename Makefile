@@ -6,6 +6,7 @@
 # make docs   the site, into build/site; make docs-test opens it in a headless Chromium
 # make coverage  the lines that the tests reach, into build/coverage
 # make wheel  build the wheel and the source distribution into dist/
+# make install CONSTRAINTS=constraints.txt  the same versions of everything as last time; make lock renews them
 # make oldest, make newest  the dependencies at their oldest, or nightly, versions; tests then run with these
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test quick marks lint types unit bench docs docs-test coverage wheel oldest newest install clean
+.PHONY: run test quick marks lint types unit bench docs docs-test coverage lock wheel oldest newest install clean
 
 run: install
 	$(BIN)/dpcal demo --force
@@ -49,6 +50,9 @@ bench: install
 	$(TESTS) -m study
 	$(BIN)/python -m benchmarks
 
+coverage: install
+	$(TESTS) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+
 docs: $(VENV)/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --conf-dir docs \
 		--doctree-dir build/doctrees . build/site
@@ -71,13 +75,19 @@ newest: install
 	$(BIN)/python -m pip install --quiet --upgrade --pre numpy scipy \
 		--extra-index-url https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
 
+lock: install
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
+		--group dev --group docs $(addprefix --extra ,demo train dask completion) \
+		pyproject.toml --output-file constraints.txt
+
 install: $(INSTALLED)
 
 $(INSTALLED): setup.py pyproject.toml $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--config-settings editable_mode=strict --group dev \
+		$(addprefix --constraint ,$(CONSTRAINTS)) --config-settings editable_mode=strict --group dev \
 		--editable ".[demo,train,certify,discrete,dask,completion]"
 	rm -f $(VENV)/installed-*
 	touch $@

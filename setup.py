@@ -6,6 +6,8 @@ Everything declarative is in ``pyproject.toml``. Environment variables:
     Compile for this machine's processor (``-march=native``). The result may not run elsewhere.
 ``DPCAL_BOUNDSCHECK=1``
     Compile with bounds checks, for running the tests against checked kernels.
+``DPCAL_TRACE=1``
+    Compile with the hooks that count which lines of a kernel run (``make coverage``); slow.
 ``DPCAL_OPTIMISE=0``
     Compile without optimisation: several times faster to build and slower to run, for tests of the
     package's contents.
@@ -95,13 +97,16 @@ def compiled_modules():
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
     checked = os.environ.get("DPCAL_BOUNDSCHECK") == "1"
+    traced = os.environ.get("DPCAL_TRACE") == "1"
+    macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
+    macros += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if traced else []
     extensions = [
         Extension(
             f"dpcal._ext.{source.stem}",
             [source.as_posix()],
             include_dirs=[numpy.get_include(), "_ext"],
             depends=HEADERS.get(source.stem, []),
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            define_macros=macros,
             extra_compile_args=optimise,
             **link_random,
         )
@@ -123,9 +128,13 @@ def compiled_modules():
             "initializedcheck": checked,
             "cdivision": True,
             "embedsignature": True,
+            "linetrace": traced,
         },
     )
 
+
+# A source distribution and the metadata of a wheel take no kernels.
+WITHOUT_KERNELS = {"dist_info", "egg_info", "sdist"}
 
 setup(
     packages=PACKAGES,
@@ -137,6 +146,6 @@ setup(
         "dpcal._ext": ["*.pxd", "*.h"],
     },
     exclude_package_data={"dpcal": ["setup.py"]},
-    ext_modules=compiled_modules(),
+    ext_modules=[] if WITHOUT_KERNELS & set(sys.argv) else compiled_modules(),
     cmdclass={"build_ext": BuildInParallel, "build_py": BuildPackageOnly},
 )

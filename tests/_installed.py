@@ -1,9 +1,9 @@
 """dpcal as users have it: a wheel of this tree, installed where nothing else of the tree is found.
 
-Two fixtures that every test may ask for (``conftest.py`` names them). They are made once in a
+Three fixtures that every test may ask for (``conftest.py`` names them). They are made once in a
 session: workers side by side wait for the one that builds.
 
-* ``wheel``: the path of the wheel, built from a copy of the tree.
+* ``source_distribution`` and ``wheel``: the paths of both; the wheel is built from the former.
 * ``installed``: an :class:`Environment` with that wheel and every package of the environment that
   runs the tests, so that nothing is downloaded. Its dpcal comes from the wheel alone.
 
@@ -31,7 +31,7 @@ from pathlib import Path
 import pytest
 from _tree import ROOT
 
-__all__ = ["Environment", "installed", "wheel"]
+__all__ = ["Environment", "installed", "source_distribution", "wheel"]
 
 
 def _run(*words, check=True, **options):
@@ -136,19 +136,38 @@ def _copy_of_the_tree(folder):
             kernel.touch()
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory):
-    """The wheel of a copy of the tree: building in place would disturb the editable install."""
+def _built(tmp_path_factory, pattern):
+    """Return a source distribution of a copy of the tree, or the wheel that is built from it.
+
+    Building in place would disturb the editable install.
+    """
     with once(tmp_path_factory, "wheel") as folder:
         if not folder.exists():
-            source = folder / "any name"
+            source, unpacked = folder / "any name", folder / "unpacked"
             source.mkdir(parents=True)
             _copy_of_the_tree(source)
-            words = ("-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
-            _run(sys.executable, *words, cwd=folder)
+            words = ("-m", "build", "--no-isolation", "--outdir", folder)
+            _run(sys.executable, *words, "--sdist", source, cwd=folder)
+            shutil.unpack_archive(next(folder.glob("*.tar.gz")), unpacked, filter="data")
+            (tree,) = unpacked.iterdir()
+            shutil.move(source / "build", tree / "build")
+            _run(sys.executable, *words, "--wheel", tree, cwd=folder)
             shutil.rmtree(source)
-        (path,) = folder.glob("*.whl")
+            shutil.rmtree(unpacked)
+        (path,) = folder.glob(pattern)
         return path
+
+
+@pytest.fixture(scope="session")
+def source_distribution(tmp_path_factory):
+    """The source distribution of a copy of the tree."""
+    return _built(tmp_path_factory, "*.tar.gz")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The wheel that is built from the source distribution alone, and from nothing else."""
+    return _built(tmp_path_factory, "*.whl")
 
 
 @pytest.fixture(scope="session")

@@ -24,10 +24,10 @@ import tempfile
 from collections import defaultdict
 
 import pytest
-from _installed import installed, wheel
+from _installed import installed, source_distribution, wheel
 from hypothesis import HealthCheck, settings
 
-__all__ = ["drawn_again", "installed", "replays", "wheel"]
+__all__ = ["drawn_again", "installed", "replays", "source_distribution", "wheel"]
 
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")

@@ -1,11 +1,16 @@
 """The package imports fast, from anywhere, and its wheel holds the package and nothing else."""
 
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 
 import pytest
 from _tree import ROOT
+
+import dpcal
 
 HEAVY = ("numpy", "scipy", "sympy", "dp_accounting", "prv_accountant", "matplotlib", "sklearn")
 
@@ -40,12 +45,34 @@ def test_rooms_and_version_are_found(tmp_path):
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "dpcal/setup.py" not in names
-    assert {name.split("/")[0] for name in names} == {"dpcal", "dpcal-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {
+        "dpcal",
+        f"dpcal-{dpcal.__version__}.dist-info",
+    }
     rooms = {name.split("/")[1] for name in names if name.count("/") > 1}
     assert not rooms & {"tests", "benchmarks", "docs", "build"}
     assert {"dpcal/py.typed", "dpcal/_ext/loops.pyi", "dpcal/_ext/noise.pxd"} <= set(names)
     sources = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("commands/*.py")}
     assert {f"dpcal/{name}" for name in sources} <= set(names)
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_what_it_is_built_and_tested_from(source_distribution):
+    with tarfile.open(source_distribution) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "CHANGELOG.md", "Makefile", "docs/index.md", "docs/conf.py"} <= names
+    kernels = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("_ext/*.p[xy]*")}
+    tests = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/*.py")}
+    assert kernels | tests <= names
+    made = re.compile(r"\.(so|c|pyc|html)$|^(build|\.venv|\.git|docs/api)/")
+    assert [name for name in names if made.search(name)] == ["docs/site/index.html"]
+
+
+def test_the_version_is_one():
+    """That of ``pyproject.toml``, with a section of the changelog and in the citation."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version} - " in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.slow
