@@ -143,7 +143,8 @@ def from_pld(
 ) -> DominatingPairDpEvent:
     """Return the event of a mechanism whose privacy loss distribution dp-accounting has.
 
-    Answers have an upper end only, because the distribution is rounded up.
+    Answers have an upper end only, because the distribution is rounded up. On a sample, both ends
+    are those of the distribution.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def from_profile(
 
     A hockey-stick divergence is convex in exp(epsilon), so that chords between the points bound it,
     and so do their mirror images, which say the same with both neighbors exchanged. Answers have an
-    upper end only.
+    upper end only; on a sample, both ends are those of the chords.
 
     Parameters
     ----------

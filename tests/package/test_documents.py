@@ -33,6 +33,16 @@ def test_commands_of_the_first_pages_are_understood(page):
         assert cli._parser(words[0]).parse_args(words).command == words[0]
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_tables_of_loaders_agree(page):
+    """The full table is that of a command, which its own test runs."""
+    full = (ROOT / "docs" / "loaders.md").read_text()
+    table = (ROOT / page).read_text().split("| loader | epsilon |")[1].split("\n\n")[0]
+    prices = re.findall(r"\d+\.\d+", table)
+    assert len(prices) >= 4
+    assert [price for price in prices if price not in full] == []
+
+
 def test_the_readme_is_read_in_two_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 420
 
