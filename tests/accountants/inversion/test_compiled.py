@@ -22,7 +22,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-SEED, POINTS, BALLS = 2030, 100, 2
+SEED, POINTS, BALLS = 2030, 50, 2
 # Points of a sum in 128 bits, which has no other error, over the deviation of the noise.
 FINE = 0.08
 
