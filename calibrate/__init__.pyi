@@ -40,6 +40,10 @@ from dpcal.calibrate.plans.second_order.select_point import select_point as sele
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
+from dpcal.calibrate.recommendation import (
+    Recommendation as Recommendation,
+    recommend as recommend,
+)
 from dpcal.calibrate.release_noise import (
     Calibrated as Calibrated,
     Noise as Noise,

@@ -13,7 +13,7 @@ True
 >>> print(f"{plan.price():.4f}")
 6.9074
 >>> print(plan)
-plan of dpsgd, target epsilon = 7 at delta = 1e-06, add-or-remove-one, n = 50000
+plan of dpsgd, target epsilon = 7 at delta = 1e-06, add-or-remove-one, n = 50000, 100 passes
   gradient: kind gradient, sampler poisson, max_norm 1, noise_multiplier 1, count 10000,
     sampling_probability 0.01
 """
@@ -251,9 +251,21 @@ class Plan:
             raise ValueError(f"delta must be left out with epsilon={epsilon!r}, got {delta!r}.")
         return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **how)
 
+    @property
+    def evaluations(self) -> float:
+        """Gradients of one record that the answers take at most, on average; two a difference."""
+        return sum(
+            (2 if query.kind == "gradient difference" else 1)
+            * query.count
+            * query.expected_batch_size(self.n)
+            for query in self.queries
+            if "gradient" in query.kind
+        )
+
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
+        about += f", {self.evaluations / self.n:.3g} passes" if self.evaluations else ""
         lines = [f"{query.name}: {told(query.given())}" for query in self.queries]
         lines += [f"parameters: {told(self.parameters)}"] if self.parameters else []
         return screen(

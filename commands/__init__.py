@@ -3,7 +3,7 @@
 A command's module has ``EXAMPLES`` (arguments that a reader can copy), ``add_arguments(parser)``
 and ``run(options)``, which returns the exit status. Only the module of the command that was named
 is imported, and it imports what is slow to load when it runs: ``dpcal --help`` loads neither numpy
-nor any accountant. To add a command, add a line here and a module of its name.
+nor any accountant. To add a command, add a line here and a module of its name, here or in a folder.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -24,6 +24,7 @@ COMMANDS = {
     "epsilon": "bound epsilon at a delta, or delta at an epsilon",
     "certify": "prove bounds on delta or epsilon in ball arithmetic, or check such a proof",
     "compare": "ask several accountants the same question",
+    "recommend": "rank optimizers of a linear model by predicted error, before a record is read",
     "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
     "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
     "audit": "prove or refute the printed settings of six papers",
@@ -33,6 +34,9 @@ COMMANDS = {
     "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
     "verify": "recompute the claims of a report from its ledgers",
 }
+
+# Commands whose module is in a folder.
+_HOMES = {"recommend": "checking.recommend"}
 
 
 class Command(Protocol):
@@ -49,4 +53,4 @@ class Command(Protocol):
 
 def load(name: str) -> Command:
     """Import the module of the command called ``name``."""
-    return cast(Command, import_module(f"dpcal.commands.{name}"))
+    return cast(Command, import_module(f"dpcal.commands.{_HOMES.get(name, name)}"))

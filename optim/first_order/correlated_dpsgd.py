@@ -30,8 +30,9 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
-from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.first_order.dpsgd import default_learning_rate
+from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["correlated_dpsgd"]
@@ -42,6 +43,7 @@ def _settings(
     plan: Plan,
     *,
     learning_rate: float | None = None,
+    output: str = "last",
     center: ArrayLike | None = None,
     initial: ArrayLike | None,
     radius: float,
@@ -60,11 +62,16 @@ def _settings(
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
-    return Settings(query.count, center=initial if center is None else center, eta=eta)
+    start = initial if center is None else center
+    return Settings(
+        query.count, center=start, eta=eta, output=_validate.choice(OUTPUTS, output=output)
+    )
 
 
 @algorithm(_settings, radius=True)
-def correlated_dpsgd(run: Run, oracle: Oracle, plan: Plan, *, eta: float) -> None:
+def correlated_dpsgd(
+    run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str
+) -> Vector | None:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
 
     Step t: sample records, clip each one's gradient to norm C, sum, add ``noise_multiplier * C``
@@ -76,6 +83,8 @@ def correlated_dpsgd(run: Run, oracle: Oracle, plan: Plan, *, eta: float) -> Non
     learning_rate
         A number > 0. When omitted, the plan's, or else the default of :func:`dpcal.optim.dpsgd` for
         independent noise with the same sum over the run.
+    output
+        ``"last"``, ``"uniform"``, ``"tail"`` or ``"linear"``, as for :func:`dpcal.optim.dpsgd`.
     center
         Centre of the ball, shape (dimension,); where the run starts when omitted.
 
@@ -90,4 +99,4 @@ def correlated_dpsgd(run: Run, oracle: Oracle, plan: Plan, *, eta: float) -> Non
     Algorithm 1.
     """
     (query,) = plan.queries
-    projected_descent(run, query.name, np.full(query.count, eta))
+    return averaged_descent(run, query.name, np.full(query.count, eta), output)

@@ -22,7 +22,9 @@ from dpcal.optim.boundary.fused import FEWEST, Loops
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 
-__all__ = ["projected_descent"]
+__all__ = ["OUTPUTS", "averaged_descent", "projected_descent"]
+
+OUTPUTS = ("last", "uniform", "tail", "linear")
 
 
 def projected_descent(
@@ -70,6 +72,18 @@ def projected_descent(
                 count += 1
                 average += (run.w - average) * (1 + growth) / (count + growth)
     return average if mean and count else run.w
+
+
+def averaged_descent(run: Run, query: str, learning_rates: Vector, output: str) -> Vector:
+    """Take all steps of a run; return the last iterate, or a mean of iterates, as ``output`` says.
+
+    ``"tail"`` is the mean of the last half, and in ``"linear"`` iterate t has weight t.
+    """
+    steps = len(learning_rates)
+    averaged_from = {"last": steps, "tail": steps // 2}.get(output, 0)
+    projected_descent(run, query, learning_rates, until=averaged_from)
+    growth = 1.0 if output == "linear" else 0.0
+    return projected_descent(run, query, learning_rates, mean=output != "last", growth=growth)
 
 
 def _loops(run: Run, query: str) -> Loops | None:

@@ -24,13 +24,11 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
-from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["default_learning_rate", "dpsgd"]
-
-OUTPUTS = ("last", "uniform", "tail", "linear")
 
 
 def _settings(
@@ -77,10 +75,7 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
     Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
     """
     (query,) = plan.queries
-    averaged_from = {"last": query.count, "tail": query.count // 2}.get(output, 0)
-    projected_descent(run, query.name, rates, until=averaged_from)
-    growth = 1.0 if output == "linear" else 0.0
-    return projected_descent(run, query.name, rates, mean=output != "last", growth=growth)
+    return averaged_descent(run, query.name, rates, output)
 
 
 def default_learning_rate(

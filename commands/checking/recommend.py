@@ -1,0 +1,40 @@
+"""``dpcal recommend``: which optimizer fits a linear model best? No record is read."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+import dpcal
+from dpcal.commands._options import TARGET, add_options, fields_of, relation
+from dpcal.commands.checking.output import present
+
+EXAMPLES = ("--loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6",)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the problem, by its public sizes, and the target."""
+    add_options(
+        parser,
+        """
+--loss logistic|squared!    targets of squared losses are in [-1, 1]
+--n N:whole!                number of records
+--dimension D:whole!        number of parameters, the intercept among them
+--row-norm R:number=1.0     bound on the norm of a row, with its constant column (default:
+    %(default)s)
+--typical-norm R:number     root mean square of the rows' norms, if it is public (default: 0.6 of
+    the bound)
+--l2 L:number=0.0           weight of the penalty (default: %(default)s)
+--passes E:number=60.0      most passes over the records (default: %(default)s)
+""",
+        TARGET,
+        relation(default="replace-special"),
+    )
+
+
+def run(options: Namespace) -> int:
+    """Print a row for each optimizer, best first, and the bounds."""
+    sizes = ("n", "dimension", "row_norm", "typical_norm", "l2", "passes")
+    target = ("epsilon", "delta", "neighboring_relation")
+    table = dpcal.calibrate.recommend(options.loss, **fields_of(options, *sizes, *target))
+    present(options, table.to_dict(), str(table))
+    return 0

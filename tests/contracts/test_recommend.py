@@ -1,0 +1,111 @@
+"""Optimizers by predicted error: the law against explicit runs, plans that run, a command."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import Banded
+from dpcal.calibrate.recommendation import _averaged, _transposed_inverse
+from dpcal.cli import main
+
+SIZES = {"n": 4_000, "dimension": 8, "epsilon": 1.0, "delta": 1e-6, "typical_norm": 1.0}
+
+
+def test_the_law_is_that_of_an_explicit_run_on_a_quadratic():
+    """The mean of iterates is linear in start and noises: each is put in by itself."""
+    curved, eta, steps = np.array([0.05, 0.7]), 1.3, 12
+    weights = 2 * np.arange(1, steps + 1) / (steps * (steps + 1))
+
+    def mean(start, noises):
+        w, found = start, np.zeros(2)
+        for t in range(steps):
+            w = w - eta * (curved * w + noises[t])
+            found = found + weights[t] * w
+        return found
+
+    bias, squared = _averaged(curved, eta, steps, None)
+    np.testing.assert_allclose(mean(np.ones(2), np.zeros((steps, 2))), bias, rtol=1e-12)
+    units = np.eye(steps)
+    moved = np.array([mean(np.zeros(2), np.repeat(unit[:, None], 2, axis=1)) for unit in units])
+    np.testing.assert_allclose((moved**2).sum(axis=0), squared, rtol=1e-12)
+    strategy = Banded(steps, 3)
+    mixed = np.linalg.inv(strategy.matrix())  # noises of the run, from independent ones
+    np.testing.assert_allclose(
+        ((moved.T @ mixed) ** 2).sum(axis=1),
+        _averaged(curved, eta, steps, strategy)[1],
+        rtol=1e-10,
+    )
+    np.testing.assert_allclose(_transposed_inverse(strategy, moved.T), moved.T @ mixed, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_plans_meet_their_target_and_errors_are_about_as_predicted():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4_000, 8)) / math.sqrt(8)
+    scores = X @ rng.standard_normal(8)
+    y = rng.random(4_000) < 1 / (1 + np.exp(-1.5 * scores / scores.std()))
+    objective = optim.Logistic(X, y, fit_intercept=False, classes=[False, True])
+    table = calibrate.recommend("logistic", **SIZES, row_norm=2.0)
+    assert [row.error for row in table.rows] == sorted(row.error for row in table.rows)
+    assert {"dpsgd", "noisy_gd", "correlated_dpsgd"} == {row.optimizer for row in table.rows}
+    least = objective.loss(objective.minimize())
+    for row in table.rows:
+        assert row.plan.price() <= 1.0
+        ends = [optim.run(objective, row.plan, seed=seed, **row.options) for seed in range(4)]
+        excess = np.mean([objective.loss(end.w) - least for end in ends])
+        assert row.low / 2 < excess < 2 * row.high
+    for bound in table.bounds:
+        assert bound.plan.price() <= 1.0
+        assert bound.basis == "theorem"
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_errors_fall_in_records_and_epsilon_and_rise_in_dimensions(loss):
+    def error(**changes):
+        return calibrate.recommend(loss, **{**SIZES, **changes}, passes=20).rows[0].error
+
+    middle = error()
+    assert error(n=16_000) < middle < error(n=1_000)
+    assert error(epsilon=4.0) < middle < error(epsilon=0.5)
+    assert error(dimension=2) < middle < error(dimension=32)
+
+
+def test_the_lower_bound_and_the_costs_are_what_they_say():
+    table = calibrate.recommend("logistic", **SIZES, passes=5, l2=0.01)
+    assert table.lower_bound == pytest.approx(math.sqrt(8 * math.log(1e6)) / 4_000)
+    assert table.statistical == pytest.approx(0.001)
+    row = next(row for row in table.rows if row.optimizer == "dpsgd")
+    query = row.plan.query("gradient")
+    assert row.evaluations == pytest.approx(query.count * query.sampling_probability * 4_000)
+    assert row.passes == pytest.approx(5.0, rel=0.01)
+    assert all(len(line) <= 100 for line in str(table).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"loss": "hinge"}, "loss must be"),
+        ({"typical_norm": 3.0}, "typical_norm must be at most row_norm=1.0, got 3.0"),
+        ({"neighboring_relation": "replace-one"}, "neighboring_relation must be one of"),
+        ({"n": 0}, "n must be"),
+        ({"passes": 0.0}, "passes must be"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_sentence(changes, sentence):
+    given = {"loss": "logistic", **SIZES, **changes}
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        calibrate.recommend(given.pop("loss"), **given)
+
+
+def test_the_command_prints_the_table(capsys):
+    words = ["recommend", "--loss", "squared", "--n", "2000", "--dimension", "5"]
+    words += ["--epsilon", "1", "--delta", "1e-5", "--passes", "5"]
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows[0]["error"] <= rows[1]["error"]
+    assert main([*words, "--typical-norm", "2"]) == 2
+    assert "typical_norm must be at most" in capsys.readouterr().err
