@@ -48,8 +48,10 @@ def cells(name: str, values: ArrayLike) -> Vector:
     """Return ``values`` as float64, with NaN for a cell that is not a real number.
 
     Cells of lists and of arrays of objects are taken one by one. Arrays of texts, and of other
-    types that are not numbers, raise a TypeError that calls them ``name``.
+    types that are not numbers, sparse ones too, raise a TypeError that calls them ``name``.
     """
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{name} must be a dense array, got a sparse one: use its toarray().")
     try:
         array = np.asarray(values)
     except ValueError:  # a cell is a list

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
@@ -111,6 +112,12 @@ def test_other_layouts_and_types_mean_the_same_records():
     loss = Logistic(X, y, classes_from_data=True).loss(w)
     for same in (np.asfortranarray(X), X.astype(np.int8), X.tolist(), np.repeat(X, 2, 0)[::2]):
         assert Logistic(same, y, classes_from_data=True).loss(w) == loss
+
+
+@pytest.mark.parametrize("family", [partial(Logistic, classes=[0, 1]), Squared])
+def test_sparse_records_are_refused_as_sparse(family):
+    with pytest.raises(TypeError, match="X must be a dense array, got a sparse one"):
+        family(scipy.sparse.csr_array(np.eye(3)), [0, 1, 1])
 
 
 @pytest.mark.parametrize(
