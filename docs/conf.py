@@ -20,7 +20,7 @@ from sphinx.util.nodes import make_refnode
 import dpcal
 
 # Modules that stand on the package of an extra are described on a stand-in for it.
-EXTRAS = ("flwr", "jax", "opacus", "optax", "torch")
+EXTRAS = ("distributed", "flwr", "jax", "opacus", "optax", "pipeline_dp", "torch")
 MISSING = [name for name in EXTRAS if not importlib.util.find_spec(name)]
 sys.meta_path.insert(0, MockFinder(MISSING))
 

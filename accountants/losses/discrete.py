@@ -322,7 +322,7 @@ def _law_of_sum(parts: Parts) -> _Sum | None:
 def _powers(loss: LatticeLoss, times: int) -> _Sum | None:
     """Return the law of a lattice loss that adds up, by exact convolution."""
     multiples = np.array(loss.multiples)
-    spacing = int(np.gcd.reduce(np.diff(multiples)))
+    spacing = max(int(np.gcd.reduce(np.diff(multiples))), 1)
     index = (multiples - multiples[0]) // spacing
     if int(index[-1]) * times > _MAX_TERMS:
         return None

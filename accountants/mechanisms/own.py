@@ -129,7 +129,7 @@ def from_pmf(
     """
     p = _probabilities(with_record=with_record)
     q = _probabilities(without_record=without_record)
-    if p.shape != q.shape:
+    if len(p) != len(q):
         raise ValueError(
             f"with_record and without_record must be about the same outcomes, got {len(p)} and "
             f"{len(q)} probabilities."
@@ -294,34 +294,35 @@ def _event(
     return DominatingPairDpEvent(name, relation, remove, add)
 
 
-def _probabilities(**argument: Any) -> Reals:
-    """Return probabilities of outcomes, divided by their sum."""
+def _probabilities(**argument: Any) -> list[Fraction]:
+    """Return probabilities of outcomes, divided by their sum, without rounding."""
     ((name, value),) = argument.items()
-    found = np.asarray(value, dtype=float)
-    total = math.fsum(found) if found.ndim == 1 and np.isfinite(found).all() else math.nan
-    if not (abs(total - 1) <= _OFF and (found >= 0).all()):
+    given = np.asarray(value, dtype=float)
+    total = math.fsum(given) if given.ndim == 1 and np.isfinite(given).all() else math.nan
+    if not (abs(total - 1) <= _OFF and (given >= 0).all()):
         raise ValueError(
             f"{name} must be an array of shape (k,) of probabilities >= 0 that add up to 1, got "
             f"{value!r}."
         )
-    return found / total
+    found = [Fraction(float(each)) for each in given]
+    whole = sum(found)
+    return [each / whole for each in found]
 
 
-def _of_masses(p: Reals, q: Reals) -> FiniteLaw:
+def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
     """Return the law of log p / q under p."""
-    both = (p > 0) & (q > 0)
-    values = np.log(p[both]) - np.log(q[both])
-    gained, lost = math.fsum(p[q == 0]), math.fsum(q[p == 0])
-    law = _balanced(values, np.log(q[both]), gained, lost)
-    if gained <= lost:
+    both = [pair for pair in zip(p, q, strict=True) if all(pair)]
+    values = np.array([_log(mine / other) for mine, other in both])
+    logs = np.array([_log(other) for _, other in both])
+    gained = sum(mine for mine, other in zip(p, q, strict=True) if not other)
+    lost = sum(other for mine, other in zip(p, q, strict=True) if not mine)
+    law = _balanced(values, logs, float(gained), float(lost))
+    if gained <= lost or not both:
         return law
     # An attacker who takes some outcomes for others sees no more.
-    extra = gained - lost
     top = int(np.argmax(values))
-    masses = p[both], q[both]
-    masses[0][top] += extra
-    below = _balanced(np.log(masses[0]) - np.log(masses[1]), np.log(masses[1]), lost, lost)
-    return replace(law, below=below)
+    values[top] = _log((both[top][0] + gained - lost) / both[top][1])
+    return replace(law, below=_balanced(values, logs, float(lost), float(lost)))
 
 
 def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteLaw:
@@ -377,7 +378,9 @@ def _lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction,
 
 
 def _log(x: Fraction) -> float:
-    """Return the logarithm of a positive fraction, also beyond the range of a double."""
+    """Return the logarithm of a positive fraction, with its digits near 1 and at any size."""
+    if abs(x - 1) < Fraction(1, 4):
+        return math.log1p(float(x - 1))
     shift = x.numerator.bit_length() - x.denominator.bit_length()
     near = x / Fraction(2) ** shift
     return math.log(near) + shift * math.log(2.0)

@@ -1,6 +1,7 @@
 """Mechanisms of a caller's own, against sums over outcomes, closed forms and other packages."""
 
 import math
+from fractions import Fraction
 
 import flint
 import numpy as np
@@ -60,6 +61,15 @@ def test_any_pair_of_laws_is_bounded(weights, epsilon):
     p, q = np.array(weights).T / np.sum(weights, axis=0)[:, None]
     found = accountants.delta(from_pmf(p, q), epsilon=epsilon)
     assert holds(found, hockey_stick(p, q, epsilon))
+
+
+@pytest.mark.parametrize("rare", [3e-5, 1.22492745e-8, 1e-12])
+def test_a_rare_outcome_is_bounded_in_exact_arithmetic(rare):
+    """Two uses show with probability 2 a - a^2 that the record is not there."""
+    share = Fraction(rare) / (Fraction(rare) + Fraction(1 - rare))
+    found = accountants.delta(SQUARE(from_pmf([0.0, 1.0], [rare, 1 - rare]), 2), epsilon=0.0)
+    assert Fraction(found.lower) <= 2 * share - share**2 <= Fraction(found.upper)
+    assert found.upper - found.lower <= 1e-11 * found.upper
 
 
 def test_a_distribution_of_dp_accounting_bounds_its_mechanism():
