@@ -43,6 +43,15 @@ def test_tables_of_loaders_agree(page):
     assert [price for price in prices if price not in full] == []
 
 
+def test_every_page_has_a_place_on_the_site():
+    contents = (ROOT / "docs" / "conf.py").read_text().split("PAGES = {")[1].split("\n}")[0]
+    listed = set(re.findall(r"[\w./]+", contents))
+    pages = [path for path in PAGES if ROOT / "docs" in path.parents and path.stem != "index"]
+    named = [path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in pages]
+    built = [name for name in named if not name.startswith("api/")]
+    assert [name for name in built if name not in listed] == []
+
+
 def test_the_readme_is_read_in_two_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 420
 
