@@ -37,7 +37,6 @@ WITHOUT_PROOF = (
     "gauss.quantile",
     "gauss.textbook",
     "advanced",
-    "moments",
 )
 
 

@@ -50,6 +50,7 @@ from dpcal.calibrate.papers.search.context import Context, context_of
 from dpcal.calibrate.papers.search.engine import Search
 from dpcal.calibrate.papers.search.points import points, witness
 from dpcal.calibrate.papers.search.rates import by_constant, terms_of, ways
+from dpcal.calibrate.papers.search.renamings import logarithms
 
 __all__ = ["STATUSES", "Verdict", "prove"]
 
@@ -302,10 +303,12 @@ def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
         if refuted is not None:
             return refuted
     reason = ""
-    for lefts in ways(context, claim.left):
+    tries: list[tuple[list[Term], Any]] = [(lefts, None) for lefts in ways(context, claim.left)]
+    tries += [([claim.left], name) for name in logarithms(context_of(claim), *claim.expressions())]
+    for lefts, naming in tries:
         try:
             search = Search(deadline - time.thread_time())
-            given, proofs = by_constant(claim, lefts, search)
+            given, proofs = by_constant(claim, lefts, search, naming)
         except Undecided as undecided:
             reason = reason or str(undecided)
             continue

@@ -36,7 +36,7 @@ from dpcal.calibrate.papers.search.context import (
     is_plainly,
 )
 from dpcal.calibrate.papers.search.limits import LIMITS
-from dpcal.calibrate.papers.search.moves import by_derivative, by_moving
+from dpcal.calibrate.papers.search.moves import by_derivative, by_moving, by_zero
 from dpcal.calibrate.papers.search.multipliers import by_multipliers
 from dpcal.calibrate.papers.search.products import (
     by_addends,
@@ -81,6 +81,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     by_moving,
     by_means,
     by_fact,
+    by_zero,
     by_tangents,
     by_exponentials,
     by_content,

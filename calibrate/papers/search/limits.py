@@ -46,8 +46,8 @@ class Limits:
     depth_of_moves: int = 6
     depth_of_addends: int = 4
     depth_of_cuts: int = 1
-    depth_of_shares: int = 2
-    share: float = 0.4
+    depth_of_shares: int = 0
+    share: float = 0.35
     depth_of_certificate: int = 20
     few_boxes: int = 120
     boxes: int = 2500

@@ -38,7 +38,7 @@ from dpcal.calibrate.papers.search.products import by_factors, by_square, by_ter
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_derivative", "by_moving"]
+__all__ = ["by_derivative", "by_moving", "by_zero"]
 
 Proof = dict[str, Any]
 FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
@@ -108,15 +108,30 @@ def _after_move(
     return None
 
 
+def by_zero(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+    """Start where the term is zero, and follow the sign of its slope."""
+    names = sorted(symbols(term)) if depth <= LIMITS.depth_of_moves else []
+    pairs = [(name, start) for name in names for start in _zeros(context, term, name)]
+    return _from_any(search, context, term, strict, depth, pairs)
+
+
 def by_derivative(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Start where the term is known to be nonnegative, and follow the sign of its slope."""
-    if depth > LIMITS.depth_of_moves:
-        return None
-    names = sorted(symbols(term))
-    pairs = [(name, start) for name in names for start in _zeros(context, term, name)]
-    pairs += [(name, start) for name in names for start in _starts(context, name)]
+    names = sorted(symbols(term)) if depth <= LIMITS.depth_of_moves else []
+    pairs = [(name, start) for name in names for start in _starts(context, name)]
+    return _from_any(search, context, term, strict, depth, pairs)
+
+
+def _from_any(
+    search: Search,
+    context: Context,
+    term: Term,
+    strict: bool,
+    depth: int,
+    pairs: list[tuple[str, Term]],
+) -> Proof | None:
     for name, start in pairs:
         proof = _from(search, context, term, strict, name, start, difference(term, name), depth)
         if proof is not None:

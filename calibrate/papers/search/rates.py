@@ -15,6 +15,7 @@ such bound by a monomial of the right side.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,6 +44,7 @@ from dpcal.calibrate.papers.search.certificate import Step
 from dpcal.calibrate.papers.search.context import Context, context_of
 from dpcal.calibrate.papers.search.engine import Search
 from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search.renamings import image_of, renamed, under_name, value_of
 
 __all__ = ["by_constant", "conjugated", "terms_of", "ways"]
 
@@ -71,7 +73,7 @@ class _Bound:
 
 
 def by_constant(
-    claim: Rate, lefts: Sequence[Term], search: Search
+    claim: Rate, lefts: Sequence[Term], search: Search, naming: Proof | None = None
 ) -> tuple[list[Term], list[Proof]]:
     """Return the terms that a proof of a rate chooses, and proofs of its goals.
 
@@ -83,6 +85,8 @@ def by_constant(
         Terms that add up to the left side.
     search
         A search, for the order of powers that contain symbols.
+    naming
+        A new name for a symbol that does not grow, so that its logarithm has a sign.
 
     Raises
     ------
@@ -92,11 +96,15 @@ def by_constant(
     t = symbol((claim.ranges().keys() - claim.domain.keys()).pop())
     table = {name: power(t, exponent) for name, exponent in claim.growth.items()}
     context, logs = context_of(claim), Fraction(0)
+    images = {naming["symbol"]: image_of(naming)} if naming else {}
+    names = {naming["fresh"]: value_of(naming)} if naming else {}
+    if naming:
+        context = renamed(context, naming)
     for _ in range(LIMITS.logarithms):
         one = _Rate(context, t, search, logs)
-        rows = [substitute(row, table) for row in lefts]
+        *rows, right = (substitute(substitute(r, table), images) for r in (*lefts, claim.right))
         try:
-            constant = one.constant(rows, substitute(claim.right, table))
+            constant = substitute(one.constant(rows, right), names)
             break
         except _MoreLogarithms as more:
             require(isinstance(claim, SoftRate), "no more logarithms than the claim allows")
@@ -107,9 +115,12 @@ def by_constant(
     goals = claim.goals(*given)
     proofs: list[Proof] = [{"rule": "plain"}]
     for sign, goal in ((1, goals[1]), (-1, goals[2])):
-        step = Step(context, facts_of(claim))
-        gap = minus(goal.right, goal.left)
-        proofs.append(step.closed(one.proof(step, gap, sign)))
+        step, gap = Step(context_of(claim), facts_of(claim)), minus(goal.right, goal.left)
+        if naming:
+            then = functools.partial(one.proof, sign=sign)
+            proofs.append(step.closed(under_name(step, gap, naming, then)))
+        else:
+            proofs.append(step.closed(one.proof(step, gap, sign)))
     return given, proofs
 
 

@@ -14,7 +14,7 @@ ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,16 @@ if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.certificate import Step
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_inverse", "by_renaming", "image_of", "logarithms", "renamed", "write_renaming"]
+__all__ = [
+    "by_inverse",
+    "by_renaming",
+    "image_of",
+    "logarithms",
+    "renamed",
+    "under_name",
+    "value_of",
+    "write_renaming",
+]
 
 Proof = dict[str, Any]
 
@@ -81,7 +90,8 @@ def _by(
 def logarithms(context: Context, *terms: Term) -> Iterator[Proof]:
     """Yield logarithms, of one sign, as names for the symbols under logarithms."""
     parts = [part for term in terms for part in subterms(term)]
-    for name in sorted({name for part in parts if part[0] == "log" for name in symbols(part)}):
+    under = {name for part in parts if part[0] == "log" for name in symbols(part)}
+    for name in sorted(under & context.signs.keys()):  # a symbol that grows has no sign
         low, high = context.box.get(name, (None, None))
         if context.signs[name] == "+" and high is not None and high <= 1:
             yield _step(context, "logarithm", name, -1, high)
@@ -121,7 +131,7 @@ def image_of(step: Proof) -> Term:
     return ("exp", t if step["sign"] == 1 else negative(t))
 
 
-def _value(step: Proof) -> Term:
+def value_of(step: Proof) -> Term:
     """Return the term that gets the new name."""
     x = symbol(step["symbol"])
     if step["kind"] == "inverse":
@@ -151,9 +161,19 @@ def renamed(context: Context, step: Proof) -> Context:
 
 
 def write_renaming(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
-    """Call a value by the fresh name, and put the image in the place of the symbol."""
+    """Prove a goal by the proof that was found for its new name."""
+    return under_name(
+        step,
+        goal,
+        found,
+        lambda inner, moved: inner.by_rule(moved, strict, found["proof"]),
+    )
+
+
+def under_name(step: Step, goal: Term, found: Any, then: Callable[[Step, Term], Proof]) -> Proof:
+    """Call a value by the fresh name, put the image in the place of the symbol, and go on."""
     x, t = symbol(found["symbol"]), symbol(found["fresh"])
-    value, image = _value(found), image_of(found)
+    value, image = value_of(found), image_of(found)
     fact, low, high = _end(found)
     context = renamed(step.context, found)
     apart = step.context.holds(minus(high, low), True)
@@ -186,8 +206,9 @@ def write_renaming(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     table = {x: image}
     replaced = [(replace(known, table), s) for known, s in inner.facts.facts.items()]
     facts = inner.facts.extended(*replaced)
-    then = inner.whole(context, facts, replace(goal, table), strict, found["proof"])
-    use: Proof = {"rule": "replace", "of": encode(x), "by": encode(image), "then": then}
+    below = inner.child(context, facts)
+    proof = below.closed(then(below, replace(goal, table)))
+    use: Proof = {"rule": "replace", "of": encode(x), "by": encode(image), "then": proof}
     return {"rule": "let", "name": t[1], "value": encode(value), "then": inner.closed(use)}
 
 

@@ -19,6 +19,8 @@ QUICK = (
     "conversion.target",
     "conversion.order",
     "steps",
+    "moments",
+    "log.sum",
 )
 
 
