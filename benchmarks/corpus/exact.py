@@ -16,7 +16,6 @@ theorem which docs/corpus.md names.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -373,9 +372,3 @@ def _law(event: Event, relation: str, direction: str) -> laws.Law | None:
             return laws.sampled(law, q, direction)
         return laws.fixed_batch(laws.sampled(law, q, "remove"))
     return None
-
-
-def largest_delta(question: Question) -> float:
-    """Return delta at epsilon = 0, the largest of all."""
-    _, upper = question.delta(arb(0))
-    return min(1.0, math.nextafter(float(upper.upper()), 1.0))

@@ -41,16 +41,12 @@ def enumerated(parts: list[tuple[Law, int]], epsilon: Ball) -> Ball:
     zero = fmpq(0) if exact else arb(0)
     above_p, above_q, doubtful = zero, zero, arb(0)
     for p, q in _products([_powers(law, times, zero) for law, times in parts], zero + 1):
-        gain = _ball(p) - k * _ball(q)
+        gain = arb(p) - k * arb(q)
         if gain > 0:
             above_p, above_q = above_p + p, above_q + q
         elif not gain < 0:
             doubtful += arb.max(gain, arb(0))
-    return arb.max(_ball(above_p) - k * _ball(above_q), arb(0)) + doubtful
-
-
-def _ball(value: Any) -> Ball:
-    return arb(value)
+    return arb.max(arb(above_p) - k * arb(above_q), arb(0)) + doubtful
 
 
 def _products(powers: list[Law], one: Any) -> Iterator[tuple[Any, Any]]:
@@ -130,26 +126,6 @@ def discrete_laplace(a: Ball, shift: int) -> Law:
     inner = [(a / 2).tanh() * (-a * x).exp() for x in range(1, shift)]
     column = [half, *inner, far]
     return list(zip(column[::-1], column, strict=True))
-
-
-def discrete_gaussian(sigma: Ball, shift: int, reach: int) -> tuple[Law, Ball]:
-    """Return a law of discrete Gaussian noise up to ``reach``, and a bound on P of the rest."""
-    weights = {
-        x: (-arb(x * x) / (2 * sigma * sigma)).exp() for x in range(-reach, reach + shift + 1)
-    }
-    for x in range(reach + 1, reach + shift + 1):
-        weights[-x] = weights[x]
-    # Weights beyond fall faster than a geometric series.
-    last = reach + shift + 1
-    edge = (-arb(last * last) / (2 * sigma * sigma)).exp()
-    beyond = edge / (1 - (-arb(last) / (sigma * sigma)).exp())
-    total = sum((weights[x] for x in range(-last + 1, last)), arb(0)) + beyond.union(arb(0)) * 2
-    outputs = range(-reach, reach + shift + 1)
-    law = [
-        (weights[x - shift] / total, weights[x] / total) for x in outputs if x - shift in weights
-    ]
-    inside = sum((p for p, _ in law), arb(0))
-    return law, arb.max(1 - inside, arb(0))
 
 
 def sampled(law: Law, q: Any, direction: str) -> Law:

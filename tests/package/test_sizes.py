@@ -14,7 +14,9 @@ from _tree import ROOT
 
 FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
-KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
+KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
+    "commands": (21, "a module for each command, which is found by its name"),
+}
 
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
