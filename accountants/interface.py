@@ -28,9 +28,12 @@ from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import (
+    ComposedDpEvent,
     CorrelatedGaussianDpEvent,
     DpEvent,
+    NoOpDpEvent,
     RandomAllocationDpEvent,
+    SelfComposedDpEvent,
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.inversion.saddle import log_chernoff
@@ -237,17 +240,28 @@ def _smallest(
     return min(found, key=lambda each: each[0].upper)
 
 
-def _whole_run(event: DpEvent, relation: str, accountant: str) -> tuple[Any, DpEvent] | None:
-    """Return the module that prices a single whole run, and the run; None for other events."""
+def _whole_run(
+    event: DpEvent, relation: str, accountant: str
+) -> tuple[Any, DpEvent, dict[str, Any]] | None:
+    """Return the module that prices a single whole run, the run, and events beside it, if any.
+
+    It is None for other events. Only shuffled epochs have a price beside others.
+    """
     if accountant != "auto":
         return None
-    found = list(leaves(event).items())
     if has_bracket(event, relation):
-        return _annexes.replacing, event
-    run, times = found[0] if len(found) == 1 else (None, 0)
-    if times != 1 or type(run) not in _WHOLE_RUNS:
+        return _annexes.replacing, event, {}
+    found = leaves(event)
+    runs = [item for item in found if type(item) in _WHOLE_RUNS]
+    if len(runs) != 1 or found[runs[0]] != 1:
         return None
-    return getattr(_annexes, _WHOLE_RUNS[type(run)]), run
+    pricing = getattr(_annexes, _WHOLE_RUNS[type(runs[0])])
+    nothing = (runs[0], NoOpDpEvent())
+    others = [SelfComposedDpEvent(item, n) for item, n in found.items() if item not in nothing]
+    if not others:
+        return pricing, runs[0], {}
+    is_shuffle = isinstance(runs[0], ShuffledEpochsDpEvent)
+    return (pricing, runs[0], {"beside": ComposedDpEvent(others)}) if is_shuffle else None
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
@@ -312,9 +326,9 @@ def epsilon(
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
     if not cross_check and (whole := _whole_run(event, neighboring_relation, name)) is not None:
-        pricing, run = whole
+        pricing, run, beside = whole
         answer: Epsilon = pricing.epsilon(
-            run, delta=target, neighboring_relation=neighboring_relation, **options
+            run, delta=target, neighboring_relation=neighboring_relation, **beside, **options
         )
         return answer
     bounds, name = _smallest(
@@ -373,9 +387,9 @@ def delta(
     neighboring_relation = _validate.relation(neighboring_relation)
     whole = None if cross_check else _whole_run(event, neighboring_relation, accountant)
     if whole is not None:
-        pricing, run = whole
+        pricing, run, beside = whole
         answer: Delta = pricing.delta(
-            run, epsilon=epsilon, neighboring_relation=neighboring_relation, **options
+            run, epsilon=epsilon, neighboring_relation=neighboring_relation, **beside, **options
         )
         return answer
     bounds = log_delta(

@@ -274,7 +274,7 @@ class Query:
         record is in ``participations`` answers, drawn at random) is for both: of the strategy's
         answers, or, afresh for every epoch, of the ``epoch`` answers of each. Without
         ``correlation`` also ``"shuffled-epochs"`` (a permutation of all records, fresh for every
-        epoch, is cut into ``epoch`` batches), which has a price alone, not beside other queries.
+        epoch, is cut into ``epoch`` batches), whose price beside other queries is looser.
     max_norm
         Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
         by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean

@@ -10,6 +10,9 @@ that holds the record's faces T equal ones. Below, the record is in batch j with
 delta of the pair (sum p_j N(2 e_j), sum p_j N(e_j)) is convex and symmetric in p, epoch by epoch,
 so that it is at least that of T + 1 equal batches.
 
+Beside other mechanisms a run counts as a claim (epsilon, delta), which composes with them, or as
+known batches; whoever sees more sees each, so that the larger lower end is one of all.
+
 >>> from dpcal.accountants import events
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=1000, epochs=20)
 >>> answer = epsilon(run, delta=1e-5, neighboring_relation="replace-special")
@@ -75,6 +78,9 @@ _REACH = 12.0
 _LEAST_DELTA = 1e-280
 # Guesses of a delta by its limit, and by the theorem.
 _GUESSES, _REFINEMENTS = 8, 2
+# Share of delta that a run takes beside other mechanisms, and shares of epsilon that are tried.
+_OF_DELTA, _OF_EPSILON = 0.5, (0.5, 0.8)
+_METHODS_BESIDE = ("bracket: a shuffle as a claim", "bracket: batches known")
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
@@ -89,6 +95,11 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
         )
     _validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
     return sigma, T, E
+
+
+def _known(run: events.ShuffledEpochsDpEvent) -> events.DpEvent:
+    """Return the event of known batches, under the relation of the question."""
+    return events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
 
 
 def _no_gain(sigma: float, E: int, relation: str) -> events.DpEvent:
@@ -246,7 +257,11 @@ def upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float = 1
 
 
 def epsilon(
-    run: events.ShuffledEpochsDpEvent, *, delta: float, neighboring_relation: str
+    run: events.ShuffledEpochsDpEvent,
+    *,
+    delta: float,
+    neighboring_relation: str,
+    beside: events.DpEvent | None = None,
 ) -> Epsilon:
     """Return a bracket of the epsilon of a run over shuffled epochs.
 
@@ -258,6 +273,8 @@ def epsilon(
         In (0, 1).
     neighboring_relation
         ``"replace-special"`` (a record contributes 0 and keeps its place) or ``"replace-one"``.
+    beside
+        Other mechanisms about the same records, if any.
 
     Raises
     ------
@@ -266,6 +283,8 @@ def epsilon(
     """
     target = _validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
+    if beside is not None:
+        return _epsilon_beside(run, beside, target, neighboring_relation)
     known = event_epsilon(_no_gain(sigma, E, neighboring_relation), delta=target)
     upper, method = known.upper, "bracket: batches known"
     most = T + run.remainder
@@ -287,10 +306,18 @@ def epsilon(
     )
 
 
-def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:
+def delta(
+    run: events.ShuffledEpochsDpEvent,
+    *,
+    epsilon: float,
+    neighboring_relation: str,
+    beside: events.DpEvent | None = None,
+) -> Delta:
     """Return a bracket of the delta of a run at an epsilon >= 0; see :func:`epsilon`."""
     at = _validate.non_negative(epsilon=epsilon)
     sigma, T, E = _checked(run, neighboring_relation)
+    if beside is not None:
+        return _delta_beside(run, beside, at, neighboring_relation)
     known = event_delta(_no_gain(sigma, E, neighboring_relation), epsilon=at)
     upper, method = known.upper, "bracket: batches known"
     most = T + run.remainder
@@ -309,6 +336,61 @@ def delta(run: events.ShuffledEpochsDpEvent, *, epsilon: float, neighboring_rela
         accountant="shuffling",
         method=method,
         neighboring_relation=neighboring_relation,
+    )
+
+
+def _epsilon_beside(
+    run: events.ShuffledEpochsDpEvent, beside: events.DpEvent, target: float, relation: str
+) -> Epsilon:
+    """Return a bracket of epsilon of a run and of what is beside it."""
+    alone, part = (
+        epsilon(run, delta=each, neighboring_relation=relation)
+        for each in (target, _OF_DELTA * target)
+    )
+    claim = events.EpsilonDeltaDpEvent(part.upper, _OF_DELTA * target)
+    found = [
+        event_epsilon(
+            events.ComposedDpEvent([each, beside]), delta=target, neighboring_relation=relation
+        )
+        for each in (claim, _known(run))
+    ]
+    other = event_epsilon(beside, delta=target, neighboring_relation=relation)
+    return Epsilon(
+        min(each.upper for each in found),
+        lower=min(max(alone.lower, other.lower), *(each.upper for each in found)),
+        accountant="shuffling",
+        method=_METHODS_BESIDE[found[1].upper <= found[0].upper],
+        neighboring_relation=relation,
+    )
+
+
+def _delta_beside(
+    run: events.ShuffledEpochsDpEvent, beside: events.DpEvent, at: float, relation: str
+) -> Delta:
+    """Return a bracket of delta of a run and of what is beside it."""
+    alone, *parts = (
+        delta(run, epsilon=share * at, neighboring_relation=relation)
+        for share in (1.0, *_OF_EPSILON)
+    )
+    claims = [
+        events.EpsilonDeltaDpEvent(share * at, part.upper)
+        for share, part in zip(_OF_EPSILON, parts, strict=True)
+    ]
+    *found, known, other = (
+        event_delta(event, epsilon=at, neighboring_relation=relation)
+        for event in (
+            *(events.ComposedDpEvent([each, beside]) for each in (*claims, _known(run))),
+            beside,
+        )
+    )
+    best = min(each.upper for each in found)
+    upper = min(best, known.upper)
+    return Delta(
+        upper,
+        lower=min(max(alone.lower, other.lower), upper),
+        accountant="shuffling",
+        method=_METHODS_BESIDE[known.upper <= best],
+        neighboring_relation=relation,
     )
 
 

@@ -101,7 +101,7 @@ def _tuned(
     whole = sampler != "poisson" and "steps" not in sizes
     length = {"epochs": passes} if whole else {"steps": tuned.steps}
     plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
-    # A shuffle has no price beside another query, and the rows of a person have no common length.
+    # Beside another query a shuffle has a looser price, and rows of a person have no common length.
     if not (chosen or request.by_person or sampler == "shuffled-epochs"):
         coding = request.coding
         asked = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)

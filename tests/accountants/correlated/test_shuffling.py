@@ -172,3 +172,60 @@ def test_epochs_are_solved_for_by_the_upper_end():
     found = calibrate.steps(run, epsilon=1.0, delta=1e-5, **ZERO_OUT)
     ends = [accountants.epsilon(run(E), delta=1e-5, **ZERO_OUT).upper for E in (found, found + 4)]
     assert ends[0] <= 1.0 < ends[1]
+
+
+BESIDE = events.GaussianDpEvent(6.0)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
+def test_one_batch_beside_another_answer_is_a_gaussian_beside_it(relation):
+    run = events.ShuffledEpochsDpEvent(3.0, 1, 2)
+    known = events.ComposedDpEvent(
+        [events.SelfComposedDpEvent(events.GaussianDpEvent(3.0), 2), BESIDE]
+    )
+    both = events.ComposedDpEvent([run, events.NoOpDpEvent(), BESIDE])
+    found = accountants.epsilon(both, delta=1e-5, neighboring_relation=relation)
+    exact = accountants.epsilon(known, delta=1e-5, neighboring_relation=relation)
+    assert found.upper == pytest.approx(exact.upper, rel=1e-12)
+    alone = accountants.epsilon(run, delta=1e-5, neighboring_relation=relation)
+    assert alone.lower <= found.lower <= exact.upper
+    found = accountants.delta(both, epsilon=1.0, neighboring_relation=relation)
+    exact = accountants.delta(known, epsilon=1.0, neighboring_relation=relation)
+    assert found.upper == pytest.approx(exact.upper, rel=1e-9)
+    assert found.lower <= exact.upper
+
+
+@pytest.mark.study
+def test_a_shuffle_beside_an_answer_costs_more_than_each_and_less_than_known_batches():
+    """The pair of two batches is exact by quadrature; beside it, epsilons add at most."""
+    run = events.ShuffledEpochsDpEvent(10.0, 2, 1)
+    how = {"delta": 1e-5, "neighboring_relation": "replace-special"}
+    together, alone, other = (
+        accountants.epsilon(each, **how)
+        for each in (events.ComposedDpEvent([run, BESIDE]), run, BESIDE)
+    )
+    known = accountants.epsilon(
+        events.ComposedDpEvent([events.GaussianDpEvent(10.0), BESIDE]), **how
+    )
+    assert max(alone.lower, other.lower) <= together.lower <= together.upper <= known.upper
+    # No data set needs less than one in which both are random allocation and the answer.
+    allocated = events.ComposedDpEvent([events.RandomAllocationDpEvent(10.0, 2), BESIDE])
+    assert accountants.epsilon(allocated, **how).lower <= together.upper
+    # A shuffle beside nothing is itself.
+    nothing = events.ComposedDpEvent([run, events.NoOpDpEvent()])
+    assert accountants.epsilon(nothing, **how).upper == alone.upper
+
+
+def test_two_shuffles_are_refused():
+    runs = [events.ShuffledEpochsDpEvent(sigma, 10, 1) for sigma in (3.0, 4.0)]
+    for event in (events.ComposedDpEvent(runs), events.SelfComposedDpEvent(runs[0], 2)):
+        with pytest.raises(UnsupportedEvent, match="priced as a whole"):
+            accountants.epsilon(event, delta=1e-5, neighboring_relation="replace-one")
+
+
+@pytest.mark.study
+def test_a_claim_of_a_shuffle_composes_to_less_than_known_batches():
+    run = events.ShuffledEpochsDpEvent(10.0, 1000, 20)
+    both = events.ComposedDpEvent([run, events.GaussianDpEvent(5.0)])
+    found = accountants.epsilon(both, delta=1e-5, neighboring_relation="replace-special")
+    assert 0.7255 < found.lower < found.upper < 0.7911
