@@ -27,6 +27,7 @@ EXAMPLES = [
     events.DiscreteLaplaceDpEvent(0.5, 1),
     events.DiscreteGaussianDpEvent(1.0, 1),
     events.EpsilonDeltaDpEvent(0.5, 1e-6),
+    accountants.from_pmf([0.6, 0.4], [0.4, 0.6]),
     events.ExponentialMechanismDpEvent(0.5),
     events.PermuteAndFlipDpEvent(0.5),
     events.RandomAllocationDpEvent(1.0, 10),
