@@ -43,7 +43,7 @@ from scipy.special import digamma, loggamma, ndtr, polygamma
 
 from dpcal.accountants.losses.allocation_powers import Circle, Recurrence, log1p, power_of
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.window_sums import SUMMED, earlier, sliding, turned_sums
+from dpcal.accountants.losses.lattice import SUMMED, earlier, sliding, turned_sums
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["log_cumulants", "log_moments", "log_whole_moment"]
