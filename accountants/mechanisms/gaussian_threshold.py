@@ -22,7 +22,11 @@ to H_k, with k for k exp(-L), and "none is" at most f_1 ... f_n (1 - k)_+. So H_
 w_0 = (1 - k)_+ and w_j = max_u (1 - R(u)) w_(j-1) + (R(u) - k R(u + s))_+. With U = 1 - w_(j-1) the
 last is w_(j-1) + U max_u (R(u) - (k / U) R(u + s))_+ where the term is positive, and its maximum is
 d(k / U) (Neyman and Pearson): w_j = 1 - U_j. All choices of queries are bounded at once, and D and
-D' may change places. ∎
+D' may change places if x is told under D' then. ∎
+
+Given t they may not: in the other direction the chances that no query passes have a ratio that
+grows with n. For k < 1 the recursion gives U_n(k) = k U_n(1), a law without losses below zero. A
+single query, given t, is a post-processing of one Gaussian mechanism of mu = s, both ways.
 
 One query costs a Gaussian mechanism of mu^2 = 1 / a^2 + 4 / b^2; many cost more and more, since the
 largest of many normal numbers is where their density falls fast. With Laplace noise the price does
@@ -76,28 +80,31 @@ def above_threshold_law(threshold_noise: float, query_noise: float, queries: int
         Largest number >= 1 of queries.
     """
     name = f"Gaussian noise above a threshold, {queries} queries"
-    passing = _law(lambda epsilons: _passing(epsilons, 2 / query_noise, queries), name)
+    passing = _law(
+        lambda epsilons: _passing(epsilons, 2 / query_noise, queries), name, both=queries == 1
+    )
     failure = passing.failure_probability if isinstance(passing, LossWithFailure) else 0.0
     given = passing.given if isinstance(passing, LossWithFailure) else passing
     if not isinstance(given, ScatteredLoss):
         return passing
     masses = (1 - failure) * np.exp(given.values + given.log_reference)
 
-    def both(epsilons: Reals) -> Reals:
+    def together(epsilons: Reals) -> Reals:
         moved = np.subtract.outer(epsilons, given.values)
         return failure + _gaussian(moved, 1 / threshold_noise) @ masses
 
-    return _law(both, name)
+    return _law(together, name)
 
 
-def _law(profile: Callable[[Reals], Reals], name: str) -> PrivacyLoss:
-    """Return a loss whose delta, in either direction, is at least that of a profile."""
+def _law(profile: Callable[[Reals], Reals], name: str, *, both: bool = True) -> PrivacyLoss:
+    """Return a loss whose delta is at least that of a profile, in both directions or in one."""
     many = np.geomspace(1e-6, _LARGEST, 1024)
     enough = np.flatnonzero(profile(many) <= _FLOOR)
     losses = np.linspace(0.0, many[enough[0]] if len(enough) else _LARGEST, _POINTS)
     deltas = np.minimum(profile(losses) * (1 + _SLACK), 1.0)
     deltas = np.maximum.accumulate(deltas[::-1])[::-1]
-    return law_of_profile(losses, deltas, deltas, name)
+    # The other direction of w has w(1) at every k >= 1.
+    return law_of_profile(losses, deltas, deltas if both else np.full(_POINTS, deltas[0]), name)
 
 
 def _passing(epsilons: Reals, s: float, queries: int) -> Reals:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from dpcal.accountants import delta, epsilon, events
-from dpcal.accountants.mechanisms.gaussian_threshold import _gaussian, _passing
+from dpcal.accountants.mechanisms.gaussian_threshold import _gaussian, _law, _passing
 from dpcal.errors import UnsupportedEvent
 
 
@@ -64,6 +64,20 @@ def test_the_recursion_is_that_of_the_best_thresholds(queries):
             w = ((1 - p) * w + np.maximum(p - math.exp(target) * moved, 0)).max()
         found = float(_passing(np.array([target]), s, queries)[0])
         assert w * (1 - 1e-9) <= found <= w * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("s", "queries"), [(0.25, 30), (1.0, 2), (0.1, 1000)])
+def test_the_law_given_the_noise_of_the_threshold_bounds_the_recursion_below_one_too(s, queries):
+    """The noise of the threshold may raise the odds by more than k: then k exp(-L) is below 1."""
+    law = _law(lambda epsilons: _passing(epsilons, s, queries), "given", both=False)
+    failure, given = getattr(law, "failure_probability", 0.0), getattr(law, "given", law)
+    masses = (1 - failure) * np.exp(given.values + given.log_reference)
+    for log_k in (-3.0, -1.0, -0.1, 0.0, 0.05, 0.3, 1.0):
+        log_u = min(log_k, 0.0)
+        for _ in range(queries):
+            log_u += math.log1p(-float(_gaussian(np.array([log_k - log_u]), s)[0]))
+        bound = failure + masses @ np.maximum(-np.expm1(log_k - given.values), 0.0)
+        assert -math.expm1(log_u) * (1 - 1e-9) <= bound
 
 
 def test_blocks_of_queries_count_no_less_than_each_by_itself():
