@@ -48,5 +48,7 @@ def exp_up(log_value: float) -> float:
     """Return a double not below exp(log_value), at most 1 for a probability's logarithm <= 0."""
     if log_value == -math.inf:
         return 0.0
+    if log_value < _LOG_OF_SMALLEST:
+        return _SMALLEST
     value = math.exp(max(log_value, _LOG_OF_SMALLEST)) * (1 + (4 + abs(log_value)) * UNIT)
     return max(min(value + 2 * _SMALLEST, 1.0), _SMALLEST)

@@ -10,8 +10,8 @@ target as keywords ``epsilon`` >= 0, ``delta`` in (0, 1) and ``neighboring_relat
 ...     return events.dpsgd(
 ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=10_000
 ...     )
->>> print(f"{noise_multiplier(event, epsilon=2.0, delta=1e-6):.6f}")
-2.355618
+>>> print(f"{noise_multiplier(event, epsilon=2.0, delta=1e-6):.4f}")
+2.3556
 """
 
 from __future__ import annotations

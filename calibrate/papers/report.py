@@ -110,7 +110,7 @@ class Finding:
             return f"{show(self.claim.factor)} times too large"  # type: ignore[attr-defined]
         try:
             left, right = float(evidence["left"]), float(evidence["right"])
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             return ""
         return f"{left / right:.4g} times" if right and left / right > 0 else ""
 

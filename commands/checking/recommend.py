@@ -8,7 +8,10 @@ import dpcal
 from dpcal.commands._options import TARGET, add_options, fields_of, relation
 from dpcal.commands.checking.output import present
 
-EXAMPLES = ("--loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6",)
+EXAMPLES = (
+    "--loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6",
+    "--loss squared --n 5000 --dimension 4 --epsilon 2 --delta 1e-6 --json",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -136,9 +136,11 @@ class Partitioned(Objective):
             raise ValueError("client must have workers, got a cluster with none.")
         return known
 
-    def _placed(self, j: int, worker: str) -> Any:
+    def _placed(self, j: int, worker: str | None = None) -> Any:
+        """Place a partition on a worker, or on any that the scheduler takes for alive."""
         maker, given = self._makers[j]
-        return self._client.submit(_Part, maker, *given, actor=True, workers=[worker], pure=False)
+        where = None if worker is None else [worker]
+        return self._client.submit(_Part, maker, *given, actor=True, workers=where, pure=False)
 
     def whole_total(self, kind: str, rows: Rows, bound: float, *at: Vector) -> NDArray[np.int64]:
         """Return a sum of clipped contributions in whole steps: what each partition has, added.
@@ -189,8 +191,8 @@ class Partitioned(Objective):
     def _read_again(self, j: int) -> None:
         """Place a partition on another worker, and check that its records are the same."""
         try:
-            workers = self._workers()
-            actor = self._placed(j, workers[j % len(workers)]).result(self._timeout)
+            self._workers()  # one at least is left
+            actor = self._placed(j).result(self._timeout)
             facts = actor.facts().result(timeout=self._timeout)
         except Exception as error:
             raise PartitionsLost(f"partition {j} cannot be read again: {error}.") from error

@@ -438,11 +438,6 @@ ASKED = {"n": 100, "batch_size": 30, "epsilon": 2.0, "delta": DELTA}
         ({"sampler": "allocation", "steps": 4}, ValueError, "sampler must be one of"),
         ({"sampler": "shuffled-epochs", "epochs": 1}, UnsupportedEvent, "replace-special"),
         (
-            {"sampler": "random-allocation", "epochs": 1, "neighboring_relation": "replace-one"},
-            UnsupportedEvent,
-            "Two blanked records bound it",
-        ),
-        (
             {"sampler": "random-allocation", "epochs": 1, "group_size": 2},
             UnsupportedEvent,
             "2 records",
@@ -454,14 +449,22 @@ def test_a_plan_that_no_theorem_covers_is_refused(wrong, error, why):
         calibrate.dpsgd(**ASKED, **wrong)
 
 
-def test_a_shuffle_beside_other_answers_has_no_price():
+def test_a_plan_against_a_replaced_record_pays_the_upper_end_of_its_bracket():
+    asked = {**ASKED, "sampler": "random-allocation", "epochs": 1}
+    plan = calibrate.dpsgd(**asked, neighboring_relation="replace-one")
+    price = plan.price()
+    assert price.lower < price.upper <= 2.0
+    blanked = calibrate.dpsgd(**asked)
+    assert plan.query("gradient").noise_multiplier > blanked.query("gradient").noise_multiplier
+
+
+def test_other_answers_beside_a_shuffle_cost_more():
     other = Query(
         name="scale", kind="scalar", sampler="full", max_norm=1.0, noise_multiplier=9.0, count=1
     )
     plan = plan_of("shuffled-epochs")
     both = dataclasses.replace(plan, queries=(*plan.queries, other))
-    with pytest.raises(UnsupportedEvent, match="ShuffledEpochsDpEvent"):
-        both.price()
+    assert both.price().upper > plan.price().upper
     allocated = plan_of("random-allocation")
     both = dataclasses.replace(allocated, queries=(*allocated.queries, other))
     assert both.price() > allocated.price()

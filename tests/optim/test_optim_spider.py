@@ -204,14 +204,14 @@ def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wr
     plan, iterates = boost_plan(steps=40, batch_size=60), [np.zeros(4)]
     objective = wrap(OBJECTIVE)
     last = spiderboost(
-        objective, plan, seed=6, callback=lambda p: iterates.append(p.w), callback_every=1
+        objective, plan, seed=9, callback=lambda p: iterates.append(p.w), callback_every=1
     )
-    chosen = spiderboost(objective, plan, seed=6, output="smallest-norm")
+    chosen = spiderboost(objective, plan, seed=9, output="smallest-norm")
     shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
     np.testing.assert_array_equal(chosen.w, iterates[shortest])
     assert chosen.ledger == last.ledger
     assert 0 < shortest < 39  # neither the first nor the last
-    check_promises(spiderboost, objective, plan, seed=6, output="smallest-norm")
+    check_promises(spiderboost, objective, plan, seed=9, output="smallest-norm")
 
 
 @pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])

@@ -169,7 +169,7 @@ def test_epsilon_is_proved_where_the_accountant_has_moments_alone():
 
 def test_what_no_proof_covers_is_refused():
     event = epochs_of(1.0, 100, 10)
-    with pytest.raises(UnsupportedEvent, match="no proved bounds"):
+    with pytest.raises(UnsupportedEvent, match="under neighboring relation 'replace-one'"):
         certify(event, delta=1e-5, neighboring_relation="replace-one")
     document = certify(event, epsilon=1.0, width=0.1).to_json()
     for old, new in (('"batches": 100', '"batches": 100.5'), ('"batches": 100', '"batches": 0')):

@@ -65,7 +65,7 @@ def test_spider_theory_by_hand(kappa, rounds, extra, floor, first, steps, radius
 def test_spider_noise_by_hand(kappa, k, level, steps, noise):
     plan = big_plan(kappa)
     each = schedule(plan)[k - 1]
-    assert each.level == pytest.approx(level, rel=1e-8)
+    assert each.level == pytest.approx(level, rel=2e-6)  # of noises found to 1e-6
     assert each.steps == steps
     if steps == 1:
         each = dataclasses.replace(each, shares=(each.shares[0], 1.0))
