@@ -486,7 +486,7 @@ def test_a_killed_worker_leaves_true_ledgers(cluster, tmp_path):
     plan = planned(3, steps=40)
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
     pids = cluster.run(os.getpid)
-    makers = [Maker(j, str(tmp_path), pause=0.02) for j in range(3)]
+    makers = [Maker(j, str(tmp_path), pause=0.0002) for j in range(3)]
     where = [workers[0], workers[1], workers[0]]
     silos = optim.DaskSilos(cluster, makers, workers=where, timeout=30)
     steps = []
