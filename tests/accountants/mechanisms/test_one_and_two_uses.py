@@ -41,9 +41,7 @@ def on_records(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "count"), [(1, 8), pytest.param(2, 300, marks=pytest.mark.study)]
-)
+@pytest.mark.parametrize(("seed", "count"), [(1, 8), pytest.param(2, 300, marks=pytest.mark.study)])
 def test_one_use_costs_no_more_than_two(seed, count):
     draw, priced = random.Random(seed), 0
     while priced < count:
