@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _cluster import two_workers
 from scipy import stats
 
 import dpcal
@@ -428,21 +429,7 @@ class Maker:
 
 @pytest.fixture(scope="module")
 def cluster():
-    distributed = pytest.importorskip("distributed")
-    cloudpickle = pytest.importorskip("cloudpickle")
-    import sys
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=50,
-        ) as made,
-        distributed.Client(made) as client,
-    ):
+    with two_workers(__name__) as client:
         yield client
 
 

@@ -2,17 +2,14 @@
 
 import os
 import signal
-import sys
 
 import numpy as np
 import pytest
+from _cluster import two_workers
 
 from dpcal import calibrate, optim
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.silos import PartitionsLost
-
-distributed = pytest.importorskip("distributed")
-cloudpickle = pytest.importorskip("cloudpickle")
 
 N, DIMENSION = 900, 3
 
@@ -40,18 +37,8 @@ def rotten(first, last, mark):
 
 @pytest.fixture(scope="module")
 def client():
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=50,
-        ) as made,
-        distributed.Client(made) as client,
-    ):
-        yield client
+    with two_workers(__name__) as made:
+        yield made
 
 
 def partitioned(client, *ends):

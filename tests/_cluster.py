@@ -1,0 +1,25 @@
+"""A Dask cluster of two workers in processes of their own."""
+
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def two_workers(module):
+    """Yield a client; what a test module defines is sent to the workers by value."""
+    distributed = pytest.importorskip("distributed")
+    cloudpickle = pytest.importorskip("cloudpickle")
+    cloudpickle.register_pickle_by_value(sys.modules[module])
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
