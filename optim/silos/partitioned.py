@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal.accountants.samplers import everyone
 from dpcal.errors import DpcalError, MissingExtra, extra
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
@@ -159,12 +160,12 @@ class Partitioned(Objective):
 
     def _total(self, how: str, kind: str, rows: Rows, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
-        everyone = len(rows) == self.n
-        ordered = rows if everyone else np.sort(rows)
-        cuts = self._ends if everyone else np.searchsorted(ordered, self._ends)
+        whole = len(rows) == self.n
+        ordered = rows if whole else np.sort(rows)
+        cuts = self._ends if whole else np.searchsorted(ordered, self._ends)
         asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
         calls = {
-            j: (how, kind, None if everyone else ordered[cuts[j] : cuts[j + 1]] - self._ends[j])
+            j: (how, kind, None if whole else ordered[cuts[j] : cuts[j + 1]] - self._ends[j])
             for j in asked
         }
         return sum(self._answers({j: (*call, *given) for j, call in calls.items()}))
@@ -215,14 +216,13 @@ class Partitioned(Objective):
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+        return self.clipped_loss_sum(w, everyone(self.n), math.inf) / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
-        state, everyone = hashlib.blake2b(digest_size=32), np.arange(self.n, dtype=np.intp)
+        state, rows = hashlib.blake2b(digest_size=32), everyone(self.n)
         for w in _places(self.dimension):
-            state.update(self.whole_total("gradient_sum", everyone, 1.0, w).tobytes())
+            state.update(self.whole_total("gradient_sum", rows, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
@@ -240,7 +240,7 @@ class _Part:
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
         self._objective = maker(*given)
-        self._everyone = np.arange(self._objective.n, dtype=np.intp)
+        self._everyone = everyone(self._objective.n)
 
     def facts(self) -> _Facts:
         """Return what is told of the partition; the print is a secret, like the records."""
