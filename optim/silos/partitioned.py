@@ -130,6 +130,7 @@ class Partitioned(Objective):
         self.read_from_data = read
         self._ends = np.cumsum([0, *(facts.n for facts in self._facts)])
         self.n = int(self._ends[-1])
+        self._everyone = everyone(self.n)
 
     def _workers(self) -> list[str]:
         known = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
@@ -160,7 +161,7 @@ class Partitioned(Objective):
 
     def _total(self, how: str, kind: str, rows: Rows, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
-        whole = len(rows) == self.n
+        whole = np.array_equal(rows, self._everyone)
         ordered = rows if whole else np.sort(rows)
         cuts = self._ends if whole else np.searchsorted(ordered, self._ends)
         asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
@@ -216,13 +217,13 @@ class Partitioned(Objective):
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        return self.clipped_loss_sum(w, everyone(self.n), math.inf) / self.n + self.regularizer(w)
+        return self.clipped_loss_sum(w, self._everyone, math.inf) / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
-        state, rows = hashlib.blake2b(digest_size=32), everyone(self.n)
+        state = hashlib.blake2b(digest_size=32)
         for w in _places(self.dimension):
-            state.update(self.whole_total("gradient_sum", rows, 1.0, w).tobytes())
+            state.update(self.whole_total("gradient_sum", self._everyone, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:

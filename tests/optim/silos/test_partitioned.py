@@ -65,7 +65,7 @@ def test_iterates_have_the_same_bits_in_any_partitions(client):
         assert each.loss(w) == pytest.approx(here.loss(w))
         assert each.gradient(w) == pytest.approx(here.gradient(w))
         for kind, at in (("gradient_sum", (w,)), ("difference_sum", (w, v)), ("loss_sum", (w,))):
-            for some in (rows, np.arange(N), rows[:0]):
+            for some in (rows, np.arange(N), rows[:0], np.resize(rows, N)):
                 ask = getattr(DiscreteMechanism, kind)
                 assert (ask(each, *at, some, 0.7) == ask(here, *at, some, 0.7)).all()
         assert sorted(each.fingerprints(b"key")) == sorted(here.fingerprints(b"key"))
