@@ -2,9 +2,10 @@ r"""What is delta(epsilon) of a composition? Laplace inversion, with every error
 
 The law of the composed loss is inverted on contours. Where one contour serves, and the losses have
 a compiled form, that is one call of ``_ext/inversion.h``. Otherwise the cheapest of several ways is
-taken (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and a
-discrete one of few steps an exact sum. Where no quadrature of affordable size exists, the answer is
-a Chernoff bound from moments in closed form. Every answer is an interval and names its method.
+taken (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and few
+steps of a discrete one or of one scale of Laplace noise have an exact sum. Where no quadrature of
+affordable size exists, the answer is a Chernoff bound from moments in closed form. Every answer is
+an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -45,7 +46,12 @@ from dpcal.accountants.losses.discrete import (
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
-from dpcal.accountants.losses.laplace import BoundedRange, Laplace
+from dpcal.accountants.losses.laplace import (
+    BoundedRange,
+    Laplace,
+    are_few_uses,
+    log_delta_of_few_uses,
+)
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["epsilon_bounds", "log_delta_bounds", "without_contour"]
@@ -157,6 +163,8 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
             bounds = Bounds.around(*closed, "closed form")
             return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
     exact = log_delta_of_sum(parts, epsilon)
+    if are_few_uses(parts):
+        exact = log_delta_of_few_uses(*parts[0], epsilon)
     if exact is not None and exact[1] < _MOST_LOST:
         return Bounds.around(*exact, "convolution")
     return None
@@ -288,4 +296,6 @@ def _has_exact_sum(direction: Direction) -> bool:
     """Return whether delta takes no contour: a search on delta itself is then faster."""
     loss, times = direction.parts[0]
     single = len(direction.parts) == 1 and times == 1
-    return (single and loss.log_delta(0.0) is not None) or has_few_sums(direction.parts)
+    if single and loss.log_delta(0.0) is not None:
+        return True
+    return has_few_sums(direction.parts) or are_few_uses(direction.parts)

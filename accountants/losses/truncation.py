@@ -22,8 +22,9 @@ as it serves the law. Three questions are answered with parts:
 
 from __future__ import annotations
 
+import contextlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,6 @@ __all__ = ["SURPLUS", "Truncation", "TwoTruncations", "below", "between", "split
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# A rule serves powers up to this factor beyond the given ones, so that a search for a saddle builds
-# few rules. A fourth more of the powers takes about a fourth more points.
-_HEADROOM = 1.25
 # Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
 # Log of the share that is negligible at the end of a part, relative to the largest value of its
@@ -83,6 +81,10 @@ class _Integration:
     corrected
         Whether the digits of the mass less 1 are kept: always, never, or, if None, where the sum
         then has more digits.
+    headroom
+        Factors beyond the given powers up to which a rule serves, tried in turn, so that a search
+        for a saddle builds few rules. Below a wide cut, a fourth more of the powers takes about a
+        fourth more points; a sharp cut ends parts of most powers at about the same place.
     tail
         Distance beyond its upper cut at which the part may end, in widths of the cut. Of each point
         beyond the end for a sharp cut, 9 widths, a share below 1e-19 is left.
@@ -91,6 +93,7 @@ class _Integration:
     shift: float = 1.0
     points: int | None = None
     corrected: bool | None = False
+    headroom: tuple[float, ...] = (1.25,)
     tail: Reals = field(default_factory=lambda: np.linspace(0.0, 40.0, 161))
 
     @property
@@ -102,8 +105,8 @@ class _Integration:
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # A trimmed law should be cheap: one that takes more points is cut at another place.
 _TRIMMED = _Integration(points=12_000, corrected=True)
-_BELOW = _Integration(shift=3.0, points=40_000, corrected=None, tail=_SHARP_TAIL)
-_BETWEEN = _Integration(shift=3.0, points=40_000, tail=_SHARP_TAIL)
+_BETWEEN = _Integration(shift=3.0, points=40_000, headroom=(64.0, 1.25), tail=_SHARP_TAIL)
+_BELOW = replace(_BETWEEN, corrected=None)
 _SIDE = _Integration()
 
 
@@ -181,15 +184,23 @@ class Truncation:
         angle = min(Limits().angle, self._how.shift * min(cut.width for cut in cuts) / sigma**2)
         if self._how.points is None:
             return TrapezoidRule(q, sigma, lowest, highest, Limits(angle, width=width))
-        highest = max(8.0, _HEADROOM * highest)
         floor, start = -math.inf, -RANGE * sigma
         if self.lower is not None:
             # The lower cut leaves exp(-s^2 / 2) at s widths below it, where the density is up to
             # exp(s width position / sigma^2) times what it is at the cut.
             start, narrow = self.lower.position, self.lower.width
             floor = start - narrow * (_DEEPEST + 2 * narrow * max(start, 0.0) / sigma**2)
-        limits = Limits(angle, floor, self._end(highest, start), self._how.points, width)
-        return TrapezoidRule(q, sigma, lowest, highest, limits)
+        served, end = self._served(highest, start)
+        limits = Limits(angle, floor, end, self._how.points, width)
+        return TrapezoidRule(q, sigma, lowest, served, limits)
+
+    def _served(self, highest: float, start: float) -> tuple[float, float]:
+        """Return the largest power that a rule should serve, and the last point it needs."""
+        *more, least = (max(8.0, factor * highest) for factor in self._how.headroom)
+        for power in more:
+            with contextlib.suppress(OutOfReach):
+                return power, self._end(power, start)
+        return least, self._end(least, start)
 
     def _end(self, power: float, start: float) -> float:
         """Return the first point beyond the upper cut where the tilted part has become negligible.
