@@ -121,7 +121,14 @@ class Defaults:
         """Clip of one record's gradient."""
         return self.clip * self.row_norm * self.unit
 
-    def learning_rate(self, noise_multiplier: float, max_norm: float | None = None) -> float:
+    def learning_rate(
+        self,
+        noise_multiplier: float,
+        max_norm: float | None = None,
+        *,
+        l2: float = 0.0,
+        radius: float = math.inf,
+    ) -> float:
         """Return the step size, for the noise multiplier of a step and a clip.
 
         Parameters
@@ -130,13 +137,19 @@ class Defaults:
             Standard deviation of the noise on a sum, in units of the clip.
         max_norm
             The clip, if it is another one.
+        l2
+            Weight of the penalty ``l2 / 2 ||w||^2``.
+        radius
+            Of the ball that iterates are projected onto.
         """
         clip = (self.max_norm if max_norm is None else max_norm) / self.row_norm
         full = self.batch_size >= self.n
         spread = 0.0 if full else min(0.5 * self.unit, clip) ** 2 * (1 - self.batch_size / self.n)
         noise = self.dimension * (noise_multiplier * clip / self.batch_size) ** 2
         distance = _SCORES[self.loss] * self.unit * math.sqrt(self.dimension)
+        distance = min(distance, radius * self.row_norm)
         longest = _LONGEST[self.loss] / _CURVATURE[self.loss]
         far = math.sqrt(self.steps * (noise + spread / self.batch_size))
         step = longest if far == 0 else min(longest, distance / far)
-        return step / self.row_norm**2
+        step /= self.row_norm**2
+        return step / (1 + step * l2)

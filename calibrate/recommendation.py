@@ -1,15 +1,6 @@
 """Which optimizer for a linear model of so many records? Errors are predicted, no record is read.
 
-Noise of deviation s on each coordinate of a mean gradient, constant steps of size eta and the mean
-of iterates with weights 2 t / (T (T + 1)) leave, on a quadratic of eigenvalues lam_i whose minimum
-is w*_i away, the excess
-
-    1/2 sum_i lam_i (w*_i^2 (sum_t weight_t r_i^t)^2 + (s^2 + g_i^2) sum_j a_ij^2),
-
-where r_i is 1 - eta lam_i, a_ij the weight of the noise of step j in the mean, and g_i^2 the
-variance of sampling. With correlated noise of matrix C, s^2 multiplies the squared norm of C^-T a_i
-in place of that of a_i. Spectra and distances are not known: the prediction is the geometric mean
-over six of them, times a factor that was fitted.
+Errors are those of :mod:`dpcal.calibrate.error_law`, times a factor that was fitted.
 
 >>> table = recommend("logistic", n=20_000, dimension=10, epsilon=1.0, delta=1e-6)
 >>> table.rows[0].optimizer, table.rows[0].error < table.rows[1].error
@@ -32,12 +23,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants.matrix import Banded, Strategy
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.error_law import LOSSES, ErrorLaw, Loss, transposed_inverse
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
@@ -49,57 +40,6 @@ from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "recommend"]
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Loss:
-    """What is known of a loss before records are seen, for rows of norm 1.
-
-    Attributes
-    ----------
-    curvatures
-        Mean second derivative of a record's loss in its score, for each of the ``scores``.
-    scores
-        Deviations of scores at the optimum.
-    residual
-        Variance of a record's gradient at the optimum, in units of the curvature.
-    cut
-        Below this clip, in units of the typical norm, curvature falls in proportion to it.
-    slope, smoothness
-        Largest first and second derivative in the score.
-    """
-
-    curvatures: tuple[float, ...]
-    scores: tuple[float, ...]
-    residual: float
-    cut: float
-    slope: float
-    smoothness: float
-
-
-_LOSSES = {
-    "logistic": _Loss(
-        curvatures=(0.23, 0.18, 0.11),
-        scores=(0.7, 1.5, 3.0),
-        residual=1.0,
-        cut=0.35,
-        slope=1.0,
-        smoothness=0.25,
-    ),
-    # Targets in [-1, 1].
-    "squared": _Loss(
-        curvatures=(1.0, 1.0, 1.0),
-        scores=(0.14, 0.3, 0.6),
-        residual=0.05,
-        cut=0.2,
-        slope=2.0,
-        smoothness=1.0,
-    ),
-}
-# Excess that a clip leaves in a logistic model, by the clip in units of the typical norm.
-_CLIPS = (0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-_BIASES = (1e-1, 5.5e-2, 1.1e-2, 5e-4, 3e-6, 0.0)
 # Share of the bound on rows that is taken for their typical norm if none is given.
 _TYPICAL = 0.6
 # Passes over the records that are tried, and bands of correlated noise.
@@ -110,8 +50,6 @@ _FULL_STEPS = (60, 200)
 # held-out grid does not have. Two of three runs are within the spread.
 _FACTORS = {"dpsgd": 1.25, "noisy_gd": 1.5, "correlated_dpsgd": 1.1}
 _SPREAD = 2.5
-# Eigenvalues that stand for all of a spectrum.
-_MOST_EIGENVALUES = 40
 # Records times columns at which speed is measured, and time of an answer on a sample in units of
 # that of a full pass, record by record.
 _TIMED, _SAMPLED = (4096, 32), 2.0
@@ -288,7 +226,7 @@ def recommend(
     The law is exact for quadratics; a factor and a spread are fitted (``python -m benchmarks
     recommended``).
     """
-    known = _LOSSES[_validate.choice(tuple(_LOSSES), loss=loss)]
+    known = LOSSES[_validate.choice(tuple(LOSSES), loss=loss)]
     bound = _validate.positive(row_norm=row_norm)
     norm = _TYPICAL * bound if typical_norm is None else typical_norm
     if _validate.positive(typical_norm=norm) > bound:
@@ -330,7 +268,7 @@ class _Case:
     """A problem with its target, every number checked."""
 
     loss: str
-    known: _Loss
+    known: Loss
     n: int
     d: int
     norm: float
@@ -338,6 +276,12 @@ class _Case:
     l2: float
     release: float
     target: Mapping[str, Any]
+
+    @property
+    def law(self) -> ErrorLaw:
+        """What predicts errors."""
+        sizes = {"n": self.n, "dimension": self.d, "norm": self.norm, "l2": self.l2}
+        return ErrorLaw(loss=self.loss, **sizes)
 
     # -- rows
 
@@ -393,7 +337,7 @@ class _Case:
             **self.target,
         )
         ones = np.full((1, tuned.steps), 1.0)
-        alike = float(np.linalg.norm(_transposed_inverse(strategy, ones))) / math.sqrt(tuned.steps)
+        alike = float(np.linalg.norm(transposed_inverse(strategy, ones))) / math.sqrt(tuned.steps)
         rate = tuned.learning_rate(alike * plan.query("gradient").noise_multiplier)
         return self._row(_at_rate(plan, rate), tuned, rate, strategy)
 
@@ -405,7 +349,7 @@ class _Case:
         self, plan: Plan, tuned: Defaults, rate: float, strategy: Strategy | None = None
     ) -> Recommended:
         noise = plan.queries[0].noise_multiplier
-        error = _FACTORS[plan.optimizer] * self.predicted(tuned, rate, noise, strategy)
+        error = _FACTORS[plan.optimizer] * self.law.excess(tuned, rate, noise, strategy)
         return Recommended(
             plan=plan,
             optimizer=plan.optimizer,
@@ -423,33 +367,6 @@ class _Case:
         slower = 1.0 if plan.queries[-1].sampler == "full" else _SAMPLED
         seconds = slower * asked * self.d * _seconds_a_number()
         return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
-
-    # -- the law
-
-    def predicted(
-        self, tuned: Defaults, rate: float, noise: float, strategy: Strategy | None = None
-    ) -> float:
-        """Return the predicted excess, for rows that are divided by their typical norm."""
-        eta, C, b = rate * self.norm**2, tuned.clip * tuned.unit, tuned.batch_size
-        s = noise * C / b
-        left = 1 - b / self.n
-        logs = []
-        for power in (0.0, 1.0):
-            lam, many = _spectrum(self.d, power)
-            for h, score in zip(self.known.curvatures, self.known.scores, strict=True):
-                curved = h * lam * min(1.0, C / self.known.cut) + self.l2 / self.norm**2
-                sampling = self.known.residual * curved * left / b
-                # Distances are alike in all directions, but for what the penalty shortens.
-                shorter = 1 - self.l2 / self.norm**2 / curved
-                bias, noisy = _averaged(curved, eta, tuned.steps, strategy)
-                own = noisy if strategy is None else _averaged(curved, eta, tuned.steps, None)[1]
-                start = (score * shorter * bias) ** 2
-                each = curved * (start + s**2 * noisy + sampling * own)
-                logs.append(math.log(0.5 * float(many @ each) + self._bias(C)))
-        return math.exp(float(np.mean(logs)))
-
-    def _bias(self, clip: float) -> float:
-        return float(np.interp(clip, _CLIPS, _BIASES)) if self.loss == "logistic" else 0.0
 
     # -- theorems
 
@@ -489,44 +406,6 @@ class _Case:
 
 def _at_rate(plan: Plan, rate: float) -> Plan:
     return dataclasses.replace(plan, parameters={**plan.parameters, "learning_rate": rate})
-
-
-def _spectrum(d: int, power: float) -> tuple[Floats, Floats]:
-    """Return eigenvalues of rows of norm 1, falling as i^-power, and how many each stands for."""
-    whole = np.arange(1, d + 1) ** -power
-    whole /= whole.sum()
-    groups = np.array_split(whole, min(d, _MOST_EIGENVALUES)) if power else [whole]
-    return np.array([group.mean() for group in groups]), np.array([float(len(g)) for g in groups])
-
-
-def _averaged(
-    curved: Floats, eta: float, steps: int, strategy: Strategy | None
-) -> tuple[Floats, Floats]:
-    """Return what is left of the distance, and the squared weight of noise, by eigenvalue."""
-    t = np.arange(1, steps + 1)
-    weights = 2.0 * t / (steps * (steps + 1.0))
-    # A step that would overshoot is held by the clip.
-    r = np.maximum(1 - eta * curved, -1.0)
-    bias = (weights * r[:, np.newaxis] ** t).sum(axis=1)
-    a = np.empty((len(curved), steps))
-    rest = np.zeros(len(curved))
-    for j in range(steps - 1, -1, -1):
-        rest = weights[j] + r * rest
-        a[:, j] = rest
-    a *= eta
-    if strategy is not None:
-        a = _transposed_inverse(strategy, a)
-    return bias, (a**2).sum(axis=1)
-
-
-def _transposed_inverse(strategy: Strategy, a: Floats) -> Floats:
-    """Return the rows of a times C^-1, of a banded Toeplitz matrix, by back substitution."""
-    head = strategy.matrix()[: strategy.bands or strategy.steps, 0]
-    found = np.zeros_like(a)
-    for j in range(a.shape[1] - 1, -1, -1):
-        later = found[:, j + 1 : j + len(head)]
-        found[:, j] = (a[:, j] - later @ head[1 : 1 + later.shape[1]]) / head[0]
-    return found
 
 
 @functools.cache

@@ -46,7 +46,7 @@ _NOISE_OF_MODELS = _NOISE | {
 }
 _NOISE_OF_CLASSES = _NOISE_OF_MODELS | {
     "check_classifiers_regression_target": "whether targets are classes is told by noisy counts",
-    "check_class_weight_classifiers": "60 passes do not reach weights of 10^7 to 1, for records "
+    "check_class_weight_classifiers": "120 passes do not reach weights of 10^7 to 1, for records "
     "that are many times longer than the declared norm",
 }
 _NOISE_OF_NUMBERS = _NOISE_OF_MODELS | {

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
@@ -35,7 +36,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
-from dpcal.optim import Result, Squared, run
+from dpcal.optim import Ledger, Result, Squared, run
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
 
@@ -43,9 +44,11 @@ __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
 
-# Passes of the gradient solver, its step in units of the inverse smoothness, and its clip in units
-# of what one record's gradient is at the origin at most; as for logistic regression.
-_STEPS, _STEP, _CLIP = 60, 2.0, 0.5
+# Passes of gradient solvers over all records.
+PASSES = 120
+# Share of the squared budget that releases the records' mean square norm, and the least such norm,
+# in units of the largest.
+SCALE_SHARE, _LEAST_SCALE = 0.01, 0.01
 
 # How many times the moment of a constant column is above the noise on moments, at least.
 _ABOVE_NOISE = 4.0
@@ -79,6 +82,15 @@ class LinearModel(BoundedEstimator):
             return X, norm
         return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
 
+    def _typical_norm(
+        self, plan: Plan, rows: Table, norm: float, multiplier: float
+    ) -> tuple[float, Ledger]:
+        """Return the root mean square norm of records, with noise, and the ledger of the answer."""
+        squares = np.minimum((rows / norm) ** 2 @ np.ones(rows.shape[1]), 1.0)[:, np.newaxis]
+        mean, ledger = self._noisy_mean(plan, "scale", lambda chosen: squares[chosen], 1)
+        least = max(_LEAST_SCALE, multiplier / math.sqrt(SCALE_SHARE) / plan.n)
+        return norm * math.sqrt(min(1.0, max(float(mean[0]), least))), ledger
+
     def _descent(
         self, objective: Any, query: Query, learning_rate: float, initial: Table | None = None
     ) -> Result:
@@ -99,6 +111,11 @@ class LinearModel(BoundedEstimator):
         return result
 
 
+def scale_query(multiplier: float) -> Query:
+    """Return the query about the norm of records, of a share of one release's squared budget."""
+    return sum_query("scale", 1.0, repeated(multiplier / math.sqrt(SCALE_SHARE), 1))
+
+
 def _scaled(values: Table, ends: tuple[Table, Table]) -> Table:
     """Return values between bounds moved and scaled to [-1, 1]; others at the nearer end."""
     low, high = ends
@@ -112,7 +129,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
     "statistics" releases the second moments of records and their products with the target in one
     noisy sum, and adds as much to the diagonal as the noise needs (AdaSSP). The solver "gradient"
-    takes 60 noisy gradients.
+    takes 120 noisy gradients.
 
     Parameters
     ----------
@@ -257,15 +274,30 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def _from_gradients(
         self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
     ) -> Table:
-        """Descend on the mean of half squared residuals."""
-        n = len(rows)
-        query = sum_query("gradient", _CLIP * norm, repeated(multiplier, _STEPS), _STEPS)
-        objective = Squared(rows, values, l2=alpha / n, fit_intercept=False)
-        step = _STEP / (norm**2 + alpha / n)
-        whole = self._plan(n, query, steps=_STEPS, learning_rate=step)
+        """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
+        (n, d), l2 = rows.shape, alpha / len(rows)
+        asked = scale_query(multiplier)
+        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), PASSES)
+        query = sum_query("gradient", norm, noise, PASSES)
+        whole = self._plan(n, asked, query, steps=PASSES)
         with self._paid(whole):
-            result = self._descent(objective, query, step)
-        self._close(whole, [result.ledger], result.w, first=True, complete=result.complete)
+            typical, ledger = self._typical_norm(whole, rows, norm, multiplier)
+            tuned = Defaults.of(
+                "squared",
+                n=n,
+                dimension=d,
+                row_norm=typical,
+                release=multiplier,
+                steps=PASSES,
+                batch_size=n,
+            )
+            query = sum_query("gradient", tuned.max_norm, noise, PASSES)
+            objective = Squared(rows, values, l2=l2, fit_intercept=False)
+            result = self._descent(objective, query, tuned.learning_rate(noise, l2=l2))
+        query = result.plan.query("gradient")
+        whole = self._plan(n, asked, query, steps=PASSES)
+        ledgers = [ledger, result.ledger]
+        self._close(whole, ledgers, result.w, first=True, complete=result.complete)
         return result.w
 
     def _keep(self, w: Table, d: int) -> None:
@@ -293,7 +325,7 @@ class LinearRegression(LeastSquares):
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
     "statistics" adds as much to the diagonal of the noisy second moments as their noise needs
-    (AdaSSP). The solver "gradient" takes 60 noisy gradients.
+    (AdaSSP). The solver "gradient" takes 120 noisy gradients.
 
     References
     ----------

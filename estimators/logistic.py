@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate import Plan, Query
+from dpcal.calibrate import Query
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
@@ -37,18 +37,12 @@ from dpcal.estimators.base import (
     sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
-from dpcal.estimators.linear import LinearModel
+from dpcal.estimators.linear import PASSES, SCALE_SHARE, LinearModel, scale_query
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.optim import Ledger, Logistic, Softmax
+from dpcal.optim import Logistic, Softmax
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 
 __all__ = ["LogisticRegression"]
-
-# Passes over all records.
-_STEPS = 120
-# Share of the squared budget that releases the records' mean square norm, and the least such norm,
-# in units of the largest.
-_SCALE_SHARE, _LEAST_SCALE = 0.01, 0.01
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -181,7 +175,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         (n, d), (epsilon, delta) = X.shape, self._target()
         classes = None if declared is None else _declared(declared)
         rows, norm = self._rows(X)
-        steps = _validate.count(steps=_STEPS if self.steps is None else self.steps)
+        steps = _validate.count(steps=PASSES if self.steps is None else self.steps)
         if classes is None:
             asked, multiplier, _ = labels_query(epsilon, delta)
         else:
@@ -189,10 +183,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         queries = [] if classes is not None else [asked]
         scaled = self.max_norm is None or self.learning_rate is None
         if scaled:
-            queries.append(
-                sum_query("scale", 1.0, repeated(multiplier / math.sqrt(_SCALE_SHARE), 1))
-            )
-        share = 1 - _SCALE_SHARE if scaled else 1.0
+            queries.append(scale_query(multiplier))
+        share = 1 - SCALE_SHARE if scaled else 1.0
         gradient = sum_query("gradient", 1.0, repeated(multiplier / math.sqrt(share), steps), steps)
         queries.append(gradient)
         self._check_settings(classes)  # before anything is spent
@@ -236,15 +228,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         if self.learning_rate is not None:
             _validate.positive(learning_rate=self.learning_rate)
 
-    def _typical_norm(
-        self, plan: Plan, rows: Table, norm: float, multiplier: float
-    ) -> tuple[float, Ledger]:
-        """Return the root mean square norm of records, with noise, and the ledger of the answer."""
-        squares = np.minimum((rows / norm) ** 2 @ np.ones(rows.shape[1]), 1.0)[:, np.newaxis]
-        mean, ledger = self._noisy_mean(plan, "scale", lambda chosen: squares[chosen], 1)
-        least = max(_LEAST_SCALE, multiplier / math.sqrt(_SCALE_SHARE) / plan.n)
-        return norm * math.sqrt(min(1.0, max(float(mean[0]), least))), ledger
-
     def _descend(
         self,
         rows: Table,
@@ -271,7 +254,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         clip = weight * tuned.max_norm if self.max_norm is None else self.max_norm
         step = self.learning_rate
         if step is None:
-            step = tuned.learning_rate(gradient.noise_multiplier, clip / weight) / weight
+            noise, l2 = gradient.noise_multiplier, self.l2 / weight
+            step = tuned.learning_rate(noise, clip / weight, l2=l2) / weight
         code = codes("y", y, classes)
         known = finite_rows(rows) & (code >= 0)
         # A blank record's gradient is zero, whatever its label is.

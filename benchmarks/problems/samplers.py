@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.optimizers import cancer, digits, housing
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import Banded, LambdaCGD
-from dpcal.optim.first_order.dpsgd import default_learning_rate
+from dpcal.optim.first_order.dpsgd import regret_rate
 
 # Of each table: batches of an epoch, and epochs.
 SIZES = ((cancer, 10, 20), (digits, 20, 20), (housing, 50, 10))
@@ -90,9 +90,7 @@ def excess(objective, plan, rate, seed, best):
 def best_in_hindsight(objective, plan, runs):
     """Return mean and standard error at the best rate and output."""
     best = objective.loss(objective.minimize())
-    guess = default_learning_rate(
-        dimension=objective.dimension, query=plan.query("gradient"), n=plan.n
-    )
+    guess = regret_rate(dimension=objective.dimension, query=plan.query("gradient"), n=plan.n)
     found = [
         np.array([excess(objective, plan, guess * each, seed, best) for seed in range(runs)])
         for each in RATES

@@ -1,12 +1,19 @@
 """How far are settings that nobody chose from the best in hindsight? Linear models, by DP-SGD.
 
-``python -m benchmarks untuned [--seeds 2]`` prints, for each problem and epsilon, the excess of the
-training loss over its minimum as a multiple of the least excess of 96 settings in hindsight (four
-clips, six rates, two batches, two outputs; best on seeds that are not used again), and the same
-with the statistical error d sigma^2 / (2 n) added to both sides ("population"): of the settings of
-:class:`dpcal.calibrate.defaults.Defaults`, of the same at a norm of rows that is 1.4 times too
-large and too small, and of DP-SGD as it was before: clip 1, batch 3 sqrt(n), the rate of the regret
-bound, the mean of the last half. Rows are told their true typical norm. Delta is 1e-6.
+``python -m benchmarks untuned [--seeds 4] [--held-out]`` prints, for each of 12 problems and three
+epsilons, the excess of the training loss over its minimum as a multiple of the least excess of 250
+settings in hindsight (five ways to draw batches, five clips, five rates, two outputs; the best four
+again on other seeds, and the best of these on seeds that are not used again), and the same with the
+statistical error d sigma^2 / (2 n) added to both sides ("population"):
+
+- ``dpsgd``: :func:`dpcal.optim.dpsgd` at its own rate and output, told the typical norm of rows;
+- ``estimator``: :class:`dpcal.estimators.LogisticRegression`, or ``LinearRegression`` by gradients,
+  which pays for that norm, told the largest norm alone;
+- ``train``: :func:`dpcal.train`, which pays for it too, told the ranges of columns;
+- ``before``: clip 1, batch 3 sqrt(n), the rate of a regret bound, the mean of the last half.
+
+The first three problems are three tables of one kind: d = 8, |w*| = 8.7, rows of norm 1. Delta is
+1e-6, the relation replace-special. ``--held-out`` draws 12 other problems at random.
 """
 
 import argparse
@@ -17,130 +24,238 @@ import numpy as np
 from scipy.optimize import minimize
 
 import dpcal
-from dpcal import calibrate, optim
+from dpcal import calibrate, estimators, optim
 from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.plans.common import single_release
+from dpcal.optim.first_order.dpsgd import regret_rate
+from dpcal.tables import REACH
 
 DELTA, RELATION = 1e-6, "replace-special"
 EPSILONS = (0.5, 1.0, 4.0)
 
 
-def logistic(n, d, *, norm, prior=0.0, tails=False, seed=0):
-    """Return an objective whose labels are those of a logistic model."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_t(3, (n, d)) if tails else rng.standard_normal((n, d))
-    X = np.clip(X, -6, 6)
-    w = rng.standard_normal(d)
-    w *= norm / np.linalg.norm(w)
-    y = rng.random(n) < 1 / (1 + np.exp(-(X @ w + prior)))
-    return optim.Logistic(X, y, classes=[False, True]), X, "logistic"
+class Problem:
+    """Rows without a constant column, targets, and what a user may know."""
 
-
-def squared(n, d, *, noise, seed=0):
-    """Return an objective whose targets, in [-1, 1], are linear in the rows but for noise."""
-    rng = np.random.default_rng(seed)
-    X = np.clip(rng.standard_normal((n, d)), -4, 4)
-    w = rng.standard_normal(d)
-    y = X @ (0.3 * w / np.linalg.norm(w)) + noise * rng.standard_normal(n)
-    return optim.Squared(X, np.clip(y, -1, 1)), X, "squared"
-
-
-PROBLEMS = {
-    "logistic 4000 x 8": lambda: logistic(4_000, 8, norm=1.5),
-    "logistic 16000 x 20": lambda: logistic(16_000, 20, norm=1.0),
-    "logistic 16000 x 5, steep": lambda: logistic(16_000, 5, norm=5.0),
-    "logistic 20000 x 12, 5 percent": lambda: logistic(20_000, 12, norm=1.2, prior=-3.4),
-    "logistic 8000 x 8, heavy tails": lambda: logistic(8_000, 8, norm=1.0, tails=True),
-    "squared 10000 x 10": lambda: squared(10_000, 10, noise=0.2),
-    "squared 3000 x 5": lambda: squared(3_000, 5, noise=0.3),
-}
-
-
-def excess(objective, least, plan, *, output, learning_rate=None):
-    """Return by how much a run's training loss is above the least one."""
-    how = {} if learning_rate is None else {"learning_rate": learning_rate}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = optim.dpsgd(objective, plan, output=output, **how)
-    return max(objective.loss(result.w) - least, 1e-12)
-
-
-def tuned_plan(objective, loss, norm, epsilon):
-    """Return the plan of the defaults, for rows of a norm."""
-    n, target = objective.n, {"epsilon": epsilon, "delta": DELTA, "neighboring_relation": RELATION}
-    release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **target)
-    tuned = Defaults.of(loss, n=n, dimension=objective.dimension, row_norm=norm, release=release)
-    plan = calibrate.dpsgd(
-        n=n, batch_size=tuned.batch_size, steps=tuned.steps, max_norm=tuned.max_norm, **target
-    )
-    return plan, tuned.learning_rate(plan.query("gradient").noise_multiplier)
-
-
-def in_hindsight(objective, least, loss, norm, epsilon):
-    """Return the setting of the grid with the least excess, as plan, rate and output."""
-    n, target = objective.n, {"epsilon": epsilon, "delta": DELTA, "neighboring_relation": RELATION}
-    curvature = norm**2 * (0.25 if loss == "logistic" else 1.0)
-    best = None
-    for batch, clip in itertools.product((n // 25, n // 8), (2.0, 1.0, 0.5, 0.25)):
-        plan = calibrate.dpsgd(n=n, batch_size=batch, epochs=20, max_norm=clip * norm, **target)
-        for rate, output in itertools.product(2.0 ** np.arange(-4, 8, 2), ("tail", "linear")):
-            found = excess(objective, least, plan, output=output, learning_rate=rate / curvature)
-            if best is None or found < best[0]:
-                best = found, plan, rate / curvature, output
-    return best[1:]
-
-
-def main(seeds):
-    """Print the table, and the geometric means."""
-    names = ("defaults", "norm x 1.4", "norm / 1.4", "before")
-    logs = {name: ([], []) for name in names}
-    head = "".join(f"{name:>24}" for name in names)
-    print(f"{'training / population':32}{'epsilon':>8}{head}")
-    for problem, epsilon in itertools.product(PROBLEMS, EPSILONS):
-        objective, X, loss = PROBLEMS[problem]()
-        n, d = objective.n, objective.dimension
-        norm = float(np.sqrt((X**2).sum(axis=1).mean() + 1))
+    def __init__(self, X, targets):
+        self.X, self.y = X, targets
+        self.loss = "logistic" if targets.dtype == bool else "squared"
+        make = optim.Logistic if self.loss == "logistic" else optim.Squared
+        known = {"classes": [False, True]} if self.loss == "logistic" else {}
+        self.objective = make(X, targets, fit_intercept=False, **known)
+        self.n, self.d = X.shape
+        norms = np.linalg.norm(X, axis=1)
+        # Of ranges around 0, in which a model without an intercept is the same.
+        self.ends = np.abs(X).max(axis=0)
+        self.typical, self.bound = float(np.sqrt((norms**2).mean())), float(norms.max())
         fitted = minimize(
-            objective.loss,
-            np.zeros(d),
-            jac=lambda w, of=objective: of.clipped_sum(w, np.arange(of.n), 1e9) / of.n,
+            self.objective.loss,
+            np.zeros(self.d),
+            jac=self.objective.gradient,
             method="L-BFGS-B",
-            options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-9},
+            options={"maxiter": 3000, "ftol": 1e-15, "gtol": 1e-10},
         )
-        spread = 1.0 if loss == "logistic" else 2 * fitted.fun
-        statistical = d * spread / (2 * n)
-        runs = {
-            "best": in_hindsight(objective, fitted.fun, loss, norm, epsilon),
-            **{
-                name: (*tuned_plan(objective, loss, norm * factor, epsilon), "linear")
-                for name, factor in zip(names, (1.0, 1.4, 1 / 1.4), strict=False)
-            },
+        self.least = fitted.fun
+        spread = 1.0 if self.loss == "logistic" else 2 * fitted.fun
+        self.statistical = self.d * spread / (2 * self.n)
+
+    def excess(self, w):
+        """Return by how much the training loss at parameters is above the least one."""
+        return max(self.objective.loss(w) - self.least, 1e-12)
+
+
+def drawn(n, d, *, size=1.0, power=0.0, tails=30, prior=0.0, unit=False, noise=None, seed):
+    """Return a problem: scores of deviation ``size``, or |w| where rows have norm 1 (``unit``)."""
+    rng = np.random.default_rng(seed)
+    X = np.clip(rng.standard_t(tails, (n, d)), -5, 5) * np.arange(1, d + 1) ** (-power / 2)
+    w = rng.standard_normal(d)
+    if unit:
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        w *= size / np.linalg.norm(w)
+    else:
+        w *= size / (X @ w).std()
+    if noise is None:
+        targets = rng.random(n) < 1 / (1 + np.exp(-(X @ w + prior)))
+    else:
+        targets = np.clip(X @ w + noise * rng.standard_normal(n), -1, 1)
+    return Problem(X, targets)
+
+
+def problems():
+    """Return the twelve problems, by name."""
+    far = {"size": 8.7, "unit": True}
+    return {
+        "norm 1, far, 4000 x 8": lambda: drawn(4_000, 8, **far, seed=1),
+        "norm 1, far, 16000 x 8": lambda: drawn(16_000, 8, **far, seed=2),
+        "norm 1, far, 64000 x 8": lambda: drawn(64_000, 8, **far, seed=3),
+        "logistic 6000 x 15": lambda: drawn(6_000, 15, size=1.2, seed=4),
+        "uneven columns 12000 x 25": lambda: drawn(12_000, 25, size=2.0, power=0.8, seed=5),
+        "heavy tails 10000 x 6": lambda: drawn(10_000, 6, size=1.5, tails=3, seed=6),
+        "steep 20000 x 5": lambda: drawn(20_000, 5, size=4.0, seed=7),
+        "rare 25000 x 10": lambda: drawn(25_000, 10, size=1.0, prior=-3.0, seed=8),
+        "few 1500 x 4": lambda: drawn(1_500, 4, size=1.5, seed=9),
+        "wide 30000 x 60": lambda: drawn(30_000, 60, size=1.5, power=0.5, seed=10),
+        "squared 8000 x 12": lambda: drawn(8_000, 12, size=0.3, noise=0.2, seed=11),
+        "squared, uneven 20000 x 6": lambda: drawn(
+            20_000, 6, size=0.2, power=1.0, noise=0.3, seed=12
+        ),
+    }
+
+
+def held_out():
+    """Return twelve problems of random sizes, by name."""
+    rng, found = np.random.default_rng(2026), {}
+    for number in range(12):
+        n, d = int(np.exp(rng.uniform(np.log(1_000), np.log(40_000)))), int(rng.integers(3, 41))
+        squared = number % 4 == 3
+        how = {
+            "size": float(rng.uniform(0.1, 0.4) if squared else np.exp(rng.uniform(-0.5, 1.5))),
+            "power": float(rng.uniform(0, 1)),
+            "tails": int(rng.choice([3, 5, 30])),
+            "prior": 0.0 if squared else float(rng.choice([0.0, 0.0, -2.5])),
+            "noise": float(rng.uniform(0.05, 0.3)) if squared else None,
+            "seed": 100 + number,
         }
-        target = {"epsilon": epsilon, "delta": DELTA, "neighboring_relation": RELATION}
-        before = calibrate.dpsgd(n=n, batch_size=int(3 * n**0.5), epochs=20, **target)
-        runs["before"] = before, None, "tail"
-        found = {
-            name: np.mean(
-                [
-                    excess(objective, fitted.fun, plan, output=output, learning_rate=rate)
-                    for _ in range(seeds)
-                ]
-            )
-            for name, (plan, rate, output) in runs.items()
-        }
-        cells = []
-        for name in names:
-            training = found[name] / found["best"]
-            population = (found[name] + statistical) / (found["best"] + statistical)
-            logs[name][0].append(training)
-            logs[name][1].append(population)
-            cells.append(f"{training:13.2f} /{population:9.2f}")
-        print(f"{problem:32}{epsilon:8g}" + "".join(cells), flush=True)
+        kind = "squared" if squared else "logistic"
+        found[f"{kind} {n} x {d}"] = lambda n=n, d=d, how=how: drawn(n, d, **how)
+    return found
+
+
+def target(epsilon):
+    """Return the target of a builder."""
+    return {"epsilon": epsilon, "delta": DELTA, "neighboring_relation": RELATION}
+
+
+def in_hindsight(problem, epsilon, seeds):
+    """Return the least mean excess of the grid: by one run, then by three, then by fresh ones."""
+    n, norm = problem.n, problem.typical
+    curvature = norm**2 * (0.25 if problem.loss == "logistic" else 1.0)
+    kinds = [(n // 25, 20), (n // 8, 20), (n // 25, 60), (n, 60), (n, 200)]
+    tried = []
+    for (batch, passes), clip in itertools.product(kinds, (1.5, 1.0, 0.7, 0.4, 0.2)):
+        plan = calibrate.dpsgd(
+            n=n, batch_size=batch, epochs=passes, max_norm=clip * norm, **target(epsilon)
+        )
+        for rate, output in itertools.product(4.0 ** np.arange(-2, 3), ("tail", "linear")):
+            how = {"learning_rate": rate / curvature, "output": output}
+            tried.append((problem.excess(optim.dpsgd(problem.objective, plan, **how).w), plan, how))
+
+    def mean(plan, how, runs):
+        ends = [optim.dpsgd(problem.objective, plan, **how).w for _ in range(runs)]
+        return float(np.mean([problem.excess(w) for w in ends]))
+
+    few = sorted(tried, key=lambda each: each[0])[:4]
+    _, plan, how = min(((mean(plan, how, 3), plan, how) for _, plan, how in few), key=first)
+    return mean(plan, how, seeds)
+
+
+def first(entry):
+    """Return the first entry, by which settings are sorted."""
+    return entry[0]
+
+
+def by_dpsgd(problem, epsilon):
+    """Return parameters of DP-SGD with the defaults for rows of a norm that is told."""
+    n, norm = problem.n, problem.typical
+    release = single_release(epsilon, DELTA, RELATION)
+    tuned = Defaults.of(problem.loss, n=n, dimension=problem.d, row_norm=norm, release=release)
+    sizes = {"batch_size": tuned.batch_size, "steps": tuned.steps, "max_norm": tuned.max_norm}
+    plan = calibrate.dpsgd(n=n, **sizes, **target(epsilon))
+    return optim.dpsgd(problem.objective, plan).w
+
+
+def by_estimator(problem, epsilon):
+    """Return coefficients of the estimator."""
+    how = {"epsilon": epsilon, "delta": DELTA, "fit_intercept": False}
+    if problem.loss == "logistic":
+        model = estimators.LogisticRegression(
+            classes=[False, True], row_norm=problem.bound, noise="gaussian", **how
+        )
+    else:
+        ends = problem.ends
+        model = estimators.LinearRegression(
+            solver="gradient",
+            bounds=(-ends, ends),
+            row_norm=float(np.linalg.norm(problem.X / ends, axis=1).max()),
+            target_bounds=(-1, 1),
+            noise="gaussian",
+            **how,
+        )
+    return np.ravel(model.fit(problem.X, problem.y).coef_)
+
+
+def by_train(problem, epsilon):
+    """Return weights of a table's training, for the rows as they are."""
+    names = [f"x{j}" for j in range(problem.d)]
+    columns = {
+        name: {"type": "number", "range": [-float(end), float(end)]}
+        for name, end in zip(names, problem.ends, strict=True)
+    }
+    if problem.loss == "logistic":
+        columns["y"] = {"type": "class", "categories": ["no", "yes"]}
+        y = np.where(problem.y, "yes", "no")
+    else:
+        columns["y"] = {"type": "number", "range": [-1, 1]}
+        y = problem.y
+    fit = dpcal.train(
+        {**dict(zip(names, problem.X.T, strict=True)), "y": y},
+        {"columns": columns},
+        target="y",
+        epsilon=epsilon,
+        delta=DELTA,
+        loss=problem.loss,
+        optimizer="dpsgd",
+        intercept=False,
+        test_fraction=0.0,
+        held_out="none",
+        mechanism="gaussian",
+    )
+    # Ranges of columns, and of a target, are stretched to [-4, 4].
+    return fit.model.weights / problem.ends * (REACH if problem.loss == "logistic" else 1.0)
+
+
+def before(problem, epsilon):
+    """Return parameters of the settings before."""
+    n = problem.n
+    plan = calibrate.dpsgd(n=n, batch_size=int(3 * n**0.5), epochs=20, **target(epsilon))
+    rate = regret_rate(dimension=problem.d, query=plan.query("gradient"), n=n)
+    return optim.dpsgd(problem.objective, plan, learning_rate=rate, output="tail").w
+
+
+RUNS = {"dpsgd": by_dpsgd, "estimator": by_estimator, "train": by_train, "before": before}
+
+
+def row(problem, epsilon, seeds):
+    """Return, for each way, the training and the population excess over those in hindsight."""
+    best = in_hindsight(problem, epsilon, seeds)
+    found = {}
+    for name, run in RUNS.items():
+        mean = float(np.mean([problem.excess(run(problem, epsilon)) for _ in range(seeds)]))
+        more = problem.statistical
+        found[name] = mean / best, (mean + more) / (best + more)
+    return found
+
+
+def main(seeds, epsilons, *, fresh):
+    """Print the table, and the geometric means."""
+    warnings.simplefilter("ignore")
+    print(f"{'training / population':28}{'epsilon':>8}" + "".join(f"{name:>18}" for name in RUNS))
+    rows = []
+    for (name, make), epsilon in itertools.product(
+        (held_out() if fresh else problems()).items(), epsilons
+    ):
+        rows.append(row(make(), epsilon, seeds))
+        cells = "".join(f"{a:10.2f} /{b:6.2f}" for a, b in rows[-1].values())
+        print(f"{name:28}{epsilon:8g}{cells}", flush=True)
     for what, pick in (("geometric mean", lambda x: np.exp(np.mean(np.log(x)))), ("worst", max)):
-        cells = [f"{pick(logs[name][0]):13.2f} /{pick(logs[name][1]):9.2f}" for name in names]
-        print(f"{what:40}" + "".join(cells))
+        both = [[pick([row[name][k] for row in rows]) for k in (0, 1)] for name in RUNS]
+        print(f"{what:36}" + "".join(f"{a:10.2f} /{b:6.2f}" for a, b in both))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=2)
-    main(parser.parse_args().seeds)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--held-out", action="store_true")
+    given = parser.parse_args()
+    main(given.seeds, given.epsilons, fresh=given.held_out)

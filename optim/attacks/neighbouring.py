@@ -124,7 +124,7 @@ class Without(Objective):
         self.n, self.dimension = objective.n, objective.dimension
         self.l2, self.penalized = objective.l2, objective.penalized
         self.read_from_data = objective.read_from_data
-        self.group_size = objective.group_size
+        self.group_size, self.linear_loss = objective.group_size, objective.linear_loss
 
     def others(self, rows: Rows) -> Rows:
         """Return the rows that contribute."""

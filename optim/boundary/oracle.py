@@ -160,6 +160,11 @@ class Admitted:
         return self.objective.l2
 
     @property
+    def linear_loss(self) -> tuple[str, float] | None:
+        """Name and largest weight of the loss of a linear model, whose defaults are known."""
+        return self.objective.linear_loss
+
+    @property
     def read_from_data(self) -> tuple[str, ...]:
         """Names of what was read off the records to make the objective."""
         return self.objective.read_from_data

@@ -162,6 +162,11 @@ class StoredOracle:
         return self._inner.l2
 
     @property
+    def linear_loss(self) -> tuple[str, float] | None:
+        """Name and largest weight of the loss of a linear model, whose defaults are known."""
+        return self._inner.linear_loss
+
+    @property
     def plan(self) -> Plan:
         """Plan of the run."""
         return self._inner.plan

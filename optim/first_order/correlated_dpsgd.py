@@ -30,8 +30,8 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
-from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
-from dpcal.optim.first_order.dpsgd import default_learning_rate
+from dpcal.optim.first_order.descent import averaged_descent
+from dpcal.optim.first_order.dpsgd import default_learning_rate, default_output
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
@@ -43,7 +43,7 @@ def _settings(
     plan: Plan,
     *,
     learning_rate: float | None = None,
-    output: str = "last",
+    output: str | None = None,
     center: ArrayLike | None = None,
     initial: ArrayLike | None,
     radius: float,
@@ -52,20 +52,19 @@ def _settings(
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    output = default_output(objective, output, tuned=chosen is None)
     if chosen is None:
         strategy = query.correlation.strategy
         alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
         chosen = default_learning_rate(
-            dimension=objective.dimension,
+            objective,
             query=dataclasses.replace(query, noise_multiplier=alike),
             n=plan.n,
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
     start = initial if center is None else center
-    return Settings(
-        query.count, center=start, eta=eta, output=_validate.choice(OUTPUTS, output=output)
-    )
+    return Settings(query.count, center=start, eta=eta, output=output)
 
 
 @algorithm(_settings, radius=True)

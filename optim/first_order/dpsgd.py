@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
@@ -28,7 +29,7 @@ from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["default_learning_rate", "dpsgd"]
+__all__ = ["default_learning_rate", "default_output", "dpsgd", "regret_rate"]
 
 
 def _settings(
@@ -36,16 +37,16 @@ def _settings(
     plan: Plan,
     *,
     learning_rate: ArrayLike | None = None,
-    output: str = "last",
+    output: str | None = None,
     radius: float,
 ) -> Settings:
     (query,) = planned(plan, "dpsgd", "gradient")
     _check_parameters(plan, query)
-    return Settings(
-        query.count,
-        rates=_schedule(learning_rate, objective, plan, query, radius),
-        output=_validate.choice(OUTPUTS, output=output),
-    )
+    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    output = default_output(objective, output, tuned=chosen is None)
+    if chosen is None:
+        chosen = default_learning_rate(objective, query=query, n=plan.n, radius=radius)
+    return Settings(query.count, rates=_schedule(chosen, query), output=output)
 
 
 @algorithm(_settings, radius=True)
@@ -67,7 +68,8 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
         :func:`default_learning_rate`.
     output
         ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
-        the last half, ``"linear"`` a mean of all in which iterate t has weight t.
+        the last half, ``"linear"`` a mean of all in which iterate t has weight t. When omitted, the
+        latter for linear models whose learning rate is the default, and else the last iterate.
 
     References
     ----------
@@ -78,10 +80,59 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
     return averaged_descent(run, query.name, rates, output)
 
 
+def default_output(objective: Objective | Oracle, output: str | None, *, tuned: bool) -> str:
+    """Return the output that was chosen, or the one that goes with the rate: see :func:`dpsgd`."""
+    if output is None:
+        return "linear" if tuned and _linear_loss(objective) else "last"
+    return _validate.choice(OUTPUTS, output=output)
+
+
+def _linear_loss(objective: Objective | Oracle) -> tuple[str, float] | None:
+    # An oracle about records elsewhere may not say.
+    found: tuple[str, float] | None = getattr(objective, "linear_loss", None)
+    return found
+
+
 def default_learning_rate(
-    *, dimension: int, query: Query, n: int, radius: float = math.inf
+    objective: Objective | Oracle, *, query: Query, n: int, radius: float = math.inf
 ) -> float:
     """Return a learning rate that depends on public numbers alone.
+
+    Of logistic, softmax and squared losses of a linear model it is limited by smoothness and noise
+    (:class:`dpcal.calibrate.defaults.Defaults`): rows are taken to be as long as the clip, targets
+    of squared losses to be in [-1, 1]. Of other losses it is :func:`regret_rate`.
+
+    Examples
+    --------
+    >>> from dpcal.optim import Logistic
+    >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
+    ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
+    >>> objective = Logistic(np.zeros((120, 15)), np.zeros(120), classes=[0, 1])
+    >>> rate = default_learning_rate(objective, query=query, n=120)
+    >>> print(f"{rate:.4f}")  # 6 / (4 sqrt(100 (1 + 0.225 / 12)))
+    0.1486
+    """
+    known = _linear_loss(objective)
+    if known is None:
+        return regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
+    loss, weight = known
+    tuned = Defaults(
+        loss=loss,
+        n=_validate.count(n=n),
+        dimension=objective.dimension,
+        row_norm=query.max_norm / weight,
+        unit=1.0,
+        clip=1.0,
+        steps=query.count,
+        batch_size=max(1, round(query.expected_batch_size(n))),
+    )
+    l2 = float(getattr(objective, "l2", 0.0)) / weight
+    radius = _validate.radius(radius=radius)
+    return tuned.learning_rate(query.noise_multiplier, l2=l2, radius=radius) / weight
+
+
+def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.inf) -> float:
+    """Return the learning rate of a regret bound, for losses that need not be smooth.
 
     It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
     ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
@@ -94,7 +145,7 @@ def default_learning_rate(
     --------
     >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
     ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
-    >>> default_learning_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
+    >>> regret_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
     0.1414213562373095
     """
     radius = _validate.radius(radius=radius)
@@ -115,19 +166,8 @@ def _check_parameters(plan: Plan, query: Query) -> None:
             )
 
 
-def _schedule(
-    learning_rate: ArrayLike | None,
-    objective: Objective | Oracle,
-    plan: Plan,
-    query: Query,
-    radius: float,
-) -> Vector:
+def _schedule(chosen: ArrayLike, query: Query) -> Vector:
     """Return one learning rate per step."""
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    if chosen is None:
-        chosen = default_learning_rate(
-            dimension=objective.dimension, query=query, n=plan.n, radius=radius
-        )
     rates = numbers("learning_rate", chosen)
     if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
         raise ValueError(

@@ -56,6 +56,9 @@ class Objective(ABC):
     read_from_data
         Names of what was read off the records to make the objective, as ``("classes",)``: no claim
         covers it, and statements of runs name it.
+    linear_loss
+        For linear models, whose defaults :class:`dpcal.calibrate.defaults.Defaults` knows: the name
+        of the loss, and the largest number that the loss of a record is multiplied by.
     checked
         Whether oracles take the objective without a test. Otherwise they test it once, on a few
         random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
@@ -69,6 +72,7 @@ class Objective(ABC):
     penalized: int
     kernel: ClippedSum | None = None
     group_size: int | None = None
+    linear_loss: tuple[str, float] | None = None
     checked: bool = False
     read_from_data: tuple[str, ...] = ()
 

@@ -282,6 +282,8 @@ class TwoClass(Linear):
         self.read_from_data = ("classes",) if classes_from_data else ()
         if self.weights is not None:
             self.largest_weight = float(self.weights.max())
+            if self.linear_loss is not None:
+                self.linear_loss = self.linear_loss[0], self.largest_weight
         if len(self.classes_) != 2:
             name = "y must hold" if classes is None else "classes must be"
             raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
@@ -329,6 +331,7 @@ class Logistic(TwoClass):
 
     point_loss = LogisticLoss
     curvature = 0.25
+    linear_loss = "logistic", 1.0
 
     def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """See :meth:`TwoClass.unweighted_curvatures`: p (1 - p), p the class's probability."""
@@ -392,6 +395,7 @@ class Squared(Linear):
 
     point_loss = SquaredLoss
     curvature = 1.0
+    linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """See :meth:`Linear.curvatures`: 1."""

@@ -111,6 +111,7 @@ class Softmax(Objective):
         # Blank records have no class; the number -1 stands for that.
         self._class = np.where(known, codes("y", labels, self.classes_), -1)
         X = blanked(X, self._class >= 0)
+        self.linear_loss = "softmax", self._largest_weight
         self._own: Vector | None = X
         self._norms = np.empty(self.n)
         for first in range(0, self.n, BLOCK):

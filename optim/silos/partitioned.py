@@ -51,7 +51,7 @@ class _Facts:
     """What the parts of one data set share, and how many records a part has."""
 
     n: int
-    shared: tuple[int, float, int, int | None, bool, tuple[str, ...]]
+    shared: tuple[int, float, int, int | None, tuple[str, float] | None, bool, tuple[str, ...]]
     print_: bytes
 
 
@@ -122,12 +122,12 @@ class Partitioned(Objective):
         for j, facts in enumerate(self._facts):
             if facts.shared != first.shared:
                 raise ValueError(
-                    "partitions must have the same dimension, l2, penalized, group_size, checked "
-                    f"and read_from_data, got {first.shared} of partition 0 and {facts.shared} of "
-                    f"partition {j}."
+                    "partitions must have the same dimension, l2, penalized, group_size, "
+                    f"linear_loss, checked and read_from_data, got {first.shared} of partition 0 "
+                    f"and {facts.shared} of partition {j}."
                 )
-        self.dimension, self.l2, self.penalized, self.group_size, self.checked, read = first.shared
-        self.read_from_data = read
+        self.dimension, self.l2, self.penalized, self.group_size = first.shared[:4]
+        self.linear_loss, self.checked, self.read_from_data = first.shared[4:]
         self._ends = np.cumsum([0, *(facts.n for facts in self._facts)])
         self.n = int(self._ends[-1])
         self._everyone = everyone(self.n)
@@ -246,8 +246,8 @@ class _Part:
     def facts(self) -> _Facts:
         """Return what is told of the partition; the print is a secret, like the records."""
         made = self._objective
-        shared = (made.dimension, made.l2, made.penalized, made.group_size, made.checked)
-        return _Facts(made.n, (*shared, made.read_from_data), made.digest())
+        shared = (made.dimension, made.l2, made.penalized, made.group_size, made.linear_loss)
+        return _Facts(made.n, (*shared, made.checked, made.read_from_data), made.digest())
 
     def call(
         self, how: str, kind: str, rows: Rows | None, *given: Any

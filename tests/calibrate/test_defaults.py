@@ -1,5 +1,6 @@
 """Settings that nobody chose: near the best in hindsight, and probabilities that are true."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.optimize import minimize
 import dpcal
 from dpcal import calibrate, optim
 from dpcal.calibrate.defaults import Defaults
+from dpcal.optim.first_order.dpsgd import default_learning_rate, regret_rate
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
 
@@ -46,6 +48,59 @@ def test_settings_follow_from_what_is_given():
     assert full.learning_rate(1e-9) == pytest.approx(16 / 3.3**2)
     with pytest.raises(ValueError, match="loss must be"):
         Defaults.of("hinge", **sizes)
+
+
+def test_a_run_that_nobody_tuned_is_near_the_minimum_where_the_optimum_is_far():
+    """Rows of norm 1, |w*| = 8.7: the rate of a regret bound leaves an excess of .06."""
+    n, rng = 16_000, np.random.default_rng(16)
+    X = rng.standard_normal((n, 8))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    w = rng.standard_normal(8)
+    w *= 8.7 / np.linalg.norm(w)
+    y = rng.random(n) < 1 / (1 + np.exp(-X @ w))
+    objective = optim.Logistic(X, y, fit_intercept=False, classes=[False, True])
+    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-one"}
+    plan = calibrate.dpsgd(n=n, batch_size=n // 25, epochs=20, **target)
+
+    def population(w_hat, at=40_000):
+        """Return the mean loss above that of the truth, on records that nobody saw."""
+        fresh = np.random.default_rng(1).standard_normal((at, 8))
+        fresh /= np.linalg.norm(fresh, axis=1, keepdims=True)
+        p = 1 / (1 + np.exp(-fresh @ w))
+
+        def loss(v):
+            return np.mean(np.logaddexp(0, fresh @ v) - p * (fresh @ v))
+
+        return loss(w_hat) - loss(w)
+
+    ends = [optim.dpsgd(objective, plan, seed=seed).w for seed in range(2)]
+    # The minimiser of the records, which is not private, has 2.5e-4 on average.
+    assert np.mean([population(end) for end in ends]) < 7e-4
+    rate = regret_rate(dimension=8, query=plan.query("gradient"), n=n)
+    old = optim.dpsgd(objective, plan, seed=9, learning_rate=rate, output="tail").w
+    assert population(old) > 20 * np.mean([population(end) for end in ends])
+
+
+def test_a_default_is_the_same_about_an_oracle_and_follows_weights_and_penalties():
+    X, y = problem(n=300, d=3)
+    weights = {False: 1.0, True: 4.0}
+    plain = optim.Logistic(X, y, classes=[False, True])
+    plan = calibrate.dpsgd(n=300, batch_size=30, steps=9, epsilon=5.0, delta=1e-4)
+    query = plan.query("gradient")
+    rate = default_learning_rate(plain, query=query, n=300)
+    assert default_learning_rate(optim.PrivateOracle(plain, plan), query=query, n=300) == rate
+    # Losses four times as steep, with clips four times as large, are the same problem.
+    weighted = optim.Logistic(X, y, class_weights=weights)
+    wider = dataclasses.replace(query, max_norm=4.0)
+    assert default_learning_rate(weighted, query=wider, n=300) == pytest.approx(rate / 4)
+    pulled = optim.Logistic(X, y, classes=[False, True], l2=3.0)
+    assert default_learning_rate(pulled, query=query, n=300) == pytest.approx(rate / (1 + 3 * rate))
+    assert default_learning_rate(plain, query=query, n=300, radius=1e-3) < rate / 100
+    # Of losses that are not known, the regret bound's.
+    other = optim.Cauchy(X, X[:, 0])
+    assert default_learning_rate(other, query=query, n=300) == regret_rate(
+        dimension=4, query=query, n=300
+    )
 
 
 def test_units_of_rows_do_not_matter():

@@ -8,7 +8,7 @@ import pytest
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import Banded
-from dpcal.calibrate.recommendation import _averaged, _transposed_inverse
+from dpcal.calibrate.error_law import averaged, transposed_inverse
 from dpcal.cli import main
 
 SIZES = {"n": 4_000, "dimension": 8, "epsilon": 1.0, "delta": 1e-6, "typical_norm": 1.0}
@@ -26,7 +26,7 @@ def test_the_law_is_that_of_an_explicit_run_on_a_quadratic():
             found = found + weights[t] * w
         return found
 
-    bias, squared = _averaged(curved, eta, steps, None)
+    bias, squared = averaged(curved, eta, steps, None)
     np.testing.assert_allclose(mean(np.ones(2), np.zeros((steps, 2))), bias, rtol=1e-12)
     units = np.eye(steps)
     moved = np.array([mean(np.zeros(2), np.repeat(unit[:, None], 2, axis=1)) for unit in units])
@@ -35,10 +35,10 @@ def test_the_law_is_that_of_an_explicit_run_on_a_quadratic():
     mixed = np.linalg.inv(strategy.matrix())  # noises of the run, from independent ones
     np.testing.assert_allclose(
         ((moved.T @ mixed) ** 2).sum(axis=1),
-        _averaged(curved, eta, steps, strategy)[1],
+        averaged(curved, eta, steps, strategy)[1],
         rtol=1e-10,
     )
-    np.testing.assert_allclose(_transposed_inverse(strategy, moved.T), moved.T @ mixed, rtol=1e-9)
+    np.testing.assert_allclose(transposed_inverse(strategy, moved.T), moved.T @ mixed, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Logistic, Squared, dpsgd
-from dpcal.optim.first_order.dpsgd import default_learning_rate
+from dpcal.optim.first_order.dpsgd import default_learning_rate, regret_rate
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
@@ -185,9 +185,7 @@ def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(ca
     given = {"batch_size": objective.n, "noise_multiplier": 1e-13}
     bare = plan_for(objective.n, **given)
     planned = plan_for(objective.n, learning_rate=0.05, **given)
-    default = default_learning_rate(
-        dimension=objective.dimension, query=bare.query("gradient"), n=objective.n
-    )
+    default = default_learning_rate(objective, query=bare.query("gradient"), n=objective.n)
 
     def same(a, b):
         return np.allclose(a.w, b.w, rtol=1e-9, atol=1e-12)
@@ -196,16 +194,17 @@ def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(ca
         dpsgd(objective, planned, seed=1), dpsgd(objective, bare, seed=1, learning_rate=0.05)
     )
     assert same(
-        dpsgd(objective, bare, seed=1), dpsgd(objective, bare, seed=1, learning_rate=default)
+        dpsgd(objective, bare, seed=1),
+        dpsgd(objective, bare, seed=1, learning_rate=default, output="linear"),
     )
     argument = dpsgd(objective, planned, seed=1, learning_rate=np.full(120, 0.2))
     assert same(argument, dpsgd(objective, bare, seed=1, learning_rate=0.2))
 
 
-def test_default_learning_rate_minimises_the_regret_bound():
+def test_regret_rate_minimises_the_regret_bound():
     plan = plan_for(1_000, steps=400, batch_size=50, noise_multiplier=3.0, max_norm=0.7)
     query = plan.query("gradient")
-    best = default_learning_rate(dimension=20, query=query, n=1_000, radius=2.0)
+    best = regret_rate(dimension=20, query=query, n=1_000, radius=2.0)
     square = query.max_norm**2 * (1 + 20 * (3.0 / 50) ** 2)
 
     def bound(eta):

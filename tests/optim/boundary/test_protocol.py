@@ -41,6 +41,7 @@ class Elsewhere:
         self._inner, self.asked = inner, 0
         self.dimension, self.plan = inner.dimension, inner.plan
         self.ledger, self.public, self.l2 = inner.ledger, inner.public, inner.l2
+        self.linear_loss = inner.linear_loss
 
     def __getattr__(self, name):
         if name not in ("gradient", "difference", "norm", "scalar", "remaining", "affords"):
