@@ -138,7 +138,9 @@ def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) 
     reference = np.array(loss.log_reference) + math.log1p(-failure)
     lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
     if failure:
-        lower[-1] = upper[-2] = math.log(failure)
+        upper[-2] = math.log(failure)
+        if not loss.surplus:
+            lower[-1] = upper[-2]
     return builders.from_two_probability_mass_functions(
         lower, upper, **grid.points, symmetric=False
     )

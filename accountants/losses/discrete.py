@@ -57,6 +57,8 @@ class DiscreteLoss(PrivacyLoss):
     log_reference: tuple[float, ...]
     value_rounding: float
     """Relative error of the largest value, which is >= 0."""
+    surplus: float = 0.0
+    """Log of the mass of Q, >= 0: above 0 for a law given that nothing fails under P."""
 
     @property
     @abstractmethod
@@ -71,8 +73,11 @@ class DiscreteLoss(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        base = np.array(self.log_reference)
-        found: Reals = np.asarray(tilted_moments(self.values, base, 1.0 + c, None, c))
+        surplus = self.surplus
+        base, values = np.array(self.log_reference) - surplus, self.values + surplus
+        found: Reals = np.asarray(tilted_moments(values, base, 1.0 + c, None, c))
+        found[:, 0] -= c * surplus
+        found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.
         found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
         return found
@@ -113,17 +118,20 @@ class DiscreteLoss(PrivacyLoss):
 
         Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
         over masses B of Q. The error of each term is that of the exponents of B and P. Far from 1,
-        M is a sum of tilted masses alone.
+        M is a sum of tilted masses alone. A surplus of Q is a distance of all values.
         """
-        reference, values = np.array(self.log_reference), self.values
+        surplus = self.surplus
+        reference, values = np.array(self.log_reference) - surplus, self.values + surplus
+        log_mgf += c * surplus
         logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
         base, own, tilted = np.exp(np.minimum(logs, 600.0))
         close = 0.6 * abs(c) * (1 + c) * base * values**2
         terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
         if log_mgf < _PLAIN:
             terms = tilted
-        error = float(terms @ (np.abs(reference) + self._value_sizes))
-        return min(error / max(4 * min(abs(log_mgf), 1.0), 1e-300), 1e15)
+        error = float(terms @ (np.abs(reference) + self._value_sizes + surplus))
+        least = abs(log_mgf - c * surplus)
+        return min(error / max(4 * min(least, 1.0), 1e-300), 1e15)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the sum over values above epsilon."""
@@ -223,6 +231,8 @@ class ScatteredLoss(DiscreteLoss):
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     value_rounding
         Relative error of the largest value.
+    surplus
+        Log of the mass of Q, if P is given that nothing fails, which Q never does.
     """
 
     places: tuple[float, ...]
@@ -231,6 +241,7 @@ class ScatteredLoss(DiscreteLoss):
     sampling_probability: float = 1.0
     rounded_down: PrivacyLoss | None = None
     value_rounding: float = ROUNDING
+    surplus: float = 0.0
 
     def __repr__(self) -> str:
         return f"ScatteredLoss({self.name!r})"

@@ -39,9 +39,12 @@ class RandomChoice(PrivacyLoss):
     ----------
     choices
         Probabilities > 0, which sum to 1, and losses, whose tilted laws are quadratures.
+    rounded_down
+        A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     choices: tuple[tuple[float, PrivacyLoss], ...]
+    rounded_down: PrivacyLoss | None = None
 
     def __post_init__(self) -> None:
         total = math.fsum(weight for weight, _ in self.choices)
@@ -50,6 +53,11 @@ class RandomChoice(PrivacyLoss):
                 "choices must have probabilities > 0 that sum to 1, got "
                 f"{[weight for weight, _ in self.choices]!r}."
             )
+
+    @property
+    def below(self) -> PrivacyLoss | None:
+        """The loss rounded down."""
+        return self.rounded_down
 
     @property
     def _log_weights(self) -> Reals:

@@ -38,8 +38,8 @@ _NOTHING = 1e-18
 Pair = tuple[PrivacyLoss, PrivacyLoss]
 # Largest number of steps, from one value of a lattice to 0, for which losses are kept as a lattice.
 _MOST_STEPS = 1 << 20
-# Values, log probabilities under Q, and probability of an infinite loss.
-_Law = tuple[Reals, Reals, float]
+# Values, log probabilities under Q, probability of an infinite loss, and the log of the mass of Q.
+_Law = tuple[Reals, Reals, float, float]
 
 
 def amplified(values: Reals, q: float) -> Reals:
@@ -99,7 +99,8 @@ def _removed(law: FiniteLaw, q: float) -> _Law:
         values = np.append(math.log1p(-q), values)
         logs = np.append(math.log(law.outside), logs)
     failure = q * law.outside
-    return values - math.log1p(-failure) if failure < 1 else values, logs, failure
+    surplus = -math.log1p(-failure)
+    return values, logs + surplus, failure, surplus if law.outside > _NOTHING else 0.0
 
 
 def _added(law: FiniteLaw, q: float) -> _Law:
@@ -111,7 +112,7 @@ def _added(law: FiniteLaw, q: float) -> _Law:
         values = np.concatenate([[min(values[0], 0) - _LARGE], values, [-math.log1p(-q)]])
         ends = math.log(q * law.outside), math.log1p(-q) + math.log(law.outside)
         logs = np.concatenate([ends[:1], logs, ends[1:]])
-    return values, logs, 0.0
+    return values, logs, 0.0, 0.0
 
 
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -142,7 +143,7 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
             values, logs = np.insert(values, at, 0.0), np.insert(logs, at, kept)
         failure = q * item.outside
         # Given that nothing fails, both laws have mass 1.
-        return values, logs - math.log1p(-failure), failure
+        return values, logs - math.log1p(-failure), failure, 0.0
 
     return _loss(law, choice, name, q)
 
@@ -171,7 +172,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
         failure = q * item.outside
         rest = 1 - failure - math.fsum(np.exp(logs + values)) - math.fsum(np.exp(logs))
         values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)
-        return values, logs - math.log1p(-failure), failure
+        return values, logs - math.log1p(-failure), failure, 0.0
 
     return _loss(law, both_ways, f"a batch with share {q!r} for {name}", q)
 
@@ -191,7 +192,7 @@ def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
 
     def unchanged(item: FiniteLaw) -> _Law:
         # Given that nothing fails, both laws have mass 1.
-        return item.values, item.log_reference - math.log1p(-item.outside), item.outside
+        return item.values, item.log_reference - math.log1p(-item.outside), item.outside, 0.0
 
     return _loss(law, unchanged, name, probability)
 
@@ -200,28 +201,24 @@ def _loss(law: FiniteLaw, change: Callable[[FiniteLaw], _Law], name: str, q: flo
     """Return the loss of a changed law, with the loss below it if the law is rounded up."""
     below = None
     if law.below is not None:
-        below = _finite(*change(law.below), f"{name}, rounded down", q)
-    return _finite(*change(law), name, q, below)
+        below = _finite(change(law.below), f"{name}, rounded down", q)
+    return _finite(change(law), name, q, below)
 
 
-def _finite(
-    values: Reals,
-    logs: Reals,
-    failure: float,
-    name: str,
-    q: float,
-    below: PrivacyLoss | None = None,
-) -> PrivacyLoss:
+def _finite(law: _Law, name: str, q: float, below: PrivacyLoss | None = None) -> PrivacyLoss:
     """Return a loss from its values, on a lattice if they and 0 lie on one."""
+    values, logs, failure, surplus = law
     some = logs > -math.inf
     values, logs = values[some], logs[some]
     if not values.any():
         return LossWithFailure(NO_LOSS, failure, below) if failure > 0 else NO_LOSS
     given: PrivacyLoss
-    steps = None if below is not None and not failure else _steps(values)
+    steps = None if (below is not None and not failure) or surplus else _steps(values)
     if steps is None:
         inner = None if failure else below
-        given = ScatteredLoss(tuple(values.tolist()), tuple(logs.tolist()), name, q, inner)
+        given = ScatteredLoss(
+            tuple(values.tolist()), tuple(logs.tolist()), name, q, inner, surplus=surplus
+        )
     else:
         unit, multiples = steps
         given = LatticeLoss(unit, multiples, tuple(logs.tolist()), name, value_rounding=ROUNDING)

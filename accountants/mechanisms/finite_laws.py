@@ -100,7 +100,8 @@ def _nothing(loss: PrivacyLoss) -> FiniteLaw:
 
 @law_of.register
 def _(loss: DiscreteLoss) -> FiniteLaw:
-    law = FiniteLaw(loss.values, np.array(loss.log_reference))
+    # A surplus of Q moves all values up, which is above.
+    law = FiniteLaw(loss.values + loss.surplus, np.array(loss.log_reference) - loss.surplus)
     return law if loss.below is None else replace(law, below=law_of(loss.below))
 
 
@@ -114,8 +115,11 @@ def _(loss: LossWithFailure) -> FiniteLaw:
         return FiniteLaw(law.values, law.log_reference + kept, outside)
 
     law = failing(given)
-    if loss.below is not None:
-        return replace(law, below=law_of(loss.below))
+    # Where P fails and Q does not, the law has Q fail, too, which is above alone.
+    one_sided = isinstance(loss.given, DiscreteLoss) and loss.given.surplus > 0
+    below = NO_LOSS if one_sided else loss.below
+    if below is not None:
+        return replace(law, below=law_of(below))
     return law if given.below is None else replace(law, below=failing(given.below))
 
 

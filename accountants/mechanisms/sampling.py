@@ -20,6 +20,7 @@ FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from dpcal import _validate
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
@@ -152,7 +153,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws.
+    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws,
+    and towards fewer for the lower end.
 
     Parameters
     ----------
@@ -175,26 +177,35 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
-    beyond = float(binom.sf(most, batch, 1 / size)) * (1 + _MARGIN)
-    remove: PrivacyLoss
-    add: PrivacyLoss
+    beyond = max(float(binom.sf(most, batch, 1 / size)) * (1 + _MARGIN), _SMALLEST)
+    drawn = -math.expm1(batch * math.log1p(-1 / size))
+    above, below = (
+        _of_draws(chances[: most + 1], drawn, sigma, relation, way)
+        for way in (_towards_more, _towards_fewer)
+    )
+    return LossWithFailure(above[0], beyond, below[0]), LossWithFailure(above[1], beyond, below[1])
+
+
+def _of_draws(
+    chances: list[float],
+    drawn: float,
+    sigma: float,
+    relation: str,
+    rounded: Callable[[list[float]], list[float]],
+) -> Pairs:
+    """Return the losses of a record that is drawn k times with the probability ``chances[k]``."""
     if relation == "add-or-remove-one":
-        shares = _towards_more(chances[: most + 1])
-        remove, add = mixture_of_gaussians(
-            [2.0 * k for k in range(most + 1)], shares, standard_deviation=sigma
-        )
-    else:
-        drawn = -math.expm1(batch * math.log1p(-1 / size))
-        drawn = min(drawn * (1 + _MARGIN), math.nextafter(1.0, 0.0))
-        choices = [
-            (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
-            for k, share in enumerate(_towards_more(chances[1 : most + 1]), start=1)
-            if share > 0
-        ]
-        remove = add = RandomChoice(tuple(choices))
-    if beyond > 0:
-        return LossWithFailure(remove, beyond), LossWithFailure(add, beyond)
-    return remove, add
+        shifts = [2.0 * k for k in range(len(chances))]
+        return mixture_of_gaussians(shifts, rounded(chances), standard_deviation=sigma)
+    margin = _MARGIN if rounded is _towards_more else -_MARGIN
+    drawn = min(drawn * (1 + margin), math.nextafter(1.0, 0.0))
+    choices = [
+        (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
+        for k, share in enumerate(rounded(chances[1:]), start=1)
+        if share > 0
+    ]
+    loss = RandomChoice(tuple(choices))
+    return loss, loss
 
 
 def _towards_more(chances: list[float]) -> list[float]:
@@ -206,6 +217,13 @@ def _towards_more(chances: list[float]) -> list[float]:
     return [tail - further for tail, further in zip(tails, [*tails[1:], 0.0], strict=True)]
 
 
+def _towards_fewer(chances: list[float]) -> list[float]:
+    """Return the law on 0, 1, ... proportional to ``chances``, with every tail rounded down."""
+    total = math.fsum(chances) * (1 + 4 * _MARGIN)
+    others = [chance / total for chance in chances[1:]]
+    return [1 - math.fsum(others), *others]
+
+
 def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: str) -> Pairs:
     """Return the losses of a Poisson sample of which at most ``batch`` random records are kept.
 
@@ -215,7 +233,8 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     that of the condition, in another one's place. (Compare Ganesh et al. 2025, arXiv:2508.15089.)
 
     Binomial tails have a relative error: what it leaves open is the chance of a third case, a
-    record that displaces another one with probability q, which dominates both.
+    record that displaces another one with probability q, which dominates both. For the lower end
+    both probabilities are smaller, as if a record that was drawn were at times left out.
 
     Parameters
     ----------
@@ -255,8 +274,18 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     open_chance = max(2 * _MARGIN * rare, _SMALLEST)
     plain, truncated = poisson(q, sigma, relation), _displacing(share, sigma, relation)
     either = _displacing(q, sigma, relation)
+    fewer = 1 - 8 * _MARGIN
+    lower = poisson(fewer * q, sigma, relation), _displacing(fewer * share, sigma, relation)
+    lower_chances = (1 - least, least) if full < short else (least, 1 - least)
+
+    def below(direction: int) -> PrivacyLoss:
+        if rare == _SMALLEST:
+            return lower[0 if full < short else 1][direction]
+        found = (pair[direction] for pair in lower)
+        return RandomChoice(tuple(zip(lower_chances, found, strict=True)))
+
     remove, add = (
-        RandomChoice(tuple(zip((*chances, open_chance), losses, strict=True)))
-        for losses in zip(plain, truncated, either, strict=True)
+        RandomChoice(tuple(zip((*chances, open_chance), losses, strict=True)), below(k))
+        for k, losses in enumerate(zip(plain, truncated, either, strict=True))
     )
     return remove, add

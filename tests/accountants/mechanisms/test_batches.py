@@ -220,25 +220,43 @@ def test_almost_everyone_costs_almost_what_everyone_does(event, relation):
     assert accountants.delta(POISSON(1 - 1e-9, event), **asked) == pytest.approx(whole, rel=1e-5)
 
 
+def _claims_that_fail():
+    """Return two claims, and the laws of their outcomes with and without the record."""
+    claims = [events.EpsilonDeltaDpEvent(1.0, 0.3), events.EpsilonDeltaDpEvent(0.5, 0.2)]
+    laws = []
+    for claim in claims:
+        fails, odds = claim.delta, math.exp(claim.epsilon)
+        more, less = (1 - fails) * odds / (1 + odds), (1 - fails) / (1 + odds)
+        laws.append(np.array([[fails, 0.0], [0.0, fails], [more, less], [less, more]]).T)
+    return events.ComposedDpEvent(claims), [np.outer(*each) for each in zip(*laws, strict=True)]
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_claims_that_fail_are_summed_over_outcomes(relation, epsilon):
     """Two claims about everybody, as one sample with everybody and as they are."""
-
-    def outcomes(claim):
-        fails, odds = claim.delta, math.exp(claim.epsilon)
-        more, less = (1 - fails) * odds / (1 + odds), (1 - fails) / (1 + odds)
-        return np.array([[fails, 0.0], [0.0, fails], [more, less], [less, more]]).T
-
-    claims = [events.EpsilonDeltaDpEvent(1.0, 0.3), events.EpsilonDeltaDpEvent(0.5, 0.2)]
-    truth = hockey_stick(
-        *(np.outer(*laws) for laws in zip(*map(outcomes, claims), strict=True)), epsilon
-    )
-    both = events.ComposedDpEvent(claims)
+    both, laws = _claims_that_fail()
+    truth = hockey_stick(*laws, epsilon)
     for event in (both, POISSON(1.0, both)):
         found = accountants.delta(event, epsilon=epsilon, neighboring_relation=relation)
         assert found.lower <= truth * (1 + 1e-9)
         assert truth <= found.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
+def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
+    """Only P fails on a sample: what Q alone has is as likely as if the record was not drawn."""
+    both, (p, q) = _claims_that_fail()
+    sampled = 0.4 * p + 0.6 * q
+    laws = [sampled.ravel(), q.ravel()]
+    if times == 2:
+        laws = [np.outer(law, law) for law in laws]
+    truth = max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon))
+    found = accountants.delta(REPEAT(POISSON(0.4, both), times), epsilon=epsilon)
+    assert found.lower <= truth * (1 + 1e-13)
+    assert truth <= found.upper * (1 + 1e-13)
+    assert found.upper - found.lower < 1e-10
 
 
 @pytest.mark.slow
