@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dpcal.errors import NoiseReused, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, replaying
 from dpcal.optim.boundary import StoredOracle, lattice
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.lattice import Grid, LatticeStream
+from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
 from dpcal.optim.boundary.seeds import keyed_generator
 
 T = 6
@@ -78,6 +79,23 @@ def test_rows_are_those_of_the_inverse_up_to_half_a_step_of_each_row_of_noise(st
     assert (stream.at(3).read() == rows[3]).all()
 
 
+@pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BISR(T, 4)], ids=repr)
+def test_replayed_rows_are_those_of_the_inverse_up_to_one_rounding(strategy):
+    """Row t of z has words of its own; the sum over bands is rounded once."""
+
+    def words_of(row):
+        return keyed_generator(bytes([row]) * 32)
+
+    grid = Grid.of(strategy, 3, sigma=2.0 * 2**20, bound=2.0**20, signs=True, replay=True)
+    diagonal = strategy.matrix()[0, 0]
+    law = [DiscreteNormals.covering(grid.sigma / diagonal, words_of(row)) for row in range(T)]
+    z = np.array([each.draw(3) for each in law])
+    for step in (3, 0, 5):
+        out = np.full(3, 7)
+        add_replayed(grid, step, words_of, out)
+        assert np.abs(out - 7 - (strategy.inverse() * diagonal @ z)[step]).max() < 0.5 + 1e-6
+
+
 def hockey_stick(first, second, epsilon):
     return np.maximum(first - math.exp(epsilon) * second, 0).sum()
 
@@ -87,18 +105,26 @@ def pattern_weights(rate, steps):
         yield np.array(pattern), rate ** sum(pattern) * (1 - rate) ** (steps - sum(pattern))
 
 
-def whole_law(C, pattern, contributions, *, deviation, reach):
-    """Probabilities of all answers y when a record adds ``contributions(t, y)`` to zero sums."""
+def whole_law(C, pattern, contributions, *, deviation, reach, replay=False):
+    """Probabilities of all answers y when a record adds ``contributions(t, y)`` to zero sums.
+
+    With ``replay`` rounded sums of rows of z are taken from z, otherwise of rows of noise.
+    """
     axes = [np.arange(-reach, reach + 1)] * len(C)
     answers = np.meshgrid(*axes, indexing="ij", sparse=True)
-    law, rows = np.ones(()), []
+    law, rows, normals = np.ones(()), [], []
+    inverse = np.linalg.inv(C)
     support = np.arange(-10 * reach, 10 * reach + 1)
     for t, answer in enumerate(answers):
-        pulled = sum(C[t, j] / C[t, t] * row for j, row in enumerate(rows))
+        if replay:
+            pulled = sum(-inverse[t, j] / inverse[t, t] * z for j, z in enumerate(normals))
+        else:
+            pulled = sum(C[t, j] / C[t, t] * row for j, row in enumerate(rows))
         rows.append(answer - pattern[t] * contributions(t, answers[:t]))
         width = deviation / C[t, t]
         total = np.exp(-(support**2) / (2 * width**2)).sum()
-        law = law * np.exp(-((rows[t] + np.rint(pulled)) ** 2) / (2 * width**2)) / total
+        normals.append(rows[t] + np.rint(pulled))
+        law = law * np.exp(-(normals[t] ** 2) / (2 * width**2)) / total
     return law
 
 
@@ -120,25 +146,29 @@ def real_pair(C, rate, deviation, epsilon):
 
 @pytest.mark.parametrize("rate", [0.4, 1.0])
 @pytest.mark.parametrize(
-    "strategy",
+    ("strategy", "replay"),
     [
-        LambdaCGD(3, 0.5),
-        LambdaCGD(3, 0.05),
-        Banded(3, 2, [1.0, 0.6]),
-        SquareRoot(3),
-        Tree(3),
-        BISR(3, 3),
+        (LambdaCGD(3, 0.5), False),
+        (LambdaCGD(3, 0.5), True),
+        (LambdaCGD(3, 0.05), False),
+        (Banded(3, 2, [1.0, 0.6]), False),
+        (SquareRoot(3), False),
+        (Tree(3), False),
+        (BISR(3, 3), False),
     ],
     ids=repr,
 )
-def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, rate, monkeypatch):
+def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(
+    strategy, replay, rate, monkeypatch
+):
     # A bound of four steps: rounding is large, and so is the widening.
     bound, sigma, reach = 4, 1.0, 40
     monkeypatch.setattr(lattice, "_FINEST", 0)
     monkeypatch.setattr(lattice, "_MOST", 2.0)
-    grid = Grid.of(strategy, 1, sigma=sigma * bound, bound=bound, signs=False)
+    grid = Grid.of(strategy, 1, sigma=sigma * bound, bound=bound, signs=False, replay=replay)
     assert grid.widened > 1.1
     C = strategy.matrix()
+    law_of = partial(whole_law, C, deviation=grid.sigma, reach=reach, replay=replay)
 
     def towards(t, answers):
         return bound
@@ -153,12 +183,12 @@ def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, r
         prices = real_pair(C, rate, sigma, epsilon)
         for contributions in (towards, adaptively, tighter):
             laws = [
-                weight * whole_law(C, pattern, contributions, deviation=grid.sigma, reach=reach)
+                weight * law_of(pattern, contributions)
                 for pattern, weight in pattern_weights(rate, 3)
                 if weight
             ]
             law = sum(laws)
-            without = whole_law(C, np.zeros(3), towards, deviation=grid.sigma, reach=reach)
+            without = law_of(np.zeros(3), towards)
             for price, pair in zip(prices, ((law, without), (without, law)), strict=True):
                 assert hockey_stick(*pair, epsilon) <= price * (1 + 1e-3) + 1e-7
 
