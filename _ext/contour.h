@@ -18,7 +18,7 @@
 
 /* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
 enum { DPCAL_NODES = 32768, DPCAL_CHUNK = 64, DPCAL_GRID = 128 };
-enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 1 };
+enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
@@ -99,16 +99,16 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
         variance += ask->counts[i] * ask->laws[i]->spread;
     root = sqrt(gap * gap + 4.0 * variance);
     c = log_delta < 0 ? sqrt(fmax(-2.0 * log_delta, 0.1) / variance) : (gap + root) / (2.0 * variance);
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        c = fmin(c, ask->laws[i]->serve ? ask->laws[i]->steep : 0.9 * ask->laws[i]->highest);
     c = fmin(fmax(c, 1e-9), 1e4);
     width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_law *law = ask->laws[i];
         if (law->serve && law->n == 0) {
-            const int status = law->serve(law, fmax(fmin(1.1 * c + 12.5 * width, 1e4), 1.0));
+            const int status = law->serve(law, fmax(fmin(1.1 * c + fmin(12.5 * width, c), 1e4), 1.0));
             if (status)
                 return status;
-        } else if (!law->serve) {
-            c = fmin(c, 0.9 * law->highest);
         }
     }
     for (int tries = 0; tries < 60; tries++) {
@@ -150,43 +150,70 @@ static int dpcal_is_beyond(const dpcal_question *ask, double c) {
     return 0;
 }
 
-/* Chernoff bounds at tilts on both sides of c, rounded up, and the largest step whose aliases are negligible. */
-static int dpcal_trials(dpcal_question *ask, double log_tolerance) {
-    const double c = ask->c, log_mgf = ask->log_mgf, mean = ask->mean, variance = ask->variance;
-    const double error = ask->error, mean_error = ask->mean_error;
-    double left = 0.0, right = 0.0, expected;
-    ask->width = 1.0 / sqrt(dpcal_curvature(ask));
-    expected = log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
-    ask->trials = 0;
-    for (int i = -1; i < 2 * DPCAL_SPREADS; i++) {
-        const double spread = dpcal_spreads[i < DPCAL_SPREADS ? (i < 0 ? 0 : i) : i - DPCAL_SPREADS];
-        const double a = i < 0 ? 0.0 : c + (i < DPCAL_SPREADS ? -spread : spread) * ask->width;
-        double bound = 0.0, step;
-        if (a < 0 || (a == 0 && i >= 0) || a == c)
-            continue;
-        if (i >= DPCAL_SPREADS && spread > 8.0 && dpcal_is_beyond(ask, a))
-            break; /* nearer tilts serve nearly as well as further points */
-        if (a > 0) {
-            const int status = dpcal_sum_at(ask, a);
-            if (status == DPCAL_MEMORY)
-                return status;
-            if (status)
-                break; /* the furthest tilts may be out of reach */
-            bound = ask->log_mgf + dpcal_log_chernoff(a);
-            bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
-        }
-        step = 2.0 * DPCAL_PI * fabs(a - c) / fmax(bound - a * ask->epsilon - expected - log_tolerance, 1.0);
-        if (a < c)
-            left = fmax(left, step);
-        else
-            right = fmax(right, step);
-        ask->tilts[ask->trials] = a;
-        ask->bounds[ask->trials++] = bound;
+/* Records a Chernoff bound at the moments that the question holds, rounded up, and returns it. */
+static double dpcal_record(dpcal_question *ask) {
+    const double a = ask->c;
+    double bound = 0.0;
+    if (a > 0) {
+        bound = ask->log_mgf + dpcal_log_chernoff(a);
+        bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
     }
-    ask->c = c, ask->log_mgf = log_mgf, ask->mean = mean, ask->variance = variance;
-    ask->error = error, ask->mean_error = mean_error;
+    ask->tilts[ask->trials] = a;
+    ask->bounds[ask->trials++] = bound;
+    return bound;
+}
+
+/* Raises `best` to the largest step whose aliases on one side of c are at most exp(least), among tilts at the distances
+   of the grid: 2 pi d over a convex function of d, so that the search ends where the step falls. */
+static int dpcal_side(dpcal_question *ask, double c, double side, double least, double *best) {
+    double most = 0.0;
+    int start = 1, turn = -1;
+    while (start < DPCAL_SPREADS - 2 && dpcal_spreads[start] < sqrt(-2.0 * ask->log_tolerance))
+        start++;
+    for (int i = start; i >= 0 && i < DPCAL_SPREADS; i += turn) {
+        const double a = c + side * dpcal_spreads[i] * ask->width;
+        double step = 0.0;
+        int status = DPCAL_REACH;
+        /* Nearer tilts serve nearly as well as further points. */
+        if (a > 0 && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
+            status = dpcal_sum_at(ask, a);
+        if (status == DPCAL_MEMORY)
+            return status;
+        if (!status)
+            step = 2.0 * DPCAL_PI * fabs(a - c) / fmax(dpcal_record(ask) - a * ask->epsilon - least, 1.0);
+        if (step > most) {
+            most = step;
+        } else if (most > 0 && (turn > 0 || i < start - 1)) {
+            break;
+        } else if (most > 0) {
+            turn = 1;
+            i = start;
+        }
+    }
+    *best = fmax(*best, most);
+    return DPCAL_DONE;
+}
+
+/* Chernoff bounds at tilts on both sides of c, and the largest step whose aliases are negligible. */
+static int dpcal_trials(dpcal_question *ask) {
+    const dpcal_question at = *ask;
+    const double c = ask->c;
+    double left, right = 0.0, least;
+    int status;
+    ask->width = 1.0 / sqrt(dpcal_curvature(ask));
+    least = ask->log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
+    least += ask->log_tolerance;
+    ask->trials = 0;
+    dpcal_record(ask);
+    ask->c = 0.0;
+    left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least, 1.0);
+    status = dpcal_side(ask, c, -1.0, least, &left);
+    if (!status)
+        status = dpcal_side(ask, c, 1.0, least, &right);
+    ask->c = c, ask->log_mgf = at.log_mgf, ask->mean = at.mean, ask->variance = at.variance;
+    ask->error = at.error, ask->mean_error = at.mean_error;
     ask->step = fmin(left, right);
-    return ask->step > 0 && isfinite(ask->step) ? DPCAL_DONE : DPCAL_REACH;
+    return status ? status : ask->step > 0 && isfinite(ask->step) ? DPCAL_DONE : DPCAL_REACH;
 }
 
 /* Log of a bound on the sum of all aliases at an epsilon, and the least Chernoff bound on log delta there. */
@@ -251,17 +278,16 @@ static int dpcal_nodes(dpcal_question *ask) {
     const int nodes = ask->nodes;
     const ptrdiff_t padded = dpcal_padded(nodes);
     ptrdiff_t most = DPCAL_LANES;
-    double offset = -ask->mean, *errors, *lr, *li, *table;
+    double offset = -ask->mean, sums[3], *errors, *lr, *li, *inverse, *table;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         most = ask->parts[i].n > most ? ask->parts[i].n : most;
-    if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 5 * padded + 17 * most))
+    if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 6 * padded + 17 * most))
         return DPCAL_MEMORY;
     ask->vr = ask->work->nodes, ask->vi = ask->vr + padded;
-    errors = ask->vi + padded, lr = errors + padded, li = lr + padded, table = li + padded;
-    memset(ask->vr, 0, (size_t)(3 * padded) * sizeof(double));
+    errors = ask->vi + padded, lr = errors + padded, li = lr + padded, inverse = li + padded, table = inverse + padded;
+    memset(ask->vr, 0, (size_t)(6 * padded) * sizeof(double));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         const dpcal_tilt *tilt = &ask->parts[i];
-        dpcal_some some;
         offset += tilt->times * tilt->mean;
         if (tilt->n == 0) {
             for (int k = 1; k < nodes; k++) {
@@ -271,32 +297,17 @@ static int dpcal_nodes(dpcal_question *ask) {
             }
             continue;
         }
-        dpcal_log_psi(tilt, h, nodes, table, lr, li);
-        dpcal_some_nodes(tilt, h, nodes, &some);
+        dpcal_log_psi(tilt, h, nodes, table, lr, li, inverse);
+        dpcal_add_errors(tilt, h, nodes, lr, li, inverse, errors);
         for (int k = 1; k < nodes; k++) {
-            const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
-            errors[k] += tilt->times * dpcal_node_error(&some, k, away, tilt->n) * exp(fmin(-lr[k], 600.0));
             ask->vr[k] += tilt->times * lr[k];
             ask->vi[k] += tilt->times * li[k];
         }
     }
+    DPCAL_WIDEST(dpcal_integrand)(h, c, offset + (ask->mean - ask->epsilon), nodes, errors, ask->vr, ask->vi, sums);
     ask->vr[0] = 0.5, ask->vi[0] = 0.0;
-    ask->sizes = 0.5, ask->first = 0.0, ask->rounding = 8.0;
-    for (int k = 1; k < nodes; k++) {
-        const double t = k * h, phase = ask->vi[k] + t * (offset + (ask->mean - ask->epsilon));
-        /* 1 / ((1 + i t / c) (1 + i t / (1 + c))) */
-        const double pr = 1.0 - (t / c) * (t / (1.0 + c)), pi = t / c + t / (1.0 + c);
-        const double square = pr * pr + pi * pi, size = exp(ask->vr[k]) / sqrt(square);
-        const double scale = size / sqrt(square), cosine = cos(phase), sine = sin(phase);
-        ask->vr[k] = scale * (cosine * pr + sine * pi);
-        ask->vi[k] = scale * (sine * pr - cosine * pi);
-        ask->sizes += size;
-        ask->first += t * size;
-        ask->rounding += (32.0 + errors[k]) * size;
-    }
-    for (ptrdiff_t k = nodes; k < padded; k++)
-        ask->vr[k] = ask->vi[k] = 0.0;
-    ask->rounding += (16.0 + (double)nodes / 16.0) * ask->sizes;
+    ask->sizes = 0.5 + sums[0], ask->first = sums[1];
+    ask->rounding = 8.0 + sums[2] + (16.0 + (double)nodes / 16.0) * ask->sizes;
     return DPCAL_DONE;
 }
 
@@ -306,7 +317,7 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     double *block;
     int status;
     ask->log_tolerance = log(tolerance);
-    if ((status = dpcal_trials(ask, ask->log_tolerance)))
+    if ((status = dpcal_trials(ask)))
         return status;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         room += 9 * ask->laws[i]->n;

@@ -2,7 +2,8 @@
 
    On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), 0 <= c <= highest. On a
    line that is shifted into the complex plane, where Im l >= 0, sum_j P_j exp(z l_j) is M(z), Re z <= highest.
-   Errors are counted in units of 2^-52; functions of libm are within 1 unit, exponentials of points.h within 4.
+   Errors are counted in units of 2^-52; functions of libm are within 1 unit, those of points.h
+   within 2, and exp(x) - 1 - x within 3.
    A loss of another family is a dpcal_law whose arrays its owner fills, without `serve`. */
 
 #ifndef DPCAL_LAW_H
@@ -13,10 +14,6 @@
 #include <string.h>
 
 #include "points.h"
-
-#define DPCAL_LOOPS "law_loops.h"
-#include "widths.h"
-#undef DPCAL_LOOPS
 
 enum {
     DPCAL_DONE = 0,
@@ -52,6 +49,7 @@ typedef struct dpcal_law {
     double log_unaffected; /* log of a chance that the output does not depend on the record, rounded down */
     double variance;       /* > 0 for a normal loss of this variance, which has no points */
     double spread;         /* a guess of the variance at tilt 0 */
+    double steep;          /* a guess of the tilt from which M is large */
     ptrdiff_t n;           /* points on the real line, a multiple of 8; those that pad have mass 0 */
     double *loss, *mass, *log_mass;
     double *error, *slope; /* of P (exp(c l) - 1 - c l) in units, relative: error + c slope; error alone for l < 0 */
@@ -91,7 +89,7 @@ static void dpcal_free_law(dpcal_law *law) {
    Integrands phi(x) w(x)^p are analytic in abs(Im x) < pi sigma^2; steps and ends of the points are those of
    accountants/losses/trapezoid.py. */
 
-/* exp(w) - 1 of the line x + i angle sigma^2: its cosine, sine, and sine of half of it. */
+/* Cosine and sine of the line x + i angle sigma^2, and sine of half of its angle. */
 typedef struct {
     double angle, cosine, sine, half;
 } dpcal_angle;
@@ -100,65 +98,20 @@ static inline dpcal_angle dpcal_angle_of(double angle) {
     return (dpcal_angle){angle, cos(angle), sin(angle), sin(0.5 * angle)};
 }
 
-/* log abs(w) at x + i angle sigma^2, and the argument of w in [0, pi] if it is wanted; keeps the digits of w - 1. */
-static inline double dpcal_log_weight(const dpcal_law *law, double u, dpcal_angle at, double *argument) {
-    const double q = law->q;
-    double a, b, whole, shift = 0.0, turn = 0.0;
-    if (u > 30.0 && u + law->log_q > 0.0) {
-        const double left = (1.0 - q) / q * exp(-u);
-        a = left * at.cosine;
-        b = -left * at.sine;
-        whole = 1.0 + a;
-        shift = u + law->log_q;
-        turn = at.angle;
-    } else {
-        /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
-        const double first = expm1(u), grown = u < -1.0 ? exp(u) : first + 1.0;
-        a = q * (first * at.cosine - 2.0 * at.half * at.half);
-        b = q * grown * at.sine;
-        whole = (1.0 - q) + q * grown * at.cosine;
-    }
-    if (argument)
-        *argument = fmax(turn + atan2(b, whole), 0.0);
-    return shift + 0.5 * (a * a + b * b < 0.25 ? log1p(a * (2.0 + a) + b * b) : log(whole * whole + b * b));
-}
+#define DPCAL_LOOPS "law_loops.h"
+#include "widths.h"
+#undef DPCAL_LOOPS
 
-/* log w at a real x. */
-static inline double dpcal_log_real_weight(const dpcal_law *law, double u) {
-    const double q = law->q;
-    double a;
-    if (u > 30.0 && u + law->log_q > 0.0)
-        return u + law->log_q + log1p((1.0 - q) / q * exp(-u));
-    a = q * expm1(u);
-    return fabs(a) < 0.5 ? log1p(a) : log((1.0 - q) + q * exp(u));
-}
-
-/* Absolute error of a loss in units: that of u, and of log q where it is a term, times the posterior chance
-   q abs(exp(u) / w); and those of the sum and of the logarithm, which keep the digits of a small loss. */
-static inline double dpcal_loss_error(const dpcal_law *law, double u, double angle, double re, double size) {
-    const double posterior = exp(fmin(law->log_q + (u - re), 0.0));
-    const double moved = 1.5 * sqrt(u * u + angle * angle) + (u > 30.0 ? 1.5 * fabs(law->log_q) : 0.0);
-    return moved * posterior + fmin(6.0 * size, 4.0 + 2.0 * size);
-}
-
-/* Whether exp(-c l) grows little from the real line to twice an angle: sums of absolute values, without the density's
-   own growth, of which the error of the rule knows. */
-static int dpcal_grows_little(const dpcal_law *law, double c, double angle, double step, ptrdiff_t first, ptrdiff_t n) {
-    const dpcal_angle edge = dpcal_angle_of(2.0 * angle);
-    const double variance = law->sigma * law->sigma;
-    double sizes[DPCAL_POINTS], peak = -INFINITY, on_line = 0.0, on_edge = 0.0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
-        sizes[j] = -0.5 * (x / law->sigma) * (x / law->sigma) - c * dpcal_log_real_weight(law, u);
-        peak = fmax(peak, sizes[j]);
-    }
-    for (ptrdiff_t j = 0; j < n; j++) {
-        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
-        const double size = -0.5 * (x / law->sigma) * (x / law->sigma) - c * dpcal_log_weight(law, u, edge, NULL);
-        on_line += exp(sizes[j] - peak);
-        on_edge += exp(fmin(size - peak, 700.0));
-    }
-    return on_edge < 8.0 * on_line;
+/* Whether exp(c l) grows little from the real line to twice an angle, c = highest, when adding: sums of absolute values,
+   without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
+static int dpcal_grows_little(const dpcal_law *law, double *room) {
+    double on_line[3], on_edge[3], peak = -INFINITY;
+    for (ptrdiff_t j = 0; j < law->n; j++)
+        peak = fmax(peak, law->log_mass[j] + law->highest * law->loss[j]);
+    DPCAL_WIDEST(dpcal_edge)(law, dpcal_angle_of(2.0 * law->angle), room);
+    dpcal_scaled_sums(law->loss, law->log_mass, law->n, law->highest, peak, room + law->n, on_line);
+    dpcal_scaled_sums(room, law->log_mass, law->n, law->highest, peak, room + law->n, on_edge);
+    return on_edge[2] < 8.0 * on_line[2];
 }
 
 /* -- sums over the points */
@@ -173,11 +126,12 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
         return 1;
     for (ptrdiff_t j = 0; j < law->n; j++) {
         const double l = law->loss[j], size = law->log_mass[j] + c * l;
-        double weight, units = law->error[j] + growth * law->slope[j];
+        double weight, units;
         if ((law->mass[j] > 0.0 && c * l < DPCAL_FAR) || size < DPCAL_NO_MASS)
             continue;
         if (size > DPCAL_FAR)
             return 0;
+        units = law->error[j] + growth * law->slope[j];
         /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
         weights[j] = weight = exp(size);
         sums[0] += weight;
@@ -189,92 +143,54 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
     return 1;
 }
 
+/* Points of a line of the lattice with steps law->step; the rule's error bounds the step by the angle. */
+static int dpcal_place(dpcal_law *law, double low, double high) {
+    const double shift = law->angle * law->sigma, growth = 2.0 * shift * shift;
+    ptrdiff_t n;
+    law->step = 2.0 * DPCAL_PI * shift * law->sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
+    if (!((high - low) / law->step <= DPCAL_POINTS - 10))
+        return DPCAL_REACH;
+    law->first = floor(low / law->step);
+    n = dpcal_padded((ptrdiff_t)(ceil(high / law->step) - law->first) + 1);
+    free(law->block);
+    law->block = (double *)malloc((size_t)(7 * n) * sizeof(double));
+    if (law->block == NULL)
+        return DPCAL_MEMORY;
+    law->n = n;
+    law->loss = law->block, law->mass = law->loss + n, law->log_mass = law->mass + n;
+    law->error = law->log_mass + n, law->slope = law->error + n;
+    law->far = (int)DPCAL_WIDEST(dpcal_real_points)(law);
+    /* Losses are monotone in x. */
+    law->largest = fmax(fmax(law->loss[0], law->loss[n - 1]), 0.0);
+    law->least = fmin(fmin(law->loss[0], law->loss[n - 1]), 0.0);
+    return DPCAL_DONE;
+}
+
 static int dpcal_fill_sampled(dpcal_law *law, double highest) {
     const double q = law->q, sigma = law->sigma;
     const double at_zero = sigma > 0.03 ? q * exp(-0.5 / (sigma * sigma)) : 0.0;
     const double lowest = law->add ? highest * fmin(1.0, at_zero / (1.0 - q + at_zero)) : 0.0;
     const double low = -DPCAL_RANGE * sigma - lowest;
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
-    const double variance = sigma * sigma;
-    double angle = fmin(1.5, 1.5 / sigma), step = 0.0, sums[5];
-    ptrdiff_t n = 0, count, first = 0;
-    /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
-    for (int tries = 0;; tries++) {
-        const double shift = angle * sigma, growth = 2.0 * shift * shift;
-        step = 2.0 * DPCAL_PI * angle * sigma * sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
-        if (!((high - low) / step <= DPCAL_POINTS - 2) || tries == 60)
-            return DPCAL_REACH;
-        first = (ptrdiff_t)floor(low / step);
-        n = (ptrdiff_t)ceil(high / step) - first + 1;
-        if (!law->add || dpcal_grows_little(law, highest, angle, step, first, n))
-            break;
-        angle /= sqrt(2.0);
-    }
-    count = dpcal_padded(n);
-    free(law->block);
-    law->block = (double *)calloc((size_t)(6 * count), sizeof(double));
-    if (law->block == NULL)
-        return DPCAL_MEMORY;
-    law->loss = law->block;
-    law->mass = law->block + count;
-    law->log_mass = law->block + 2 * count;
-    law->error = law->block + 3 * count;
-    law->slope = law->block + 4 * count;
-    law->n = count;
-    law->angle = angle;
-    law->step = step;
-    law->first = (double)first;
+    double sums[5];
+    law->angle = fmin(1.5, 1.5 / sigma);
     law->highest = highest;
-    law->far = 0;
-    law->largest = law->least = 0.0;
-    const double constant = log(step / (sigma * sqrt(2.0 * DPCAL_PI)));
-    for (ptrdiff_t j = 0; j < n; j++) {
-        const double x = step * (double)(first + j), u = (x - 0.5) / variance;
-        const double log_w = dpcal_log_real_weight(law, u);
-        const double l = law->add ? -log_w : log_w;
-        const double square = 0.5 * (x / sigma) * (x / sigma), density = constant - square;
-        const double log_mass = law->add ? density : density + log_w;
-        const double moved = dpcal_loss_error(law, u, 0.0, log_w, fabs(l));
-        const double relative = l == 0.0 ? 0.0 : moved / fabs(l);
-        law->loss[j] = l;
-        law->log_mass[j] = log_mass;
-        law->mass[j] = log_mass > DPCAL_NO_MASS ? exp(log_mass) : 0.0;
-        /* The square has three roundings, each sum has one, and the mass is an exponential. */
-        law->error[j] = 8.0 + 1.5 * square + fabs(constant) + 0.5 * (fabs(density) + fabs(log_mass))
-            + 2.0 * relative + (law->add ? 0.0 : moved);
-        law->slope[j] = moved;
-        law->largest = l > law->largest ? l : law->largest;
-        law->least = l < law->least ? l : law->least;
-        if (law->mass[j] == 0.0)
-            law->far = 1;
+    /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
+    for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
+        const int status = dpcal_place(law, low, high);
+        if (status) {
+            law->highest = 0.0;
+            return status;
+        }
+        if (!law->add || dpcal_grows_little(law, law->block + 5 * law->n))
+            break;
     }
-    for (ptrdiff_t j = n; j < count; j++)
-        law->log_mass[j] = -1e300;
     /* P (exp(-l) - 1) adds up to 0: the mean is the sum of P (exp(-l) - 1 + l), whose terms have one sign. */
-    if (!dpcal_sums_at(law, -1.0, 1.0, law->block + 5 * count, sums) || !(sums[0] > 0.0))
+    if (!dpcal_sums_at(law, -1.0, 1.0, law->block + 5 * law->n, sums) || !(sums[0] > 0.0))
         return DPCAL_REACH;
     law->mean = sums[0];
-    law->mean_error = sums[3] / sums[0] + 10.0 + (double)count / 128.0;
+    law->mean_error = sums[3] / sums[0] + 10.0 + (double)law->n / 128.0;
     return DPCAL_DONE;
-}
-
-static void dpcal_fill_sampled_line(const dpcal_law *law, dpcal_line *line, double angle, ptrdiff_t from) {
-    const double sigma = law->sigma, variance = sigma * sigma;
-    const dpcal_angle at = dpcal_angle_of(angle);
-    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * (angle * sigma) * (angle * sigma);
-    for (ptrdiff_t j = 0; j < line->n; j++) {
-        const double x = law->step * (law->first + (double)(from + j)), u = (x - 0.5) / variance;
-        double im, density = constant - 0.5 * (x / sigma) * (x / sigma), phase = -angle * x;
-        const double re = dpcal_log_weight(law, u, at, &im);
-        /* exp(i t l) falls: P and l are those above the line when removing, below it when adding. */
-        line->re[j] = law->add ? -re : re;
-        line->im[j] = im;
-        line->size[j] = law->add ? density : density + re;
-        if (line->phase) {
-            line->phase[j] = law->add ? -phase : phase + im;
-            line->error[j] = dpcal_loss_error(law, u, angle, re, sqrt(re * re + im * im));
-        }
-    }
 }
 
 /* Fills both shifted lines, from one real point to another. */
@@ -283,13 +199,14 @@ static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to
     const double nearer = fmin(law->angle, 0.6 / law->sigma);
     double *p;
     free(law->lines_block);
-    law->lines_block = p = (double *)malloc((size_t)(8 * n) * sizeof(double));
+    law->lines_block = p = (double *)malloc((size_t)(10 * n) * sizeof(double));
     if (p == NULL)
         return DPCAL_MEMORY;
     law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n};
-    law->near = (dpcal_line){n, p + 5 * n, p + 6 * n, p + 7 * n, NULL, NULL};
-    dpcal_fill_sampled_line(law, &law->line, law->angle, from);
-    dpcal_fill_sampled_line(law, &law->near, nearer, from);
+    p += 5 * n;
+    law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n};
+    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), from, &law->line);
+    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(nearer), from, &law->near);
     return DPCAL_DONE;
 }
 
@@ -302,6 +219,7 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->log_unaffected = log1p(-q);
     law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
     law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
+    law->steep = add ? INFINITY : 1.0 - 2.0 * sigma * sigma * log(q);
     law->serve = dpcal_fill_sampled;
     law->lines = dpcal_fill_sampled_lines;
 }
@@ -309,7 +227,7 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
 static void dpcal_gaussian(dpcal_law *law, double variance) {
     memset(law, 0, sizeof *law);
     law->variance = law->spread = variance;
-    law->upper = law->highest = INFINITY;
+    law->upper = law->highest = law->steep = INFINITY;
     law->log_unaffected = -INFINITY;
 }
 
@@ -325,8 +243,7 @@ typedef struct {
 static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
     double sums[3], central[2], largest = -INFINITY, error = 0.0, mean_error = 0.0;
     for (ptrdiff_t j = 0; j < law->n; j++)
-        if (law->error[j] > 0.0)
-            largest = fmax(largest, law->log_mass[j] + c * law->loss[j]);
+        largest = fmax(largest, law->log_mass[j] + c * law->loss[j]);
     DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, c, largest, weights, sums);
     out->log_mass = largest + log(sums[2]);
     out->mean = sums[1] / sums[2];

@@ -1,5 +1,135 @@
 /* The loops of law.h and inversion.h, compiled once for each width of registers: see widths.h. */
 
+/* -- the Poisson-sampled Gaussian */
+
+/* log w at a real u, as law.h describes it; keeps the digits of w - 1. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *law, const dpcal_v *at, dpcal_v *re) {
+    const double q = law->q;
+    const dpcal_v u = *at;
+    const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
+    const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
+    dpcal_v second, first, whole, value;
+    DPCAL_EXPONENTIALS(exponent, second, first, whole);
+    const dpcal_v a = DPCAL_CHOICE(far, (1.0 - q) / q * whole, q * first);
+    const dpcal_m near = (a < 0.5) & (a > -0.5);
+    /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
+    const dpcal_v all = DPCAL_CHOICE(near | far, 1.0 + a, (1.0 - q) + q * whole);
+    const dpcal_v grown = DPCAL_CHOICE(near | far, a, all - 1.0);
+    DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
+    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + value;
+    (void)second;
+}
+
+/* log abs(w) on a line x + i angle sigma^2, and the argument of w in [0, pi]. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
+    const dpcal_law *law, dpcal_angle line, const dpcal_v *at, dpcal_v *re, dpcal_v *im
+) {
+    const double q = law->q;
+    const dpcal_v u = *at;
+    const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
+    const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
+    dpcal_v second, first, power, value, turned;
+    DPCAL_EXPONENTIALS(exponent, second, first, power);
+    const dpcal_v left = (1.0 - q) / q * power;
+    const dpcal_v a = DPCAL_CHOICE(far, left * line.cosine, q * (first * line.cosine - 2.0 * line.half * line.half));
+    const dpcal_v b = DPCAL_CHOICE(far, -left * line.sine, q * power * line.sine);
+    const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * line.cosine);
+    const dpcal_m near = a * a + b * b < 0.25;
+    dpcal_v grown = a * (2.0 + a) + b * b;
+    const dpcal_v all = DPCAL_CHOICE(near, 1.0 + grown, whole * whole + b * b);
+    grown = DPCAL_CHOICE(near, grown, all - 1.0);
+    DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
+    DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
+    turned += DPCAL_CHOICE(far, line.angle, 0.0);
+    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + 0.5 * value;
+    *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
+    (void)second;
+}
+
+/* Absolute error of a loss in units: that of u, and of log q where it is a term, times the posterior chance
+   q abs(exp(u) / w); that of w - 1, 3.5 units of its size before it is divided by w; and those of the logarithm. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
+    const dpcal_law *law, const dpcal_v *at, double angle, const dpcal_v *re, const dpcal_v *sizes, dpcal_v *out
+) {
+    const dpcal_v u = *at, size = *sizes, length = DPCAL_CHOICE(u < 0.0, -u, u) + angle;
+    const dpcal_v known = law->log_q + (u - *re), exponent = DPCAL_CHOICE(known < 0.0, known, 0.0);
+    const dpcal_v of_w = 10.5 * size, of_log = 6.0 + 2.0 * size;
+    dpcal_v second, first, posterior;
+    DPCAL_EXPONENTIALS(exponent, second, first, posterior);
+    const dpcal_v moved = 1.5 * length + DPCAL_CHOICE(u > 30.0, 1.5 * fabs(law->log_q), 0.0);
+    *out = moved * posterior + DPCAL_CHOICE(of_w < of_log, of_w, of_log);
+    (void)second;
+    (void)first;
+}
+
+/* All points on the real line; returns how many masses are 0. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
+    const double sigma = law->sigma, variance = sigma * sigma;
+    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))), sign = law->add ? -1.0 : 1.0;
+    const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
+    dpcal_v far = {0};
+    for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i)), u = (x - 0.5) / variance, y = x / sigma;
+        const dpcal_v square = 0.5 * y * y, density = constant - square;
+        dpcal_v log_w, moved, second, first, mass;
+        DPCAL_NAME(dpcal_real_weight)(law, &u, &log_w);
+        const dpcal_v size = DPCAL_CHOICE(log_w < 0.0, -log_w, log_w);
+        const dpcal_v log_mass = density + shared * log_w;
+        const dpcal_v length = DPCAL_CHOICE(density < 0.0, -density, density);
+        const dpcal_v all = DPCAL_CHOICE(log_mass < 0.0, -log_mass, log_mass);
+        DPCAL_NAME(dpcal_loss_error)(law, &u, 0.0, &log_w, &size, &moved);
+        DPCAL_EXPONENTIALS(log_mass, second, first, mass);
+        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, mass, 0.0);
+        far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
+        DPCAL_PUT(law->loss) = sign * log_w;
+        DPCAL_PUT(law->log_mass) = log_mass;
+        DPCAL_PUT(law->mass) = mass;
+        /* The square has three roundings, each sum has one, and the mass is an exponential. */
+        DPCAL_PUT(law->error) = 8.0 + 1.5 * square + fabs(constant) + 0.5 * (length + all)
+            + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
+        DPCAL_PUT(law->slope) = moved;
+        (void)second;
+        (void)first;
+    }
+    return DPCAL_SUM_OF(far);
+}
+
+/* Real parts of the losses on a line, at all points. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angle line, double *re) {
+    const double variance = law->sigma * law->sigma, sign = law->add ? -1.0 : 1.0;
+    for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
+        const dpcal_v u = (law->step * (law->first + DPCAL_NUMBERS(i)) - 0.5) / variance;
+        dpcal_v value, turned;
+        DPCAL_NAME(dpcal_weight)(law, line, &u, &value, &turned);
+        DPCAL_PUT(re) = sign * value;
+    }
+}
+
+/* A shifted line from a point on. exp(i t l) falls: P and l are those above the real line when removing, below it when
+   adding. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
+    const dpcal_law *law, dpcal_angle line, ptrdiff_t from, dpcal_line *out
+) {
+    const double sigma = law->sigma, variance = sigma * sigma, shift = line.angle * sigma;
+    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
+    const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
+    for (ptrdiff_t i = 0; i < out->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(from + i)), u = (x - 0.5) / variance, y = x / sigma;
+        const dpcal_v density = constant - 0.5 * y * y;
+        dpcal_v re, im, moved;
+        DPCAL_NAME(dpcal_weight)(law, line, &u, &re, &im);
+        const dpcal_v size = DPCAL_CHOICE(re < 0.0, -re, re) + im;
+        DPCAL_NAME(dpcal_loss_error)(law, &u, line.angle, &re, &size, &moved);
+        DPCAL_PUT(out->re) = sign * re;
+        DPCAL_PUT(out->im) = im;
+        DPCAL_PUT(out->size) = density + shared * re;
+        DPCAL_PUT(out->phase) = shared * im - sign * line.angle * x;
+        DPCAL_PUT(out->error) = moved;
+    }
+}
+
+/* -- sums */
+
 /* Sums over points of P (exp(a) - 1 - a), P l (exp(a) - 1) and P exp(a), a = c l < far, of the errors of the
    first two in units, and the weights P exp(a). Points with a >= far are left out and get weight 0. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(

@@ -20,6 +20,10 @@ typedef struct {
     double left_re, left_im; /* what the weights leave of a mean of 0 */
 } dpcal_tilt;
 
+#define DPCAL_LOOPS "line_loops.h"
+#include "widths.h"
+#undef DPCAL_LOOPS
+
 /* Probability, variance and fourth central moment of a tilted law on events x <= x_j, rounded outward. */
 static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const double *weights, dpcal_tilt *tilt) {
     double mass = 0.0, first = 0.0, second = 0.0, third = 0.0, fourth = 0.0;
@@ -88,25 +92,16 @@ static void dpcal_window(const dpcal_law *law, const dpcal_moments *at, const do
 
 /* Magnitudes of the weights on a line, and the span of those above 1e-19 of the largest, also in the variance. */
 static void dpcal_magnitudes(
-    const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, ptrdiff_t *ends
+    const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
 ) {
-    double sums[3], largest = 0.0;
+    double sums[3], least;
     ptrdiff_t from = 0, to = line->n;
-    DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
-    for (ptrdiff_t j = 0; j < line->n; j++) {
-        const double d = line->re[j] - at->mean;
-        largest = fmax(largest, sizes[j] * (1.0 + (d * d + line->im[j] * line->im[j]) / at->variance));
-    }
-    for (; from < to; from++) {
-        const double d = line->re[from] - at->mean;
-        if (sizes[from] * (1.0 + (d * d + line->im[from] * line->im[from]) / at->variance) > 1e-19 * largest)
-            break;
-    }
-    for (; to > from + 1; to--) {
-        const double d = line->re[to - 1] - at->mean;
-        if (sizes[to - 1] * (1.0 + (d * d + line->im[to - 1] * line->im[to - 1]) / at->variance) > 1e-19 * largest)
-            break;
-    }
+    dpcal_scaled_sums(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
+    least = 1e-19 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
+    while (from < to && !(scaled[from] > least))
+        from++;
+    while (to > from + 1 && !(scaled[to - 1] > least))
+        to--;
     ends[0] = from - from % DPCAL_LANES;
     ends[1] = dpcal_padded(to);
 }
@@ -115,7 +110,6 @@ static void dpcal_magnitudes(
 static int dpcal_tilt_law(dpcal_law *law, double c, double *weights, double *room, dpcal_tilt *tilt) {
     dpcal_moments at;
     ptrdiff_t ends[2];
-    double left_re = 0.0, left_im = 0.0;
     int status = dpcal_moments_at(law, c, weights, &at);
     if (status)
         return status;
@@ -131,35 +125,18 @@ static int dpcal_tilt_law(dpcal_law *law, double c, double *weights, double *roo
         return status;
     const dpcal_line *line = &law->line, *near = &law->near;
     const ptrdiff_t n = line->n;
-    dpcal_magnitudes(line, c, &at, weights, ends);
-    const ptrdiff_t from = ends[0], count = ends[1] - from;
-    tilt->n = count;
     tilt->re = room, tilt->im = room + n, tilt->wr = room + 2 * n, tilt->wi = room + 3 * n;
-    tilt->size = room + 4 * n, tilt->error = room + 5 * n, tilt->shift = room + 6 * n;
-    tilt->distance = room + 7 * n;
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const double re = line->re[from + j], im = line->im[from + j], size = weights[from + j];
-        const double phase = line->phase[from + j] + c * im, total = (1.0 + c) * sqrt(re * re + im * im);
-        tilt->re[j] = re - at.mean;
-        tilt->im[j] = im;
-        tilt->size[j] = size;
-        tilt->wr[j] = size * cos(phase);
-        tilt->wi[j] = size * sin(phase);
-        tilt->distance[j] = sqrt(tilt->re[j] * tilt->re[j] + im * im);
-        /* The terms of the weight's logarithm: density, c l and log M. */
-        tilt->error[j] = size * (16.0 + 2.0 * fabs(line->size[from + j]) + total + fabs(line->phase[from + j])
-            + fabs(at.log_mass) + at.error + (1.0 + c) * line->error[from + j]);
-        tilt->shift[j] = size * (line->error[from + j] + tilt->distance[j]);
-        left_re += tilt->wr[j] * tilt->re[j] - tilt->wi[j] * im;
-        left_im += tilt->wr[j] * im + tilt->wi[j] * tilt->re[j];
-    }
-    tilt->left_re = left_re;
-    tilt->left_im = left_im;
-    dpcal_magnitudes(near, c, &at, weights, ends);
+    tilt->error = room + 4 * n, tilt->shift = room + 5 * n, tilt->distance = room + 6 * n;
+    tilt->near_size = room + 7 * n;
+    dpcal_magnitudes(near, c, &at, tilt->near_size, tilt->distance, ends);
     tilt->near_n = ends[1] - ends[0];
     tilt->near_im = near->im + ends[0];
-    tilt->near_size = room + 8 * n;
-    memcpy(tilt->near_size, weights + ends[0], (size_t)tilt->near_n * sizeof(double));
+    tilt->near_size += ends[0];
+    tilt->size = room + 8 * n;
+    dpcal_magnitudes(line, c, &at, tilt->size, tilt->distance, ends);
+    tilt->n = ends[1] - ends[0];
+    tilt->size += ends[0];
+    DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, at.mean, 16.0 + fabs(at.log_mass) + at.error, tilt);
     tilt->half_time = dpcal_half_time(tilt);
     return DPCAL_DONE;
 }
@@ -189,50 +166,6 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
 }
 
 /* -- nodes */
-
-/* exp(z) - 1 - z, relative to abs(z)^2 / 2. */
-static inline void dpcal_complex_expm2(double re, double im, double *out_re, double *out_im) {
-    if (re * re + im * im > 0.25) {
-        const double size = exp(re);
-        *out_re = size * cos(im) - 1.0 - re;
-        *out_im = size * sin(im) - im;
-        return;
-    }
-    double a = 0.0, b = 0.0, t;
-    for (int k = re * re + im * im > 0.0004 ? 16 : 8; k > 2; k--) {
-        const double inverse = 1.0 / k;
-        t = ((1.0 + a) * re - b * im) * inverse;
-        b = ((1.0 + a) * im + b * re) * inverse;
-        a = t;
-    }
-    a += 1.0;
-    t = 0.5 * (re * re - im * im);
-    *out_re = t * a - re * im * b;
-    *out_im = t * b + re * im * a;
-}
-
-/* A recurrence for the terms w (exp(i s) - 1 - i s) of n points in `blocks`, at multiples of `stride` nodes: rows of
-   state, factor, constant and slope of the increment, real and imaginary parts apart. */
-static void dpcal_recurrence(
-    const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, double h, int stride, double *table
-) {
-    memset(table, 0, (size_t)(8 * n) * sizeof(double));
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const ptrdiff_t j = blocks[i / DPCAL_LANES] + i % DPCAL_LANES;
-        const double x = -h * tilt->im[j], y = h * tilt->re[j], wr = tilt->wr[j], wi = tilt->wi[j];
-        double a, b, dr, di, er, ei;
-        dpcal_complex_expm2(stride * x, stride * y, &a, &b);
-        /* exp(i stride theta) - 1, and i theta times it */
-        er = stride * x + a, ei = stride * y + b;
-        dr = x * er - y * ei, di = x * ei + y * er;
-        table[2 * n + i] = 1.0 + er;
-        table[3 * n + i] = ei;
-        table[4 * n + i] = wr * a - wi * b;
-        table[5 * n + i] = wr * b + wi * a;
-        table[6 * n + i] = wr * dr - wi * di;
-        table[7 * n + i] = wr * di + wi * dr;
-    }
-}
 
 /* Takes blocks whose exp(i s) is below exp(-50) at a time off the list, and adds their w and w l to `gone`: -w - i s w
    is left of their terms, up to less than the error of a direct evaluation. Returns the number of points that stay. */
@@ -290,95 +223,60 @@ static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdi
     return far * DPCAL_LANES;
 }
 
-/* Log psi(k h) of one law, by a recurrence from node to node that begins at one over 16 nodes, and that anew every
-   128 nodes: `table` holds 17 numbers for each point. */
-static void dpcal_log_psi(const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li) {
+/* Log psi(k h) and 1 / abs(psi) of one law, by a recurrence from node to node that begins at one over 16 nodes, and that
+   anew every 128 nodes: `table` holds 17 numbers for each point. */
+static void dpcal_log_psi(
+    const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
+) {
     ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n);
     double re[20], im[20], gone[4] = {0}, *coarse, ignored[2];
     ptrdiff_t n = dpcal_series(tilt, h, nodes, blocks, re, im);
-    const int near = n < tilt->n;
-    coarse = table + 8 * n;
-    dpcal_recurrence(tilt, blocks, n, h, 1, table);
-    if (nodes > DPCAL_STRIDE)
-        dpcal_recurrence(tilt, blocks, n, h, DPCAL_STRIDE, coarse);
+    const int series = n < tilt->n;
     for (int k = 0; k < nodes; k++) {
-        double sums[2], a, b, left_re, left_im;
-        if (k > 0 && k % DPCAL_ANCHOR == 0) {
-            const ptrdiff_t kept = dpcal_drop(tilt, blocks, n, k * h, gone);
-            if (kept < n) {
+        double sums[2];
+        if (k % DPCAL_ANCHOR == 0) {
+            const ptrdiff_t kept = k > 0 ? dpcal_drop(tilt, blocks, n, k * h, gone) : n;
+            coarse = table + 8 * kept;
+            if (kept < n || k == 0) {
                 n = kept;
-                coarse = table + 8 * n;
-                dpcal_recurrence(tilt, blocks, n, h, 1, table);
-                dpcal_recurrence(tilt, blocks, n, h, DPCAL_STRIDE, coarse);
+                DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, h, table);
+                if (nodes > DPCAL_STRIDE)
+                    DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, DPCAL_STRIDE * h, coarse);
             }
-            for (ptrdiff_t i = 0; i < n; i++) {
-                const ptrdiff_t j = blocks[i / DPCAL_LANES] + i % DPCAL_LANES;
-                dpcal_complex_expm2(-k * (h * tilt->im[j]), k * (h * tilt->re[j]), &a, &b);
-                coarse[i] = tilt->wr[j] * a - tilt->wi[j] * b;
-                coarse[n + i] = tilt->wr[j] * b + tilt->wi[j] * a;
-            }
+            if (k > 0)
+                DPCAL_WIDEST(dpcal_anew)(tilt, blocks, n, k * h, coarse);
         }
         if (k % DPCAL_STRIDE == 0 && nodes > DPCAL_STRIDE) {
             memcpy(table, coarse, (size_t)(2 * n) * sizeof(double));
-            dpcal_second_order_node(coarse, n, (double)k, ignored);
+            dpcal_second_order_node(coarse, n, (double)k / DPCAL_STRIDE, ignored);
         }
         dpcal_second_order_node(table, n, (double)k, sums);
-        sums[0] += k * h * gone[3] - gone[0];
-        sums[1] -= k * h * gone[2] + gone[1];
-        if (near) {
-            const double x = (double)k / nodes;
-            double c = 0.0, d = 0.0;
-            for (int m = 19; m > 1; m--) {
-                c = (c + re[m]) * x;
-                d = (d + im[m]) * x;
-            }
-            sums[0] += c * x;
-            sums[1] += d * x;
-        }
-        /* psi - 1 = S (1 - i k h left): the rest of the mean that the weights leave is taken out. */
-        left_re = -k * h * tilt->left_im;
-        left_im = k * h * tilt->left_re;
-        a = sums[0] * (1.0 - left_re) + sums[1] * left_im;
-        b = sums[1] * (1.0 - left_re) - sums[0] * left_im;
-        lr[k] = a * a + b * b < 0.25 ? 0.5 * log1p(a * (2.0 + a) + b * b)
-            : fmax(0.5 * log((1.0 + a) * (1.0 + a) + b * b), -1e6);
-        li[k] = atan2(b, 1.0 + a);
+        lr[k] = sums[0] + k * h * gone[3] - gone[0];
+        li[k] = sums[1] - (k * h * gone[2] + gone[1]);
     }
+    DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, series, re, im, lr, li, inverse);
 }
 
-/* Sums of errors of a law's psi at 12 nodes, in units: see dpcal_rounding_sums. All rise with t, and all but the
-   last fall over t^2. */
-typedef struct {
-    double at[DPCAL_SOME], sums[DPCAL_SOME][4];
-    int next;
-} dpcal_some;
-
-static void dpcal_some_nodes(const dpcal_tilt *tilt, double h, int nodes, dpcal_some *some) {
-    const double last = fmax(nodes - 1.0, 1.0);
-    some->next = 0;
-    for (int i = 0; i < DPCAL_SOME; i++) {
-        some->at[i] = i == DPCAL_SOME - 1 ? last : floor(exp(log(last) * i / (DPCAL_SOME - 1.0)));
+/* Adds the errors of a law's log psi at the nodes, in units, from sums at 12 of them: see dpcal_rounding_sums. */
+static void dpcal_add_errors(
+    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
+    double *errors
+) {
+    const double last = nodes > 2 ? nodes - 1.0 : 1.0;
+    double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    int first = 1;
+    for (int i = 0; i < DPCAL_SOME && first < nodes; i++) {
+        const double at = i == DPCAL_SOME - 1 ? last : floor(exp(log(last) * i / (DPCAL_SOME - 1.0)));
+        memcpy(low, high, sizeof low);
         DPCAL_WIDEST(dpcal_rounding_sums)(
-            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, some->at[i] * h, some->sums[i]
+            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, at * h, high
         );
+        DPCAL_WIDEST(dpcal_node_errors)(
+            lr, li, inverse, first, (int)at + 1, before, low, high, (double)tilt->n, tilt->times, errors
+        );
+        first = (int)at + 1 > first ? (int)at + 1 : first;
+        before = at;
     }
-}
-
-/* The error of psi at node k in units, for rising k; `away` is abs(log psi). Points and weights have their own
-   errors, a direct evaluation has 4 (2 + s), each step of a recurrence adds 5, and the sum n / 16. */
-static double dpcal_node_error(dpcal_some *some, int k, double away, ptrdiff_t n) {
-    const double steps = 8.0 + (double)n / 16.0 + 5.0 * fmin(k, DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE);
-    double bounds[3];
-    while (some->next < DPCAL_SOME - 1 && some->at[some->next] < k)
-        some->next++;
-    for (int i = 0; i < 3; i++) {
-        bounds[i] = some->sums[some->next][i];
-        if (some->next > 0) {
-            const double ratio = k / some->at[some->next - 1];
-            bounds[i] = fmin(bounds[i], some->sums[some->next - 1][i] * ratio * ratio);
-        }
-    }
-    return bounds[0] + bounds[1] * fmin(away, 2.0) + steps * bounds[2] + 4.0 * some->sums[some->next][3];
 }
 
 #endif

@@ -15,28 +15,57 @@
 #if defined(__GNUC__) || defined(__clang__)
 typedef double dpcal_v __attribute__((vector_size(64), aligned(8), may_alias));
 typedef long long dpcal_m __attribute__((vector_size(64), aligned(8), may_alias));
+typedef unsigned long long dpcal_u __attribute__((vector_size(64), aligned(8), may_alias));
 #define DPCAL_V(x) ((x) - (dpcal_v){0})
 #define DPCAL_CHOICE(mask, a, b) \
     ((dpcal_v)(((dpcal_m)(DPCAL_V(a)) & (mask)) | ((dpcal_m)(DPCAL_V(b)) & ~(mask))))
 #define DPCAL_POWER(shifted) ((dpcal_v)(((dpcal_m)(shifted) << 52) + (1023LL << 52)))
 #define DPCAL_SUM_OF(s) (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])))
+/* The exponent of x as a number, and x over its power of two, in [sqrt(1/2), sqrt(2)): x is a normal number > 0. */
+#define DPCAL_PARTS(x, exponent, fraction) \
+    do { \
+        const dpcal_u bits_ = (dpcal_u)(x), raised_ = (bits_ + 0x95f619980c433ULL) >> 52; \
+        exponent = (dpcal_v)(raised_ | 0x4330000000000000ULL) - 4503599627371519.0; \
+        fraction = (dpcal_v)(bits_ - ((raised_ - 1023ULL) << 52)); \
+    } while (0)
+#define DPCAL_HAS_BIT(shifted, bit) (((dpcal_m)(shifted) & (bit)) != 0)
 #else
 typedef double dpcal_v;
 typedef int dpcal_m;
 #define DPCAL_CHOICE(mask, a, b) ((mask) ? (a) : (b))
 #define DPCAL_POWER(shifted) ldexp(1.0, (int)((shifted) - 6755399441055744.0))
 #define DPCAL_SUM_OF(s) (s)
+#define DPCAL_PARTS(x, exponent, fraction) \
+    do { \
+        int power_; \
+        fraction = frexp(x, &power_); \
+        power_ -= fraction < 0.7071067811865476; \
+        exponent = power_; \
+        fraction = ldexp(x, -power_); \
+    } while (0)
+#define DPCAL_HAS_BIT(shifted, bit) (((long long)((shifted) - 6755399441055744.0) & (bit)) != 0)
 #endif
 #define DPCAL_LANES_OF (sizeof(dpcal_v) / sizeof(double))
 #define DPCAL_AT(x) (*(const dpcal_v *)((x) + i))
+#define DPCAL_FROM(x, j) (*(const dpcal_v *)((x) + (j)))
+#define DPCAL_PUT(x) (*(dpcal_v *)((x) + i))
+/* Square roots, lane by lane. */
+#define DPCAL_ROOT(x, out) \
+    do { \
+        for (size_t lane_ = 0; lane_ < DPCAL_LANES_OF; lane_++) \
+            ((double *)(out))[lane_] = sqrt(((const double *)(x))[lane_]); \
+    } while (0)
+/* Numbers i, i + 1, ... of as many lanes as there are. */
+#define DPCAL_NUMBERS(i) ((double)(i) + *(const dpcal_v *)dpcal_lane_numbers)
+static const double dpcal_lane_numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-/* exp(x) - 1 - x, exp(x) - 1 and exp(x), x <= 708, to 4 units each; exp(x) is at least exp(-708). */
+/* exp(x) - 1 - x to 3 units, exp(x) - 1 and exp(x) to 2, x <= 708; exp(x) is at least exp(-708). */
 #define DPCAL_EXPONENTIALS(x, second, first, whole) \
     do { \
         dpcal_v x_ = DPCAL_CHOICE((x) < 708.0, x, 708.0); \
         x_ = DPCAL_CHOICE(x_ > -708.0, x_, -708.0); \
         /* Up to this size it is a sum of powers, which keeps the digits of all three. */ \
-        const dpcal_m small_ = (x_ < 1.04) & (x_ > -1.04); \
+        const dpcal_m small_ = (x_ < 1.04) & (x_ > -0.7); \
         const dpcal_v shifted_ = DPCAL_CHOICE(small_, 0.0, x_ * 1.4426950408889634) + 6755399441055744.0; \
         const dpcal_v k_ = shifted_ - 6755399441055744.0; \
         const dpcal_v r_ = (x_ - k_ * 6.93147180369123816490e-01) - k_ * 1.90821492927058770002e-10; \

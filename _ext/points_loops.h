@@ -1,5 +1,50 @@
 /* The loops of points.h, compiled once for each width of registers: DPCAL_TARGET, DPCAL_NAME. */
 
+/* log(1 + x), x > -1, to 2 units; `grown` is 1 + x, of which only one need have all digits far from 0. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_log1p)(const dpcal_v *x, const dpcal_v *grown, dpcal_v *out) {
+    dpcal_v k, m;
+    DPCAL_PARTS(*grown, k, m);
+    const dpcal_v f = DPCAL_CHOICE(k == 0.0, *x, m - 1.0), s = f / (2.0 + f), z = s * s, u = z * z;
+    /* f - s (f - 2 s^2 / 3 - ...), abs(s) < 0.1716: the next term is below 1e-18 of f. */
+    const dpcal_v even = (2.0 / 3 + u * (2.0 / 7)) + u * u * ((2.0 / 11 + u * (2.0 / 15)) + u * u * (2.0 / 19));
+    const dpcal_v odd = (2.0 / 5 + u * (2.0 / 9)) + u * u * ((2.0 / 13 + u * (2.0 / 17)) + u * u * (2.0 / 21));
+    *out = k * 6.93147180369123816490e-01 + (k * 1.90821492927058770002e-10 + (f - s * (f - z * (even + z * odd))));
+}
+
+/* cos(x) and sin(x) to 1 unit, absolute, abs(x) < 1e6; beyond, abs(x) adds a unit. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_turn)(const dpcal_v *x, dpcal_v *cosine, dpcal_v *sine) {
+    const dpcal_v shifted = *x * 0.6366197723675814 + 6755399441055744.0, k = shifted - 6755399441055744.0;
+    const dpcal_v r = ((*x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11)
+        - k * 2.02226624879595063154e-21;
+    const dpcal_v t = r * r, u = t * t;
+    const dpcal_v s = r + r * t * (((-1.0 / 6 + t * (1.0 / 120)) + u * (-1.0 / 5040 + t * (1.0 / 362880)))
+        + u * u * ((-1.0 / 39916800 + t * (1.0 / 6227020800.0)) + u * (-1.0 / 1307674368000.0)));
+    const dpcal_v c = 1.0 + t * (((-1.0 / 2 + t * (1.0 / 24)) + u * (-1.0 / 720 + t * (1.0 / 40320)))
+        + u * u * ((-1.0 / 3628800 + t * (1.0 / 479001600)) + u * (-1.0 / 87178291200.0 + t * (1.0 / 20922789888000.0))));
+    const dpcal_m odd = DPCAL_HAS_BIT(shifted, 1);
+    const dpcal_v along = DPCAL_CHOICE(odd, s, c), across = DPCAL_CHOICE(odd, c, s);
+    *cosine = DPCAL_CHOICE(DPCAL_HAS_BIT(shifted + 1.0, 2), -along, along);
+    *sine = DPCAL_CHOICE(DPCAL_HAS_BIT(shifted, 2), -across, across);
+}
+
+/* The angle of x + i y in [-pi, pi], to 2 units. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_angle)(const dpcal_v *x, const dpcal_v *y, dpcal_v *out) {
+    const dpcal_v a = DPCAL_CHOICE(*x < 0.0, -*x, *x), b = DPCAL_CHOICE(*y < 0.0, -*y, *y);
+    const dpcal_v most = DPCAL_CHOICE(a < b, b, a), least = DPCAL_CHOICE(a < b, a, b);
+    const dpcal_m steep = least > most * 0.41421356237309503;
+    const dpcal_v below = DPCAL_CHOICE(steep, most + least, most), above = DPCAL_CHOICE(steep, least - most, least);
+    const dpcal_v t = above / DPCAL_CHOICE(below > 0.0, below, 1.0), z = t * t, u = z * z, v = u * u;
+    /* arctan(t), abs(t) < 0.4143: the next term is below 1e-17 of the first. */
+    const dpcal_v first = ((1.0 / 3 - z * (1.0 / 5)) + u * (1.0 / 7 - z * (1.0 / 9)))
+        + v * ((1.0 / 11 - z * (1.0 / 13)) + u * (1.0 / 15 - z * (1.0 / 17)));
+    const dpcal_v second = ((1.0 / 19 - z * (1.0 / 21)) + u * (1.0 / 23 - z * (1.0 / 25)))
+        + v * ((1.0 / 27 - z * (1.0 / 29)) + u * (1.0 / 31 - z * (1.0 / 33)) + v * (1.0 / 35 - z * (1.0 / 37)));
+    dpcal_v angle = DPCAL_CHOICE(steep, 0.7853981633974483, 0.0) + (t - t * z * (first + v * v * second));
+    angle = DPCAL_CHOICE(a < b, 1.5707963267948966 - angle, angle);
+    angle = DPCAL_CHOICE(*x < 0.0, 3.141592653589793 - angle, angle);
+    *out = DPCAL_CHOICE(*y < 0.0, -angle, angle);
+}
+
 /* Weights base exp(p ell) and the sums of tilted_moments (contour.pyx) over points with a base; n is a
    multiple of 8. Terms of points with p ell >= far are left out and get weight 0. Two functions: next to
    p = 1 terms are sums of what M(1) = 1 cancels, so that no digit is lost. */

@@ -1,0 +1,188 @@
+/* The loops of line.h and contour.h, compiled once for each width of registers: see widths.h. */
+
+/* -- a line along Re z = c */
+
+/* Points less the mean, complex weights, their errors in units and distances, from a line's own; `size` holds the
+   weights' magnitudes. Returns the sum of weights times points in `left`. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
+    const dpcal_line *line, ptrdiff_t from, double c, double mean, double units, dpcal_tilt *tilt
+) {
+    const double *re = line->re + from, *im = line->im + from, *phase = line->phase + from;
+    const double *density = line->size + from, *error = line->error + from;
+    dpcal_v left_re = {0}, left_im = {0};
+    for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(re) - mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
+        const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y, own = (1.0 + c) * DPCAL_AT(error);
+        const dpcal_v bare = DPCAL_AT(re) * DPCAL_AT(re) + y * y;
+        const dpcal_v most = DPCAL_CHOICE(DPCAL_AT(density) < 0.0, -DPCAL_AT(density), DPCAL_AT(density));
+        const dpcal_v about = DPCAL_CHOICE(DPCAL_AT(phase) < 0.0, -DPCAL_AT(phase), DPCAL_AT(phase));
+        dpcal_v cosine, sine, distance, length;
+        DPCAL_NAME(dpcal_turn)(&turned, &cosine, &sine);
+        DPCAL_ROOT(&square, &distance);
+        DPCAL_ROOT(&bare, &length);
+        const dpcal_v wr = size * cosine, wi = size * sine;
+        DPCAL_PUT(tilt->re) = x;
+        DPCAL_PUT(tilt->im) = y;
+        DPCAL_PUT(tilt->wr) = wr;
+        DPCAL_PUT(tilt->wi) = wi;
+        DPCAL_PUT(tilt->distance) = distance;
+        /* The terms of the weight's logarithm: density, c l and log M. */
+        DPCAL_PUT(tilt->error) = size * (units + 2.0 * most + (1.0 + c) * length + about + own);
+        DPCAL_PUT(tilt->shift) = size * (DPCAL_AT(error) + distance);
+        left_re += wr * x - wi * y;
+        left_im += wr * y + wi * x;
+    }
+    tilt->left_re = DPCAL_SUM_OF(left_re);
+    tilt->left_im = DPCAL_SUM_OF(left_im);
+}
+
+/* The largest of the sizes times 1 + abs(l - mean)^2 / variance, which `scaled` holds. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_largest)(
+    const dpcal_line *line, const double *sizes, double mean, double variance, double *scaled
+) {
+    double most = 0.0;
+    for (ptrdiff_t i = 0; i < line->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(line->re) - mean, y = DPCAL_AT(line->im);
+        DPCAL_PUT(scaled) = DPCAL_AT(sizes) * (1.0 + (x * x + y * y) / variance);
+    }
+    for (ptrdiff_t j = 0; j < line->n; j++)
+        most = scaled[j] > most ? scaled[j] : most;
+    return most;
+}
+
+/* -- nodes */
+
+/* exp(x + i y) - 1 - (x + i y), x <= 0, to 5 units of abs(x + i y)^2 / 2 where this is below 1/8, else of 1 + that. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_complex_expm2)(
+    const dpcal_v *at, const dpcal_v *y_, dpcal_v *out_re, dpcal_v *out_im
+) {
+    const dpcal_v x = *at, y = *y_, half = 0.5 * y, t = y * y;
+    dpcal_v second, first, whole, cosine, sine;
+    DPCAL_EXPONENTIALS(x, second, first, whole);
+    DPCAL_NAME(dpcal_turn)(&half, &cosine, &sine);
+    const dpcal_v turned = 2.0 * sine * cosine;
+    /* sin(y) - y */
+    const dpcal_v cubic = y * t * ((-1.0 / 6 + t * (1.0 / 120)) + t * t * ((-1.0 / 5040 + t * (1.0 / 362880))
+        + t * t * (-1.0 / 39916800 + t * (1.0 / 6227020800.0))));
+    *out_re = second - whole * (2.0 * sine * sine);
+    *out_im = first * turned + DPCAL_CHOICE(t < 0.36, cubic, turned - y);
+}
+
+/* A recurrence for the terms w (exp(i s) - 1 - i s) of n points in `blocks`, at multiples of `stride` nodes: rows of
+   state, factor, constant and slope of the increment, real and imaginary parts apart. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
+    const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, double h, double *table
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const ptrdiff_t j = blocks[i / DPCAL_LANES] + i % DPCAL_LANES;
+        const dpcal_v x = -h * DPCAL_FROM(tilt->im, j), y = h * DPCAL_FROM(tilt->re, j);
+        const dpcal_v wr = DPCAL_FROM(tilt->wr, j), wi = DPCAL_FROM(tilt->wi, j);
+        dpcal_v a, b;
+        DPCAL_NAME(dpcal_complex_expm2)(&x, &y, &a, &b);
+        /* exp(i theta) - 1, and i theta times it */
+        const dpcal_v er = x + a, ei = y + b, dr = x * er - y * ei, di = x * ei + y * er;
+        DPCAL_PUT(table) = a - a;
+        DPCAL_PUT(table + n) = a - a;
+        DPCAL_PUT(table + 2 * n) = 1.0 + er;
+        DPCAL_PUT(table + 3 * n) = ei;
+        DPCAL_PUT(table + 4 * n) = wr * a - wi * b;
+        DPCAL_PUT(table + 5 * n) = wr * b + wi * a;
+        DPCAL_PUT(table + 6 * n) = wr * dr - wi * di;
+        DPCAL_PUT(table + 7 * n) = wr * di + wi * dr;
+    }
+}
+
+/* The states of a recurrence at a time, without the recurrence. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_anew)(
+    const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, double time, double *table
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const ptrdiff_t j = blocks[i / DPCAL_LANES] + i % DPCAL_LANES;
+        const dpcal_v x = -time * DPCAL_FROM(tilt->im, j), y = time * DPCAL_FROM(tilt->re, j);
+        const dpcal_v wr = DPCAL_FROM(tilt->wr, j), wi = DPCAL_FROM(tilt->wi, j);
+        dpcal_v a, b;
+        DPCAL_NAME(dpcal_complex_expm2)(&x, &y, &a, &b);
+        DPCAL_PUT(table) = wr * a - wi * b;
+        DPCAL_PUT(table + n) = wr * b + wi * a;
+    }
+}
+
+/* log psi and 1 / abs(psi) at the nodes from their sums, and the polynomial of dpcal_series if it has terms.
+   psi - 1 = S (1 - i k h left): the rest of the mean that the weights leave is taken out. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
+    const dpcal_tilt *tilt, double h, int nodes, int series, const double *re, const double *im, double *lr, double *li,
+    double *inverse
+) {
+    for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
+        const dpcal_v k = DPCAL_NUMBERS(i), x = k / (double)nodes;
+        dpcal_v sr = DPCAL_AT(lr), si = DPCAL_AT(li), size, turned, c = {0}, d = {0}, second, first;
+        for (int m = 19; series && m > 1; m--) {
+            c = (c + re[m]) * x;
+            d = (d + im[m]) * x;
+        }
+        sr += c * x;
+        si += d * x;
+        const dpcal_v left_re = -k * (h * tilt->left_im), left_im = k * (h * tilt->left_re);
+        const dpcal_v a = sr * (1.0 - left_re) + si * left_im, b = si * (1.0 - left_re) - sr * left_im, whole = 1.0 + a;
+        const dpcal_v square = a * a + b * b, all = whole * whole + b * b;
+        const dpcal_v grown = DPCAL_CHOICE(square < 0.25, a * (2.0 + a) + b * b, all - 1.0);
+        const dpcal_v sum = DPCAL_CHOICE(square < 0.25, 1.0 + grown, DPCAL_CHOICE(all > 1e-300, all, 1e-300));
+        DPCAL_NAME(dpcal_log1p)(&grown, &sum, &size);
+        DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
+        size = 0.5 * size;
+        DPCAL_PUT(lr) = size;
+        DPCAL_PUT(li) = turned;
+        size = -size;
+        DPCAL_EXPONENTIALS(size, second, first, turned);
+        DPCAL_PUT(inverse) = turned;
+        (void)second;
+        (void)first;
+    }
+}
+
+/* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are sums
+   of dpcal_rounding_sums at the nodes `start` before and at or beyond them; all rise with t, and all but the last fall
+   over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of a recurrence
+   adds 5, and the sum n / 16. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
+    const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
+    const double *high, double points, double times, double *errors
+) {
+    for (int k = first; k < last; k++) {
+        const double ratio = k / start, square = ratio * ratio, away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
+        const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
+        const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
+        const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
+        const double steps = k < DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE ? k : DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE;
+        const double all = b0 + b1 * (away < 2.0 ? away : 2.0) + (10.0 + points / 16.0 + 5.0 * steps) * b2 + 4.0 * high[3];
+        errors[k] += times * all * inverse[k];
+    }
+}
+
+/* The integrand at nodes, of log psi: v = exp(vr + i (vi + t offset)) / ((1 + i t / c) (1 + i t / (1 + c)))
+   at all nodes but the first. `sums` gets those of abs(v), t abs(v), and errors in units. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
+    double h, double c, double offset, int nodes, const double *errors, double *vr, double *vi, double *sums
+) {
+    dpcal_v sizes = {0}, times = {0}, rounding = {0};
+    for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
+        const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
+        const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
+        const dpcal_v about = DPCAL_CHOICE(phase < 0.0, -phase, phase);
+        dpcal_v second, first, whole, cosine, sine, root;
+        DPCAL_EXPONENTIALS(log_size, second, first, whole);
+        DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
+        DPCAL_ROOT(&square, &root);
+        const dpcal_v size = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole / root, 0.0), scale = size / root;
+        sizes += size;
+        times += t * size;
+        rounding += (32.0 + DPCAL_AT(errors) + DPCAL_CHOICE(about > 1e6, about, 0.0)) * size;
+        DPCAL_PUT(vr) = scale * (cosine * pr + sine * pi);
+        DPCAL_PUT(vi) = scale * (sine * pr - cosine * pi);
+        (void)second;
+        (void)first;
+    }
+    sums[0] = DPCAL_SUM_OF(sizes);
+    sums[1] = DPCAL_SUM_OF(times);
+    sums[2] = DPCAL_SUM_OF(rounding);
+}
