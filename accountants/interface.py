@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _annexes, _validate
+from dpcal import _annexes, _lazy, _validate
 from dpcal._ext import question
-from dpcal.accountants import characteristic, pld, prv, renyi
+from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import (
@@ -64,8 +64,8 @@ __all__ = [
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # Accountants of other packages take a whole composition, and options; this package's take one
-# direction.
-_BACKENDS = {"pld": pld, "prv": prv}
+# direction. The former are loaded when they are asked.
+_BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
 _OWN = {"characteristic": characteristic, "renyi": renyi}
 # Events of whole runs, which are priced as one: for each, the annex whose functions ``epsilon``
 # and ``delta`` price it. Such a module imports this one, so it is loaded at the first call.

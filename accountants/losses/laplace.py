@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 
-def _gauss_legendre(points: int) -> tuple[Reals, Reals]:
+@cache
+def _gauss_legendre(points: int = 64) -> tuple[Reals, Reals]:
     """Return nodes and weights on [-1, 1]; numpy's last weights are off by 1e-12."""
     x = np.polynomial.legendre.leggauss(points)[0]
     before, last = np.ones(points), x
@@ -56,10 +57,8 @@ def _gauss_legendre(points: int) -> tuple[Reals, Reals]:
     return x, 2 / (gap * slope**2) * (1 + 2 * x * last / (slope * gap))
 
 
-# Nodes and weights, on [-1, 1], of the rule of Gauss and Legendre with 64 points.
-_NODES, _WEIGHTS = _gauss_legendre(64)
-# Largest product of tilt and half-width up to which these nodes integrate an exponential density to
-# rounding.
+# Largest product of tilt and half-width up to which 64 nodes of Gauss and Legendre integrate an
+# exponential density to rounding.
 _SMOOTH = 25.0
 # Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
 # to rounding; beyond it the closed form loses no digits.
@@ -121,8 +120,8 @@ class IntervalLoss(PrivacyLoss):
     @cached_property
     def _points(self) -> tuple[Reals, Reals]:
         """Quadrature points and log weights under Q."""
-        a = self.half_width
-        values, logs = a * _NODES, self.log_density + np.log(a * _WEIGHTS) - a * _NODES / 2
+        a, (nodes, weights) = self.half_width, _gauss_legendre()
+        values, logs = a * nodes, self.log_density + np.log(a * weights) - a * nodes / 2
         if self.log_end > -math.inf:
             values = np.concatenate([values, [-a, a]])
             logs = np.concatenate([logs, self.log_end + np.array([a / 2, -a / 2])])
@@ -337,8 +336,9 @@ class IntervalTilt(QuadratureTilt):
         self._near, self._far = (shares[1], shares[0]) if rate >= 0 else (shares[0], shares[1])
         self._inner = float(shares[2])
         self._length = min(2 * a, _REACH / self._rate)
-        distance = self._length * (_NODES + 1) / 2
-        density = _WEIGHTS * np.exp(-self._rate * distance)
+        nodes, weights = _gauss_legendre()
+        distance = self._length * (nodes + 1) / 2
+        density = weights * np.exp(-self._rate * distance)
         density *= self._inner / density.sum()
         keep = density > 0
         ends = np.array([0.0, 2 * a])
@@ -526,10 +526,11 @@ def _delta_of_uses(a: float, times: int, gap: float) -> float:
     cells = int(whole)
     part = whole - cells
     # Nodes in each unit cell lie on both sides of the distance r, which breaks it for every k.
-    x = (_NODES + 1) / 2
+    nodes, weights = _gauss_legendre()
+    x = (nodes + 1) / 2
     inner = np.concatenate([part * x, part + (1 - part) * x])
     to_break = np.concatenate([part * (1 - x), 1 - (1 - part) * x])
-    weights = np.concatenate([part * _WEIGHTS, (1 - part) * _WEIGHTS]) / 2
+    weights = np.concatenate([part * weights, (1 - part) * weights]) / 2
     cell, lower = np.arange(cells + 1), np.arange(cells + 1)
     s = cell[:, None] + inner
     # Distance from s to r; it is negative beyond r.

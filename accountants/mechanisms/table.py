@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dpcal import _validate
+from dpcal import _lazy, _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.allocation import Allocation, KnownBatch
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
@@ -43,15 +43,16 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
-from dpcal.accountants.mechanisms.gaussian_threshold import above_threshold_law
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
-from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
 
 __all__ = ["dominating_pairs"]
 
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
+# Laws of searches, which few questions need.
+_thresholds = _lazy.Module("dpcal.accountants.mechanisms.gaussian_threshold")
+_selection = _lazy.Module("dpcal.accountants.mechanisms.repeated_selection")
 # Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
 # range of a double, and a contour takes half a minute.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 20
@@ -213,7 +214,8 @@ def _gaussian_above_threshold(
     threshold = _validate.noise(threshold_noise=event.threshold_noise)
     query = _validate.noise(query_noise=event.query_noise)
     queries, moved = _validate.count(queries=event.queries), _moved(relation)
-    return above_threshold_law(threshold / moved, query / moved, queries)
+    law: PrivacyLoss = _thresholds.above_threshold_law(threshold / moved, query / moved, queries)
+    return law
 
 
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
@@ -237,7 +239,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
     pairs = [
-        RepeatedSelection(single.directions, event.mean, event.shape, forward)
+        _selection.RepeatedSelection(single.directions, event.mean, event.shape, forward)
         for forward in (True, len(single.directions) == 1)
     ]
     if all(item.finite[0] == 0 for item in single.directions):

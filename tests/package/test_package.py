@@ -1,6 +1,7 @@
 """The package imports fast, from anywhere, and its wheel holds the package and nothing else."""
 
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -31,6 +32,27 @@ def test_import_is_fast(tmp_path):
         "import time; start = time.perf_counter(); import dpcal; print(time.perf_counter() - start)"
     )
     assert min(float(python("-c", script, cwd=tmp_path)) for _ in range(3)) < 0.3
+
+
+def start_of(*words):
+    """Return the least processor time, in seconds, of three runs of Python with these words."""
+
+    def once():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        python(*words)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.slow
+def test_questions_and_help_start_fast_beside_numpy():
+    numpy = start_of("-c", "import numpy")
+    question = ["--sampling-probability", "0.01", "--noise-multiplier", "1", "--steps", "1000"]
+    assert start_of("-m", "dpcal", "--help") < 0.9 * numpy
+    assert start_of("-c", "from dpcal.accountants import epsilon, events") < 3.2 * numpy
+    assert start_of("-m", "dpcal", "epsilon", *question, "--delta", "1e-6") < 4.2 * numpy
 
 
 def test_rooms_and_version_are_found(tmp_path):
