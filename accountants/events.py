@@ -30,6 +30,7 @@ __all__ = [
     "GaussianAboveThresholdDpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
+    "LastIterateDpEvent",
     "MixtureOfGaussiansDpEvent",
     "NoOpDpEvent",
     "NonPrivateDpEvent",
@@ -261,6 +262,34 @@ class GaussianAboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
     threshold_noise: float
     query_noise: float
     queries: int
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class LastIterateDpEvent(DpEvent):  # type: ignore[misc]
+    """The last iterate of noisy gradient descent on all records, of which nothing else is released.
+
+    The start, the number of steps and their size are fixed without the records, and a step without
+    noise does not expand distances: clipped losses are convex and smooth, and the step size is at
+    most two over the smoothness. See :mod:`dpcal.accountants.mechanisms.last_iterate`.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation > 0 of the noise of each step, over the bound on the norm of a record's
+        contribution.
+    steps
+        Number of steps, at least 1.
+    contraction
+        Lipschitz constant in [0, 1] of a step without noise.
+    diameter
+        Of the convex set that every iterate is projected onto, > 0, over the bound on how far a
+        record that is added, removed or blanked moves a step; infinite for none.
+    """
+
+    noise_multiplier: float
+    steps: int
+    contraction: float = 1.0
+    diameter: float = float("inf")
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

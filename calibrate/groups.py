@@ -20,13 +20,15 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["for_group", "in_batches", "rows_of_one_person", "unit_of"]
 
-# Scales of noise over what a single record moves: a group moves it so many times as far.
+# Scales of noise, and of a set, over what a single record moves: a group moves it so many times as
+# far. A set is rounded down with its noise, which costs more by as much.
 _SCALES = {
     events.GaussianDpEvent: ("noise_multiplier",),
     events.LaplaceDpEvent: ("noise_multiplier",),
     events.ReportNoisyMaxDpEvent: ("noise",),
     events.AboveThresholdDpEvent: ("threshold_noise", "query_noise"),
     events.GaussianAboveThresholdDpEvent: ("threshold_noise", "query_noise"),
+    events.LastIterateDpEvent: ("noise_multiplier", "diameter"),
 }
 
 

@@ -156,7 +156,11 @@ class Plan:
 
     def _check_public_n(self) -> None:
         sampled = all(
-            (query.sampler in ("full", "poisson") and query.composition == "sequential")
+            (
+                query.sampler in ("full", "poisson")
+                and query.composition == "sequential"
+                and query.descent is None
+            )
             or (query.sampler == "random-allocation" and query.correlation is None)
             for query in self.queries
         )
@@ -256,10 +260,10 @@ class Plan:
         """Gradients of one record that the answers take at most, on average; two a difference."""
         return sum(
             (2 if query.kind == "gradient difference" else 1)
-            * query.count
+            * (query.count if query.descent is None else query.count * query.descent.steps)
             * query.expected_batch_size(self.n)
             for query in self.queries
-            if "gradient" in query.kind
+            if "gradient" in query.kind or query.descent is not None
         )
 
     def __str__(self) -> str:

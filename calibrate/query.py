@@ -13,16 +13,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal import _annexes, _validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import Sampler
-from dpcal.calibrate.groups import for_group, rows_of_one_person
+from dpcal.calibrate.descent import Descent
+from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.kinds import CHOICES, KINDS, LAPLACE, LAPLACE_TOTAL, Kind
 from dpcal.calibrate.samplers import sampler_of
 from dpcal.errors import UnsupportedEvent
 
@@ -37,123 +38,6 @@ __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 LEAST, MOST = 1e-140, 1e140
 
 
-def _above(threshold: float, noise_multiplier: float) -> float:
-    """Probability that a noisy count of 1 exceeds the threshold, rounded up.
-
-    A label of a single record is released with this probability, and no other output depends on
-    it. For a label of several records, each record moves the count by 1 (Wilkins et al. 2024, Exact
-    privacy analysis of the Gaussian sparse histogram mechanism, of which this is an upper bound).
-    """
-    share = 0.5 * math.erfc((threshold - 1) / (noise_multiplier * math.sqrt(2)))
-    return min(1.0, share * (1 + 1e-12) + 1e-300)
-
-
-def _labels(query: Query) -> events.DpEvent:
-    """Return the event of labels for all records of a person, at most k of them.
-
-    Her own labels are k at most, each of k records at most: one of them is released with a
-    probability of at most k times that of a noisy count of k above the threshold. If none is, her
-    records move the other counts by a vector of norm k at most.
-    """
-    k = query.group_size
-    gaussian = rows_of_one_person(noise_multiplier=query.noise_multiplier, group_size=k)
-    # Without a threshold, nothing would be hidden.
-    surprise = 1.0
-    if query.threshold is not None:
-        above = _above(query.threshold - (k - 1), query.noise_multiplier)
-        surprise = min(1.0, k * above * (1 + 1e-15))
-    return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
-
-
-def _selection(query: Query) -> events.DpEvent:
-    epsilon = math.nextafter(2 / query.noise_multiplier, 9e9)
-    return events.ExponentialMechanismDpEvent(epsilon)
-
-
-def _above_threshold(query: Query) -> events.DpEvent:
-    return events.AboveThresholdDpEvent(query.noise_multiplier, 2 * query.noise_multiplier)
-
-
-def _noisy_max(query: Query) -> events.DpEvent:
-    return events.ReportNoisyMaxDpEvent(query.noise_multiplier)
-
-
-def _laplace_total(query: Query) -> events.DpEvent:
-    return for_group(events.LaplaceDpEvent(query.noise_multiplier), query.group_size)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The fixed properties of one kind of query.
-
-    Parameters
-    ----------
-    event
-        Event of one answer; None for the event of Gaussian noise on a sum.
-    laplace
-        Whether scores are compared after Laplace noise was added.
-    choice
-        Whether a choice is released and no sum: labels, or a place on a line.
-    cells
-        Whether sums are over cells, of which a record is in one at most.
-    once
-        Whether all answers have one price together.
-    needs
-        Values that fields must have.
-    sentence
-        The error if a field has another value, with the names of fields in braces.
-    """
-
-    event: Callable[[Query], events.DpEvent] | None = None
-    laplace: bool = False
-    choice: bool = False
-    cells: bool = False
-    once: bool = False
-    needs: Mapping[str, Any] = field(default_factory=dict)
-    sentence: str = ""
-
-
-_SUM = Kind()
-_WHOLE = {"sampler": "full", "composition": "sequential", "budget": None}
-_SCORED: dict[str, Any] = {
-    "laplace": True,
-    "needs": {**_WHOLE, "max_norm": 1},
-    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential', no budget and "
-    "max_norm=1, the unit of scores, got sampler={sampler!r}, composition={composition!r} and "
-    "max_norm={max_norm!r}.",
-}
-_ALL: dict[str, Any] = {
-    "needs": _WHOLE,
-    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential' and no budget, "
-    "got sampler={sampler!r} with composition={composition!r} and budget={budget!r}.",
-}
-_CHOSEN: dict[str, Any] = {"choice": True, **_ALL}
-
-LAPLACE_TOTAL = "laplace total"
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "gradient": _SUM,
-        "gradient difference": _SUM,
-        "gradient norm": _SUM,
-        "scalar": _SUM,
-        "one pass": Kind(
-            needs={"composition": "disjoint", "answers_per_part": 1},
-            sentence="kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
-            "composition={composition!r} and answers_per_part={answers_per_part!r}.",
-        ),
-        "hessian": _SUM,
-        "hessian vector": _SUM,
-        "saddle score": _SUM,
-        "above threshold": Kind(_above_threshold, once=True, **_SCORED),
-        "noisy max": Kind(_noisy_max, **_SCORED),
-        "total": Kind(cells=True, **_ALL),
-        LAPLACE_TOTAL: Kind(_laplace_total, cells=True, **_ALL),
-        "labels": Kind(_labels, **_CHOSEN),
-        "selection": Kind(_selection, **_CHOSEN),
-    }
-)
-LAPLACE = tuple(name for name, kind in KINDS.items() if kind.laplace)
-CHOICES = tuple(name for name, kind in KINDS.items() if kind.choice)
 COMPOSITIONS = ("sequential", "disjoint")
 
 
@@ -212,6 +96,11 @@ _RULES = (
         {"composition": ("sequential",)},
         "sampler={sampler!r} is for composition='sequential', got {composition!r}.",
     ),
+    _Rule(
+        lambda query: query.descent is not None,
+        {"kind": ("last iterate",)},
+        "descent is for kind='last iterate', got kind={kind!r}.",
+    ),
     # No theorem here prices what all records of a person add to other answers.
     _Rule(
         lambda query: query.group_size > 1 and query.clipped == "row",
@@ -252,7 +141,8 @@ class Query:
         May be given with hyphens in place of spaces.
         ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
         norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
-        mean iterate of one pass of gradient descent over disjoint records, one at a time),
+        mean iterate of one pass of gradient descent over disjoint records, one at a time), ``"last
+        iterate"`` (of gradient descent on all records, of which nothing else is released),
         ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
         Hessian times a vector), ``"saddle score"`` (the distance of a point from passing as a
         second-order point, in contributions), ``"above threshold"`` (whether a score is the first
@@ -324,6 +214,9 @@ class Query:
         Whole number >= 1, at most the number of answers of an epoch, or the strategy's number of
         steps; for ``"random-allocation"`` only: number of answers in which a record takes part. It
         is 1 without ``correlation``.
+    descent
+        The :class:`~dpcal.calibrate.descent.Descent` behind an answer, for ``"last iterate"`` only:
+        C and the noise are those of each of its steps.
     epoch
         Answers of an epoch, at least 1; for ``"random-allocation"``, where it may be omitted with
         ``correlation``, and ``"shuffled-epochs"`` only. An epoch is paid from its first answer on.
@@ -359,6 +252,7 @@ class Query:
     group_size: int = 1
     clipped: str = "row"
     epoch: int | None = None
+    descent: Descent | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -368,6 +262,7 @@ class Query:
         if isinstance(self.correlation, Mapping):
             correlation = _annexes.Correlation.from_dict(self.correlation)
             object.__setattr__(self, "correlation", correlation)
+        object.__setattr__(self, "descent", Descent.of(self.descent))
         self._check_values()
         kind = KINDS[self.kind]
         if any(getattr(self, name) != value for name, value in kind.needs.items()):
@@ -398,6 +293,10 @@ class Query:
             _validate.positive(budget=self.budget)
         if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
             raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
+        if self.kind == "last iterate" and not isinstance(self.descent, Descent):
+            raise ValueError(
+                f"descent must be a Descent for kind='last iterate', got {self.descent!r}."
+            )
         _validate.count(group_size=self.group_size)
         _validate.choice(("row", "user"), clipped=self.clipped)
 
@@ -475,6 +374,9 @@ class Query:
                 f"query {self.name!r} has correlated noise: one of its answers has no price of its "
                 "own. All of them together have one, that of the plan."
             )
+        if self.descent is not None:
+            sigma = self.noise_multiplier
+            return self.descent.event(noise_multiplier=sigma, max_norm=self.max_norm, n=n)
         of_kind = KINDS[self.kind].event
         if of_kind is not None:
             return of_kind(self)
@@ -566,12 +468,14 @@ class Query:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         # The document of a plan without these stays the same, and so do its seeds.
-        absent = {"threshold": None, "epoch": None, "clipped": "row"}
+        absent = {"threshold": None, "epoch": None, "clipped": "row", "descent": None}
         for name, default in absent.items():
             if values[name] == default:
                 del values[name]
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
+        if self.descent is not None:
+            values["descent"] = self.descent.to_dict()
         return values
 
     def given(self) -> dict[str, Any]:

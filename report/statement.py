@@ -22,6 +22,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.groups import unit_of
 from dpcal.calibrate.query import KINDS, LAPLACE
 from dpcal.optim import Result
@@ -108,7 +109,7 @@ def privacy_statement(
         "mechanism": f"{_mechanism(result.plan)} {_PERSONS[result.plan.clipped]}"
         f"{_NOISE[result.noise]}",
         "noise": result.noise,
-        "covered": "the released parameters and every iterate of the run",
+        "covered": _covered(result.plan),
         "not_covered": [
             _about_n(result.plan),
             "The columns and the classes are treated as public.",
@@ -118,6 +119,13 @@ def privacy_statement(
             *outside,
         ],
     }
+
+
+def _covered(plan: Plan) -> str:
+    """Return what may be released at the price that is named."""
+    if all(query.descent is None for query in plan.queries):
+        return "the released parameters and every iterate of the run"
+    return "the released parameters, and no other iterate"
 
 
 def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
@@ -156,6 +164,8 @@ def _mechanism(plan: Plan) -> str:
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
     parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
+    if any(query.descent is not None for query in plan.queries):
+        parts = [f"{plan.optimizer} releases the last of its iterates alone."]
     if all(KINDS[query.kind].cells or KINDS[query.kind].choice for query in plan.queries):
         parts = ["Totals and choices are released with noise, and functions of them."]
     parts += [_answer(query) for query in plan.queries]
@@ -200,6 +210,8 @@ def _answer(query: Query) -> str:
             f"{query.max_norm!r}, with epsilon {2 / query.noise_multiplier!r}."
         )
     records = query.sampling.sentence
+    if query.descent is not None:
+        return _last_iterate(query, query.descent)
     if KINDS[query.kind].cells:
         noise = "Laplace noise of scale" if query.kind != "total" else _DEVIATION
         return (
@@ -231,6 +243,21 @@ def _answer(query: Query) -> str:
     return (
         f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
         f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
+    )
+
+
+def _last_iterate(query: Query, descent: Descent) -> str:
+    """Return the theorem on the last iterate, and its conditions, in words."""
+    ball = "" if descent.radius is None else f", projected onto a ball of radius {descent.radius!r}"
+    return (
+        f"Query {query.name!r}, at most {query.count} times: the last of {descent.steps} steps of "
+        f"size {descent.learning_rate!r} over every record{ball}; one record's gradient is clipped "
+        f"to L2 norm {query.max_norm!r}, and {_DEVIATION} {query.noise_multiplier!r} times that "
+        "bound is added to each sum. It is priced by shifted interpolation (Bok, Su and Altschuler "
+        "2024): losses are of a linear model and convex, also where they are clipped, with "
+        f"smoothness {descent.smoothness!r} at most, to which longer rows are shortened; the "
+        f"regulariser has strength {descent.l2!r} and strong convexity "
+        f"{descent.strong_convexity!r}; so steps contract distances to {descent.contraction!r}."
     )
 
 

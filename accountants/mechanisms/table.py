@@ -43,6 +43,7 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
+from dpcal.accountants.mechanisms.last_iterate import last_iterate
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
 
 __all__ = ["dominating_pairs"]
@@ -289,6 +290,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.DominatingPairDpEvent: _own,
+    events.LastIterateDpEvent: last_iterate,
     events.AboveThresholdDpEvent: _above_threshold,
     events.GaussianAboveThresholdDpEvent: _gaussian_above_threshold,
     events.ReportNoisyMaxDpEvent: _report_noisy_max,

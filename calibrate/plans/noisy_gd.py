@@ -16,9 +16,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpcal import _validate
+from dpcal.accountants.mechanisms.last_iterate import amplitude
+from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import Given, builder, gradients, repeated
+from dpcal.calibrate.query import Query
 
 __all__ = ["noisy_gd"]
 
@@ -30,6 +35,9 @@ def noisy_gd(
     steps: int | None = None,
     max_norm: float | None = None,
     learning_rate: float | None = None,
+    release: str = "all",
+    l2: float | None = None,
+    radius: float | None = None,
 ) -> Plan:
     r"""Return the plan of noisy gradient descent on all records that meets (epsilon, delta).
 
@@ -51,7 +59,17 @@ def noisy_gd(
     steps
         Number of steps T; the best in the bound when omitted.
     learning_rate
-        1 / L1 when omitted.
+        1 / L1 when omitted; with ``release="last"`` 2 / (L1 + l2 + m), or 1 / (L1 + l2) for m = 0.
+    release
+        ``"all"``: every iterate is released, or may be. ``"last"``: the last alone, for convex
+        losses of linear models, whose price need not grow with the steps. The noise is the smaller
+        of both ways.
+    l2
+        Strength >= 0 of the objective's regulariser, for ``release="last"``; when omitted, the
+        constants' ``strong_convexity`` m, which is l2 or 0 as every parameter is regularised.
+    radius
+        Radius > 0 of a ball around the origin that iterates are projected onto, for
+        ``release="last"``; None for no ball.
 
     Returns
     -------
@@ -63,8 +81,15 @@ def noisy_gd(
     References
     ----------
     Wang, Ye and Xu 2017, Theorem 5 (order of magnitude); the constants follow from the descent
-    lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022).
+    lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022); Bok, Su
+    and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate alone).
     """
+    if _validate.choice(("all", "last"), release=release) == "last":
+        C = given.known("lipschitz", "max_norm", max_norm)
+        return _last(given, steps, C, learning_rate, l2=l2, radius=radius)
+    for name, value in (("l2", l2), ("radius", radius)):
+        if value is not None:
+            raise ValueError(f"{name} is for release='last', got {value!r} with release='all'.")
     constants, n, d = given.constants, given.n, given.dimension
     C = given.known("lipschitz", "max_norm", max_norm)
     if learning_rate is None:
@@ -82,3 +107,73 @@ def noisy_gd(
         parameters |= {"accuracy": math.sqrt(bound), "accuracy_kind": "guarantee"}
     query = gradients(C, repeated(single, count), count)
     return given.plan("noisy_gd", (query,), parameters)
+
+
+# Most steps that are tried for the last iterate alone, and how many numbers of steps.
+_MOST_STEPS, _TRIED = 100_000, 400
+
+
+def _last(
+    given: Given,
+    steps: int | None,
+    max_norm: float,
+    learning_rate: float | None,
+    *,
+    l2: float | None,
+    radius: float | None,
+) -> Plan:
+    """Return the plan of the last iterate alone.
+
+    With step size eta, contraction c and noise of deviation s on each coordinate, steps end within
+
+        c^(2 T) 2 F0 / m + eta^2 s^2 d (1 - c^(2 T)) / (1 - c^2)
+
+    of the squared distance to the optimum, which the number of steps T minimises; for m = 0 it
+    minimises the bound of :func:`noisy_gd`.
+    """
+    m, L1 = given.constants.strong_convexity, given.known("smoothness")
+    whole = L1 + (m if l2 is None else l2)
+    eta = learning_rate or (2 / (whole + m) if m else 1 / whole)
+
+    def descent(count: int) -> Descent:
+        return Descent(
+            steps=count,
+            learning_rate=eta,
+            smoothness=L1,
+            l2=m if l2 is None else l2,
+            strong_convexity=m,
+            radius=radius,
+        )
+
+    if steps is None:
+        tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
+        noise = given.single * max_norm / given.n
+        steps = min(tried, key=lambda count: _bound(given, descent(count), max_norm, noise))
+    chosen = descent(_validate.count(steps=steps))
+    sigma = given.target.noise(
+        lambda sigma: chosen.event(noise_multiplier=sigma, max_norm=max_norm, n=given.n)
+    )
+    query = Query(
+        name="last iterate",
+        kind="last iterate",
+        sampler="full",
+        max_norm=max_norm,
+        noise_multiplier=sigma,
+        count=1,
+        descent=chosen,
+    )
+    parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}
+    return given.plan("noisy_gd", (query,), parameters)
+
+
+def _bound(given: Given, descent: Descent, max_norm: float, noise: float) -> float:
+    """Return the bound of :func:`_last`, from the noise that a single step would need."""
+    gap, d, eta = given.known("gap", "steps"), float(given.dimension), descent.learning_rate
+    m, c, t = descent.strong_convexity, descent.contraction, descent.steps
+    one = descent.event(noise_multiplier=1.0, max_norm=max_norm, n=given.n)
+    grown = amplitude(t, c, one.diameter / given.target.group_size)
+    variance = d * (grown * noise) ** 2
+    if m and c < 1:
+        left = math.pow(c, 2 * t)
+        return left * 2 * gap / m + eta**2 * variance * (1 - left) / (1 - c * c)
+    return 2 * gap / (eta * t) + variance

@@ -19,21 +19,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from threading import Lock, local
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.neighbouring import Without
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.observers import Chooser, observing
-from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.noise import Steps
 
 __all__ = [
     "Answer",
@@ -194,6 +197,11 @@ class Recorder:
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
         """Return a mechanism that records its sums and its noise."""
+        if any(query.descent is not None for query in plan.queries):
+            raise UnsupportedEvent(
+                "a plan that releases the last iterate alone cannot be recorded: no answer of its "
+                "steps is released."
+            )
         secret = getattr(self._opening, "secret", "")
         with self._lock:
             self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
@@ -279,7 +287,7 @@ class Watched:
             self._due = Sum(**{**fields, **norm_of})
         return norm
 
-    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Any:
+    def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)

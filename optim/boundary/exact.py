@@ -39,7 +39,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.one_pass import Pass
+    from dpcal.optim.boundary.noise import Steps
 
 __all__ = ["DiscreteMechanism", "check_distance", "of_rows", "one_by_one"]
 
@@ -196,7 +196,7 @@ class DiscreteMechanism:
         return np.array([whole_norm(total, steps)], dtype=np.int64)
 
     @staticmethod
-    def mean_iterate(one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
+    def mean_iterate(one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Integers:
         """Return a mean iterate in steps; the pass is a shortened one."""
         mean = one_pass.mean_iterate(objective, w, rows)
         return np.rint(mean / grid_step(one_pass.bound)).astype(np.int64)
@@ -222,6 +222,8 @@ def _numbers(query: Query, dimension: int) -> int:
     """Return how many numbers an answer has."""
     if query.kind == "hessian":
         return dimension * (dimension + 1) // 2
+    if query.descent is not None:
+        return query.descent.steps * dimension
     return 1 if query.kind in ("gradient norm", "scalar", "saddle score") else dimension
 
 

@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
 if TYPE_CHECKING:
+    from dpcal.optim.boundary.last_iterate import LastIterate
     from dpcal.optim.boundary.one_pass import Pass
+
+    Steps: TypeAlias = Pass | LastIterate
 
 __all__ = [
     "GaussianMechanism",
@@ -88,7 +91,7 @@ class Mechanism(Protocol):
         """Return the norm of a sum plus a public vector, shape (1,)."""
         ...
 
-    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Any:
+    def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
         """Return the mean iterate of a pass over ``rows``."""
         ...
 
@@ -129,7 +132,7 @@ class GaussianMechanism:
         """See :class:`Mechanism`."""
         return np.array([sums.norm_of(total + offset)])
 
-    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Vector:
+    def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """See :class:`Mechanism`."""
         return one_pass.mean_iterate(objective, w, rows)
 

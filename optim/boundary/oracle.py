@@ -31,6 +31,7 @@ method         the sum behind the answer                 one added or zeroed    
 ``norm``       norm of the sum of clipped gradients      C                      2 C
 ``scalar``     of losses clipped to [-C, C]              C                      2 C
 ``one_pass``   the mean iterate itself, no sum           C                      2 C
+``last_iterate`` of clipped gradients, in every step     C                      2 C
 ============== ========================================= ====================== ===========
 
 The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
@@ -397,6 +398,22 @@ class PrivateOracle(Admitted):
             with np.errstate(all="ignore"):
                 mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
+
+    def last_iterate(self, w: ArrayLike, query: str) -> Vector:
+        """Return the last iterate of noisy gradient descent on all records, and nothing else.
+
+        The steps are those of the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on.
+        Their answers stay in here, so that the price need not grow with their number. The ledger
+        holds the whole descent before a record is read. UnsupportedEvent is raised, before that, if
+        no theorem covers the objective (see :mod:`dpcal.optim.boundary.last_iterate`).
+        """
+        w = self._parameters("w", w)
+        asked = self._admission.asked(query, "last iterate")
+        steps = boundary.LastIterate.planned(asked, self.objective, w, self.plan.n)
+        with self._lock, np.errstate(all="ignore"):
+            self._admission.spend(asked, 1)
+            rows = self._batches.sample(asked)
+            return steps.taken(self._mechanism, self.objective, w, rows, asked)
 
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
         if query.correlation is not None:

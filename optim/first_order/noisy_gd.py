@@ -15,15 +15,29 @@ It is the baseline for other optimizers: no sampling, one query, fixed noise.
 >>> result = noisy_gd(objective, plan, seed=0)
 >>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
 True
+
+A plan with ``release="last"`` prices the last iterate alone, and nothing else leaves its run:
+
+>>> convex = Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+>>> sealed = calibrate.noisy_gd(
+...     convex, n=2_000, dimension=3, epsilon=1.0, delta=1e-6, steps=100, release="last")
+>>> regularised = Logistic(X, y, l2=0.1, fit_intercept=False, classes=[0, 1])
+>>> noisy_gd(regularised, sealed, seed=0).trace.step.tolist()
+[100]
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, planned, step_size
+from dpcal.calibrate.query import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.algorithms import Settings, algorithm, checked_plan, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
@@ -41,10 +55,41 @@ def _settings(
     *,
     learning_rate: float | None = None,
     output: str = "last",
+    radius: float = math.inf,
+    callback: Any = None,
+    store: Any = None,
 ) -> Settings:
+    checked_plan(plan, "noisy_gd")
+    if any(query.descent is not None for query in plan.queries):
+        (query,) = planned(plan, "noisy_gd", "last iterate")
+        given = {
+            "learning_rate": learning_rate is not None,
+            "output": output != "last",
+            "radius": math.isfinite(radius),
+            "callback": callback is not None,
+            "store": store is not None,
+        }
+        return _sealed(objective, query, [name for name, is_given in given.items() if is_given])
     (query,) = planned(plan, "noisy_gd", "gradient")
     eta = step_size(plan, objective, learning_rate)
     return Settings(query.count, eta=eta, output=_validate.choice(OUTPUTS, output=output))
+
+
+def _sealed(objective: Objective | Oracle, query: Query, given: list[str]) -> Settings:
+    """Return the settings of a plan that releases the last iterate alone; close all other ways."""
+    if given:
+        raise UnsupportedEvent(
+            f"{given[0]} must be left out with a plan that releases the last iterate alone: steps "
+            "and ball are the plan's, and no iterate may be averaged, shown or written."
+        )
+    if not isinstance(objective, Objective) and not hasattr(objective, "last_iterate"):
+        raise UnsupportedEvent(
+            "the last iterate alone is released by a PrivateOracle, which takes all steps itself, "
+            f"got a {type(objective).__name__}."
+        )
+    descent = query.descent
+    assert descent is not None
+    return Settings(descent.steps, eta=descent.learning_rate, output="last")
 
 
 @algorithm(_settings, radius=True)
@@ -67,11 +112,21 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
         gradient norm of the latter. ``"linear"`` returns a mean in which iterate t has weight t,
         for convex losses.
 
+    Raises
+    ------
+    UnsupportedEvent
+        For a plan with ``release="last"``, if no theorem covers the objective, or a callback, a
+        store, another output, radius or learning rate is asked for.
+
     References
     ----------
     Wang, Ye and Xu 2017, Algorithm 3 (gradient descent on non-convex losses).
+    Bok, Su and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate).
     """
     (query,) = plan.queries
+    if query.descent is not None:
+        run.jump(oracle.last_iterate(run.w, query.name), run.planned)  # type: ignore[attr-defined]
+        return None
     drawn = int(oracle.public.integers(query.count)) if output == "random" else query.count
     rates = np.full(query.count, eta)
     if output == "linear":

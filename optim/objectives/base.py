@@ -195,6 +195,13 @@ class Objective(ABC):
         """
         return None
 
+    def as_smooth_as(self, smoothness: float) -> Objective | None:
+        """Return the objective with each record changed by itself until its loss is as smooth.
+
+        None where :meth:`smoothness_when_convex` is, which then holds for the result.
+        """
+        return None
+
     @abstractmethod
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""

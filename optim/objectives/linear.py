@@ -187,6 +187,20 @@ class Linear(Objective):
         norms = self.kernel.norms[rows]
         return np.asarray(np.nextafter(self.largest_weight * self.curvature * norms**2, math.inf))
 
+    def as_smooth_as(self, smoothness: float) -> Linear | None:
+        """See :meth:`Objective.as_smooth_as`: rows are shortened, constant feature included."""
+        if self.curvature is None:
+            return None
+        most = math.sqrt(smoothness / (self.largest_weight * self.curvature)) * (1 - 2.0**-40)
+        factors = shrink_factors(self.kernel.norms, most)
+        if factors.min() == 1:
+            return self
+        short = copy.copy(self)
+        features = self.kernel.features * factors[:, np.newaxis]
+        loss, targets = self._point_loss(), self.kernel.targets
+        short.kernel = LinearClippedSum(loss, features, targets, intercept=False)
+        return short
+
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`; of embedded records, that of the originals and the matrix.
 

@@ -1,0 +1,141 @@
+"""Which kinds of noisy answers are there? A table of what is fixed for each kind.
+
+>>> KINDS["labels"].choice, KINDS["gradient"].choice
+(True, False)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dpcal.accountants import events
+from dpcal.calibrate.groups import for_group, rows_of_one_person
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.query import Query
+
+__all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind"]
+
+
+def _above(threshold: float, noise_multiplier: float) -> float:
+    """Probability that a noisy count of 1 exceeds the threshold, rounded up.
+
+    A label of a single record is released with this probability, and no other output depends on
+    it. For a label of several records, each record moves the count by 1 (Wilkins et al. 2024, Exact
+    privacy analysis of the Gaussian sparse histogram mechanism, of which this is an upper bound).
+    """
+    share = 0.5 * math.erfc((threshold - 1) / (noise_multiplier * math.sqrt(2)))
+    return min(1.0, share * (1 + 1e-12) + 1e-300)
+
+
+def _labels(query: Query) -> events.DpEvent:
+    """Return the event of labels for all records of a person, at most k of them.
+
+    Her own labels are k at most, each of k records at most: one of them is released with a
+    probability of at most k times that of a noisy count of k above the threshold. If none is, her
+    records move the other counts by a vector of norm k at most.
+    """
+    k = query.group_size
+    gaussian = rows_of_one_person(noise_multiplier=query.noise_multiplier, group_size=k)
+    # Without a threshold, nothing would be hidden.
+    surprise = 1.0
+    if query.threshold is not None:
+        above = _above(query.threshold - (k - 1), query.noise_multiplier)
+        surprise = min(1.0, k * above * (1 + 1e-15))
+    return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
+
+
+def _selection(query: Query) -> events.DpEvent:
+    epsilon = math.nextafter(2 / query.noise_multiplier, 9e9)
+    return events.ExponentialMechanismDpEvent(epsilon)
+
+
+def _above_threshold(query: Query) -> events.DpEvent:
+    return events.AboveThresholdDpEvent(query.noise_multiplier, 2 * query.noise_multiplier)
+
+
+def _noisy_max(query: Query) -> events.DpEvent:
+    return events.ReportNoisyMaxDpEvent(query.noise_multiplier)
+
+
+def _laplace_total(query: Query) -> events.DpEvent:
+    return for_group(events.LaplaceDpEvent(query.noise_multiplier), query.group_size)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The fixed properties of one kind of query.
+
+    Parameters
+    ----------
+    event
+        Event of one answer; None for the event of Gaussian noise on a sum.
+    laplace
+        Whether scores are compared after Laplace noise was added.
+    choice
+        Whether a choice is released and no sum: labels, or a place on a line.
+    cells
+        Whether sums are over cells, of which a record is in one at most.
+    once
+        Whether all answers have one price together.
+    needs
+        Values that fields must have.
+    sentence
+        The error if a field has another value, with the names of fields in braces.
+    """
+
+    event: Callable[[Query], events.DpEvent] | None = None
+    laplace: bool = False
+    choice: bool = False
+    cells: bool = False
+    once: bool = False
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+
+
+_SUM = Kind()
+_WHOLE = {"sampler": "full", "composition": "sequential", "budget": None}
+_SCORED: dict[str, Any] = {
+    "laplace": True,
+    "needs": {**_WHOLE, "max_norm": 1},
+    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential', no budget and "
+    "max_norm=1, the unit of scores, got sampler={sampler!r}, composition={composition!r} and "
+    "max_norm={max_norm!r}.",
+}
+_ALL: dict[str, Any] = {
+    "needs": _WHOLE,
+    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential' and no budget, "
+    "got sampler={sampler!r} with composition={composition!r} and budget={budget!r}.",
+}
+_CHOSEN: dict[str, Any] = {"choice": True, **_ALL}
+
+LAPLACE_TOTAL = "laplace total"
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "gradient": _SUM,
+        "gradient difference": _SUM,
+        "gradient norm": _SUM,
+        "scalar": _SUM,
+        "one pass": Kind(
+            needs={"composition": "disjoint", "answers_per_part": 1},
+            sentence="kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
+            "composition={composition!r} and answers_per_part={answers_per_part!r}.",
+        ),
+        "last iterate": Kind(**_ALL),
+        "hessian": _SUM,
+        "hessian vector": _SUM,
+        "saddle score": _SUM,
+        "above threshold": Kind(_above_threshold, once=True, **_SCORED),
+        "noisy max": Kind(_noisy_max, **_SCORED),
+        "total": Kind(cells=True, **_ALL),
+        LAPLACE_TOTAL: Kind(_laplace_total, cells=True, **_ALL),
+        "labels": Kind(_labels, **_CHOSEN),
+        "selection": Kind(_selection, **_CHOSEN),
+    }
+)
+LAPLACE = tuple(name for name, kind in KINDS.items() if kind.laplace)
+CHOICES = tuple(name for name, kind in KINDS.items() if kind.choice)

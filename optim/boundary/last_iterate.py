@@ -1,0 +1,166 @@
+"""Where does gradient descent lead, if nothing but its last iterate leaves? The steps in between.
+
+All steps of an answer are taken here, at once: no iterate, loss, norm or count is kept, handed on
+or written, no data decide how many steps there are, and none can fail. What a record can do to the
+last iterate is bounded in :mod:`dpcal.accountants.mechanisms.last_iterate`, for steps that are
+contractions. The conditions are held, not assumed. A record's clipped gradient is that of a convex
+loss no less smooth (:meth:`dpcal.optim.objectives.linear.Linear.smoothness_when_convex`), and a row
+that is too long for the plan's smoothness is shortened, by itself. The regulariser is the plan's.
+
+Computed steps are contractions up to rounding. With u = 2^-53, R a bound on iterates and C the
+clipping bound, a step of size eta on n records of d columns is within
+
+    e = u ((4 d + 100) (R + eta C) + n eta C)
+
+of its value: scores are off by (d + 2) u ||x|| R, which moves a step by as much times eta beta
+||x||, and eta beta ||x||^2 <= 2; a sum of n gradients, in any order, by n u times n C; slopes,
+norms, the regulariser and a projection by a few d u of R and eta C. On the grid of discrete noise,
+whose step is h, rounding a step, and the shift that the proof moves it by, change distances by 2 h
+sqrt(d) more. So gradients are clipped shorter: a record and the rounding of both runs move a step
+by eta C / n together (:attr:`LastIterate.lost`). R is finite, since every iterate is projected onto
+a public ball that noise reaches with a probability below 1e-30, or onto the plan's.
+
+>>> from dpcal.calibrate import Plan
+>>> from dpcal.optim import Logistic, PrivateOracle
+>>> descent = Descent(steps=9, learning_rate=4.0, smoothness=0.25, l2=0.1, strong_convexity=0.1)
+>>> query = Query(name="last", kind="last iterate", sampler="full", max_norm=1.0,
+...               noise_multiplier=2.0, count=1, descent=descent)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-6)
+>>> objective = Logistic([[0.6], [0.8]], [0, 1], l2=0.1, fit_intercept=False, classes=[0, 1])
+>>> PrivateOracle(objective, plan).last_iterate([0.0], "last").shape
+(1,)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcal._ext.sums import grid_step
+from dpcal.calibrate.descent import Descent
+from dpcal.calibrate.query import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.noise import Mechanism, own_kernel
+from dpcal.optim.boundary.sums import gradient_sum, norm_of
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["LastIterate"]
+
+# Share of the clipping bound that rounding may take.
+_MOST_LOST = 2.0**-4
+# Deviations of one coordinate's noise in which it is found, but for a probability below 1e-32.
+_DEVIATIONS = 12.0
+# Longest iterate in units of what a record moves a step by, so that whole steps of the grid have
+# less than 62 bits.
+_FARTHEST = 2.0**40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LastIterate:
+    """The steps behind one answer; as a pass of the mechanism, a single step.
+
+    Parameters
+    ----------
+    descent
+        The public conditions.
+    strengths
+        Of the regulariser in each parameter, shape (dimension,).
+    max_norm
+        Bound on one record's gradient, without what rounding takes.
+    bound
+        Bound on how far a record moves a step.
+    reach
+        Radius of the ball that iterates are projected onto.
+    n
+        Number of records, which sums are divided by.
+    """
+
+    descent: Descent
+    strengths: Vector
+    max_norm: float
+    bound: float
+    reach: float
+    n: int
+
+    @classmethod
+    def planned(cls, query: Query, objective: Objective, w: Vector, n: int) -> Self:
+        """Return the steps from ``w`` on; refuse what the theorem does not cover.
+
+        UnsupportedEvent is raised for another objective than the plan's descent is about, or if
+        rounding would take more than a sixteenth of the clipping bound. No refusal depends on what
+        a record holds.
+        """
+        descent = query.descent
+        assert descent is not None
+        _check(objective, descent)
+        eta, d, length = descent.learning_rate, len(w), query.max_norm
+        bound = eta * length / n
+        start = norm_of(w)
+        noise = query.noise_multiplier * bound * math.sqrt(d) * _DEVIATIONS
+        reach = start + descent.steps * (eta * length + noise)
+        if descent.radius is not None:
+            reach = descent.radius
+        far = max(start, reach)
+        error = 2.0**-53 * ((4 * d + 100) * (far + eta * length) + n * eta * length)
+        lost = 2 * (error + math.sqrt(d) * grid_step(bound)) / bound + 2.0**-40
+        if not (lost <= _MOST_LOST and far <= _FARTHEST * bound):
+            raise UnsupportedEvent(
+                f"the last iterate alone has a price if rounding takes at most {_MOST_LOST} of the "
+                f"bound on a record, and it may take {lost:.2g} of it: {descent.steps} steps on "
+                f"{n} records, from a start of norm {start:.3g}. A radius bounds iterates."
+            )
+        return cls(
+            descent=descent,
+            strengths=objective.strengths,
+            max_norm=length * (1 - lost),
+            bound=bound,
+            reach=reach,
+            n=n,
+        )
+
+    @property
+    def lost(self) -> float:
+        """Share of the clipping bound that rounding may take."""
+        return 1 - self.max_norm * self.descent.learning_rate / (self.n * self.bound)
+
+    def taken(
+        self, mechanism: Mechanism, objective: Objective, w: Vector, rows: Rows, query: Query
+    ) -> Vector:
+        """Return the last iterate from ``w`` on, with the query's noise in every step."""
+        smooth = objective.as_smooth_as(self.descent.smoothness)
+        assert smooth is not None
+        for _ in range(self.descent.steps):
+            moved = mechanism.mean_iterate(self, smooth, w, rows)
+            w = mechanism.noisy_mean(moved, query, self.bound, size=1.0)
+            norm = norm_of(w)
+            if norm > self.reach:
+                w = w * (self.reach / norm)
+        return w
+
+    def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
+        """Return where a step from ``w`` leads without noise."""
+        gradient = gradient_sum(objective, w, rows, self.max_norm) / self.n
+        moved: Vector = w - self.descent.learning_rate * (gradient + self.strengths * w)
+        return moved
+
+
+def _check(objective: Objective, descent: Descent) -> None:
+    """Refuse an objective that the theorem, or this descent, is not about."""
+    none = np.empty(0, dtype=np.intp)
+    if own_kernel(objective) is None or objective.smoothness_when_convex(none) is None:
+        raise UnsupportedEvent(
+            "the last iterate alone has a price for convex losses of this package's linear models "
+            "of one score, such as Logistic and Squared: gradients of others are not those of a "
+            f"convex loss once they are clipped. Got {type(objective).__name__}."
+        )
+    least = float(objective.strengths.min())
+    if objective.l2 != descent.l2 or descent.strong_convexity > least:
+        raise UnsupportedEvent(
+            f"the plan's descent is for l2={descent.l2!r} with strong_convexity="
+            f"{descent.strong_convexity!r}, got an objective with l2={objective.l2!r} that "
+            f"regularises every parameter by {least!r} at least."
+        )

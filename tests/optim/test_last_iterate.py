@@ -1,0 +1,457 @@
+"""Runs of which the last iterate alone leaves: the steps, attacks on it, doors that are closed."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate
+from dpcal.accountants import delta, epsilon, events
+from dpcal.accountants.mechanisms.last_iterate import amplitude
+from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate.descent import Descent
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim import (
+    Cauchy,
+    FromGradients,
+    Huber,
+    Logistic,
+    PrivateOracle,
+    Softmax,
+    Squared,
+    noisy_gd,
+)
+from dpcal.optim.attacks.recording import record
+from dpcal.optim.boundary.last_iterate import LastIterate
+from dpcal.optim.boundary.seeds import Streams
+from dpcal.report import verify
+from dpcal.report.saving import document_of
+
+RNG = np.random.default_rng(0)
+N, D = 200, 4
+X = RNG.standard_normal((N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+L2 = 0.1
+OBJECTIVE = Logistic(X, Y, l2=L2, fit_intercept=False, classes=[False, True])
+CONSTANTS = Logistic.constants_for(row_norm=1.0, l2=L2, fit_intercept=False)
+
+
+def plan_for(**options):
+    given = {"n": N, "dimension": D, "epsilon": 1.0, "delta": 1e-6, "steps": 40, **options}
+    return calibrate.noisy_gd(CONSTANTS, release="last", **given)
+
+
+def sealed(descent, *, n, max_norm=1.0, noise_multiplier=2.0, count=1, **options):
+    """A plan of a given noise, for whatever it costs."""
+    query = Query(
+        name="last iterate",
+        kind="last iterate",
+        sampler="full",
+        max_norm=max_norm,
+        noise_multiplier=noise_multiplier,
+        count=count,
+        descent=descent,
+    )
+    given = {"epsilon": 50.0, "delta": 1e-5, "neighboring_relation": "replace-special", **options}
+    return Plan(optimizer="noisy_gd", n=n, queries=(query,), **given)
+
+
+# -- the steps
+
+
+def test_steps_are_the_textbook_algorithm():
+    plan = plan_for()
+    (query,) = plan.queries
+    shorter = LastIterate.planned(query, OBJECTIVE, np.zeros(D), N).max_norm
+    noise, eta = Streams(3, plan, OBJECTIVE.digest).noise, query.descent.learning_rate
+    w = np.zeros(D)
+    for _ in range(40):
+        w = w - eta * (OBJECTIVE.clipped_sum(w, np.arange(N), shorter) / N + L2 * w)
+        w = w + noise.normal(0.0, query.noise_multiplier * eta / N, D)
+    assert 1 - 1e-5 < shorter < 1
+    result = noisy_gd(OBJECTIVE, plan, seed=3, noise="gaussian")
+    np.testing.assert_allclose(result.w, w, rtol=1e-10)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-special", "replace-one"])
+def test_a_plan_costs_its_target_and_less_noise_than_all_iterates(relation):
+    plan = plan_for(neighboring_relation=relation)
+    every = calibrate.noisy_gd(
+        CONSTANTS,
+        n=N,
+        dimension=D,
+        epsilon=1.0,
+        delta=1e-6,
+        steps=40,
+        neighboring_relation=relation,
+    )
+    assert 1 - 1e-5 < plan.price() <= 1.0
+    (query,) = plan.queries
+    ratio = every.query("gradient").noise_multiplier / query.noise_multiplier
+    assert ratio == pytest.approx(
+        math.sqrt(40) / amplitude(40, query.descent.contraction), rel=1e-5
+    )
+    assert ratio > 3
+
+
+def test_the_number_of_steps_is_the_best_in_the_bound():
+    def bound(steps):
+        (query,) = plan_for(steps=steps).queries
+        c, eta = query.descent.contraction, query.descent.learning_rate
+        variance = D * (query.noise_multiplier * eta / N) ** 2
+        left = c ** (2 * query.descent.steps)
+        return left * 2 * CONSTANTS.gap / L2 + variance * (1 - left) / (1 - c * c)
+
+    best = plan_for(steps=None).parameters["steps"]
+    assert bound(best) <= min(bound(best - 2), bound(best + 2), bound(3 * best))
+
+
+def test_rows_that_are_too_long_do_not_expand_distances():
+    far = X * 10.0 ** RNG.integers(-2, 7, (N, 1))
+    descent = Descent(steps=1, learning_rate=2 / 0.45, smoothness=0.25, l2=L2, strong_convexity=L2)
+    objective = Logistic(far, Y, l2=L2, fit_intercept=False, classes=[False, True])
+    (query,) = sealed(descent, n=N, max_norm=0.3).queries
+    step = LastIterate.planned(query, objective, np.zeros(D), N)
+    rows, smooth = np.arange(N, dtype=np.intp), objective.as_smooth_as(0.25)
+    assert np.linalg.norm(smooth.kernel.features, axis=1).max() <= 1
+    assert objective.as_smooth_as(1e14) is objective
+    worst = plain = 0.0
+    for _ in range(100):
+        w = RNG.standard_normal(D) * 10.0 ** RNG.integers(-4, 2)
+        v = w + RNG.standard_normal(D) * 10.0 ** RNG.integers(-6, 2)
+        apart = np.linalg.norm(w - v)
+        for each in (smooth, objective):
+            moved = step.mean_iterate(each, w, rows) - step.mean_iterate(each, v, rows)
+            if each is smooth:
+                worst = max(worst, np.linalg.norm(moved) / apart)
+            else:
+                plain = max(plain, np.linalg.norm(moved) / apart)
+    assert worst <= descent.contraction * (1 + 1e-9)
+    # Without it, they do.
+    assert plain > 1
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 2.0**-63, reason="no wider floats here")
+def test_rounding_moves_a_step_by_less_than_clipping_is_shortened_for():
+    plan = plan_for()
+    (query,) = plan.queries
+    step = LastIterate.planned(query, OBJECTIVE, np.full(D, 30.0), N)
+    signs, table = np.where(Y, 1, -1), X.astype(np.longdouble)
+    for _ in range(20):
+        w = RNG.standard_normal(D) * 10
+        wide = w.astype(np.longdouble)
+        slopes = -signs / (1 + np.exp(signs * (table @ wide)))
+        longest = step.max_norm / np.sqrt((table * table).sum(axis=1))
+        gradient = np.clip(slopes, -longest, longest) @ table / N + L2 * wide
+        exact = wide - np.longdouble(query.descent.learning_rate) * gradient
+        computed = step.mean_iterate(OBJECTIVE, w, np.arange(N, dtype=np.intp))
+        assert np.linalg.norm((computed - exact).astype(float)) < step.lost * step.bound / 2
+
+
+# -- attacks
+
+
+def line(count=6, **options):
+    """Squared losses in one dimension whose gradients have the size 1 / 2 of their clip."""
+    return Squared(np.ones((count, 1)), np.zeros(count), fit_intercept=False, **options)
+
+
+def blanked(objective):
+    """The neighbour whose first record is blank."""
+    table, targets = objective.kernel.features.copy(), objective.kernel.targets.copy()
+    table[0] = math.nan
+    return type(objective)(table, targets, l2=objective.l2, fit_intercept=False)
+
+
+@pytest.mark.parametrize("noise", ["discrete", "gaussian"])
+def test_an_attack_on_a_quadratic_reaches_the_price_and_not_more(noise):
+    # Targets far away: gradients are clipped, and the regulariser contracts. Normal with a shift.
+    descent = Descent(steps=4, learning_rate=1.0, smoothness=1.0, l2=0.5, strong_convexity=0.5)
+    there = Squared(np.ones((4, 1)), np.full(4, 1e6), l2=0.5, fit_intercept=False)
+    runs = 600
+    plan = sealed(descent, n=4, noise_multiplier=1.0, count=runs)
+    oracles = [PrivateOracle(each, plan, noise=noise) for each in (there, blanked(there))]
+    found = [
+        np.array([oracle.last_iterate([0.0], "last iterate")[0] for _ in range(runs)])
+        for oracle in oracles
+    ]
+    shift = found[0].mean() - found[1].mean()
+    mu = shift / math.sqrt((found[0].var() + found[1].var()) / 2)
+    claimed = amplitude(4, 0.5)
+    # The error of mu is about sqrt(2 / runs) of 1; five of them.
+    assert mu == pytest.approx(claimed, abs=5 * math.sqrt((2 + mu**2 / 2) / runs))
+
+
+def law(objective, descent, sigma, max_norm, *, nodes=601, width=9.0):
+    """The density of the last iterate in one dimension, by quadrature, and mass at both ends."""
+    (query,) = sealed(descent, n=objective.n, max_norm=max_norm, noise_multiplier=sigma).queries
+    step = LastIterate.planned(query, objective, np.zeros(1), objective.n)
+    deviation, rows = sigma * step.bound, np.arange(objective.n, dtype=np.intp)
+    radius = math.inf if descent.radius is None else descent.radius
+    reach = min(radius, width * deviation * math.sqrt(descent.steps) + 3.0)
+    grid = np.linspace(-reach, reach, nodes)
+    weights = np.full(nodes, grid[1] - grid[0])
+    weights[[0, -1]] /= 2
+    places = np.append(grid, [-radius, radius]) if math.isfinite(radius) else grid
+    means = np.array([step.mean_iterate(objective, np.array([w]), rows)[0] for w in places])
+
+    def after(mean):
+        z = (grid - mean) / deviation
+        density = np.exp(-z * z / 2) / (deviation * math.sqrt(2 * math.pi))
+        ends = [
+            0.5 * math.erfc((mean + radius) / (deviation * math.sqrt(2))),
+            0.5 * math.erfc((radius - mean) / (deviation * math.sqrt(2))),
+        ]
+        return np.append(density * weights, ends) if math.isfinite(radius) else density * weights
+
+    kernel = np.array([after(mean) for mean in means])
+    mass = after(step.mean_iterate(objective, np.zeros(1), rows)[0])
+    for _ in range(descent.steps - 1):
+        mass = mass @ kernel
+    assert mass.sum() == pytest.approx(1, abs=1e-6)
+    return mass
+
+
+BALL = Descent(steps=25, learning_rate=4.0, smoothness=0.25, radius=1.0)
+CONVEX = Descent(steps=8, learning_rate=5.0, smoothness=0.25, l2=0.05, strong_convexity=0.05)
+
+
+@pytest.mark.parametrize(("descent", "sigma", "near"), [(CONVEX, 1.5, 0.3), (BALL, 4.0, 0.2)])
+def test_the_exact_law_of_a_last_iterate_is_within_its_price(descent, sigma, near):
+    # Logistic losses of two records in one dimension, of which one is blanked.
+    table, labels = np.array([[1.0], [1.0]]), [1, 0]
+    there = Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
+    table = np.array([[math.nan], [1.0]])
+    gone = Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
+    laws = [law(each, descent, sigma, 0.4) for each in (there, gone)]
+    event = descent.event(noise_multiplier=sigma, max_norm=0.4, n=2)
+    found = 0.0
+    for at in (0.1, 0.5, 1.0, 2.0):
+        priced = delta(event, epsilon=at, neighboring_relation="replace-special")
+        for first, second in (laws, laws[::-1]):
+            real = np.maximum(first - math.exp(at) * second, 0).sum()
+            assert real <= priced * (1 + 1e-6) + 1e-9
+            found = max(found, real / priced)
+    # The attack comes near: the price is not far above what is true.
+    assert found > near
+    # All iterates would cost more than the last one is charged.
+    every = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), descent.steps)
+    assert epsilon(every, delta=1e-5) > 1.1 * epsilon(event, delta=1e-5)
+
+
+def test_iterates_in_between_would_break_the_price():
+    """The same noise and steps, watched: every step tells as much again about the record."""
+    descent = Descent(steps=4, learning_rate=1.0, smoothness=1.0, l2=0.5, strong_convexity=0.5)
+    there = Squared(np.ones((4, 1)), np.full(4, 1e6), l2=0.5, fit_intercept=False)
+    runs, query = 600, {"kind": "gradient", "sampler": "full", "max_norm": 1.0, "name": "gradient"}
+    plan = dataclasses.replace(
+        sealed(descent, n=4), queries=(Query(noise_multiplier=1.0, count=4 * runs, **query),)
+    )
+    found = []
+    for each in (there, blanked(there)):
+        oracle = PrivateOracle(each, plan, noise="gaussian")
+        found.append([])
+        for _ in range(runs):
+            w = [np.zeros(1)]
+            for _ in range(descent.steps):
+                w.append(w[-1] - oracle.gradient(w[-1], "gradient"))
+            iterates = np.concatenate(w)
+            found[-1].append(np.sum(iterates[1:] - 0.5 * iterates[:-1]))
+    first, second = map(np.array, found)
+    mu = (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)
+    claimed, error = amplitude(4, 0.5), math.sqrt((2 + mu**2 / 2) / runs)
+    # What four releases cost is found, and it is beyond what the last iterate is charged.
+    assert mu == pytest.approx(2.0, abs=4 * error)
+    assert mu > claimed + 3 * error
+
+
+# -- doors
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("callback", print),
+        ("output", "linear"),
+        ("output", "random"),
+        ("radius", 1.0),
+        ("learning_rate", 0.1),
+        ("store", "run.db"),
+    ],
+)
+def test_every_other_way_out_is_closed(name, value, tmp_path):
+    if name == "store":
+        value = tmp_path / value
+    with pytest.raises(UnsupportedEvent, match=f"^{name} must be left out with a plan"):
+        noisy_gd(OBJECTIVE, plan_for(), **{name: value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_but_the_last_iterate_leaves():
+    plan = plan_for()
+    result = noisy_gd(OBJECTIVE, plan)
+    assert result.trace.step.tolist() == [40]
+    assert result.trace.norm == pytest.approx([np.linalg.norm(result.w)])
+    assert (result.trace.distance == result.trace.norm).all()
+    assert result.message == "took all 40 planned steps"
+    assert result.complete
+    assert not result.early
+    (entry,) = result.ledger.entries
+    assert (entry.kind, entry.count, entry.descent) == ("last iterate", 1, plan.queries[0].descent)
+    result.verify()
+    assert result.epsilon(1e-6) == plan.price()
+    oracle = PrivateOracle(OBJECTIVE, plan)
+    for ask in (oracle.gradient, oracle.norm, oracle.scalar):
+        with pytest.raises(ValueError, match="last iterate"):
+            ask(np.zeros(D), "last iterate")
+    oracle.last_iterate(np.zeros(D), "last iterate")
+    with pytest.raises(BudgetExceeded):
+        oracle.last_iterate(np.zeros(D), "last iterate")
+    tape = record(lambda objective: noisy_gd(objective, plan), OBJECTIVE)
+    assert isinstance(tape.failure, UnsupportedEvent)
+    assert "cannot be recorded" in str(tape.failure)
+    assert not tape.answers
+
+
+def test_an_oracle_that_hands_out_answers_is_refused():
+    class Answers:
+        plan = plan_for()
+        dimension, ledger, public = D, None, None
+        gradient = difference = norm = scalar = remaining = affords = lambda *_: None
+
+    with pytest.raises(UnsupportedEvent, match="takes all steps itself, got a Answers"):
+        noisy_gd(Answers(), Answers.plan)
+
+
+def test_a_run_that_is_broken_off_is_charged_as_a_whole(monkeypatch):
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LastIterate, "mean_iterate", broken)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        noisy_gd(OBJECTIVE, plan_for())
+    ledger = caught.value.ledger
+    assert ledger.epsilon(1e-6) == plan_for().price()
+
+
+def test_no_record_makes_it_fail():
+    table = X.copy()
+    table[:6] = np.array([math.nan, math.inf, 1e308, -1e308, 0.0, 1e-320])[:, np.newaxis]
+    hard = Logistic(table, Y, l2=L2, fit_intercept=False, classes=[False, True])
+    for noise in ("discrete", "gaussian"):
+        result = noisy_gd(hard, plan_for(), noise=noise)
+        assert result.complete
+        assert np.isfinite(result.w).all()
+    targets = np.resize([1e308, -1e308, math.inf, math.nan, 0.0], N)
+    plan = sealed(
+        Descent(steps=9, learning_rate=1.0, smoothness=1.0, l2=L2, strong_convexity=L2), n=N
+    )
+    assert noisy_gd(Squared(table, targets, l2=L2, fit_intercept=False), plan).complete
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        FromGradients(lambda w, rows: np.zeros((len(rows), D)), n=N, dimension=D),
+        Softmax(X, np.digitize(X[:, 0], [-0.3, 0.3]), l2=L2, classes=[0, 1, 2]),
+        Cauchy(X, X[:, 0], l2=L2),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_losses_that_no_theorem_covers_are_refused(objective):
+    descent = Descent(steps=9, learning_rate=1.0, smoothness=0.25, l2=objective.l2)
+    with pytest.raises(UnsupportedEvent, match="convex losses of this package's linear models"):
+        noisy_gd(objective, sealed(descent, n=N))
+
+
+def test_another_regulariser_than_the_plans_is_refused():
+    weaker = Logistic(X, Y, l2=L2 / 2, fit_intercept=False, classes=[False, True])
+    with_intercept = Logistic(X, Y, l2=L2, classes=[False, True])
+    for objective in (weaker, with_intercept):
+        with pytest.raises(UnsupportedEvent, match="the plan's descent is for l2="):
+            noisy_gd(objective, plan_for())
+    # An intercept is not regularised: no contraction, and the price of all iterates.
+    known = Logistic.constants_for(row_norm=1.0, l2=L2)
+    plan = calibrate.noisy_gd(
+        known, n=N, dimension=D + 1, epsilon=1.0, delta=1e-6, steps=9, release="last", l2=L2
+    )
+    assert noisy_gd(with_intercept, plan).complete
+    every = calibrate.noisy_gd(known, n=N, dimension=D + 1, epsilon=1.0, delta=1e-6, steps=9)
+    noise = plan.queries[0].noise_multiplier
+    assert noise == pytest.approx(every.queries[0].noise_multiplier, rel=1e-6)
+
+
+def test_rounding_that_would_take_too_much_is_refused():
+    descent = Descent(steps=5, learning_rate=1.0, smoothness=1.0)
+    with pytest.raises(UnsupportedEvent, match="A radius bounds iterates"):
+        noisy_gd(line(), sealed(descent, n=6), initial=[1e13])
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"learning_rate": 6.0}, "learning_rate must be at most 2 / "),
+        ({"strong_convexity": 0.2}, "strong_convexity must be 0 or l2=0.1"),
+        ({"radius": 0.0}, "radius must be a finite number > 0"),
+        ({"steps": 0}, "steps must be a whole number >= 1"),
+    ],
+)
+def test_conditions_are_checked(fields, sentence):
+    given = {"steps": 5, "learning_rate": 1.0, "smoothness": 0.25, "l2": L2, **fields}
+    with pytest.raises(ValueError, match=sentence):
+        Descent(**given)
+
+
+def test_queries_and_descents_go_together():
+    given = {"name": "q", "sampler": "full", "max_norm": 1, "noise_multiplier": 1, "count": 1}
+    descent = Descent(steps=5, learning_rate=1.0, smoothness=0.25)
+    with pytest.raises(ValueError, match="descent is for kind='last iterate'"):
+        Query(kind="gradient", descent=descent, **given)
+    with pytest.raises(ValueError, match="descent must be a Descent"):
+        Query(kind="last iterate", **given)
+    with pytest.raises(ValueError, match="sampler='full'"):
+        Query(
+            kind="last iterate",
+            descent=descent,
+            **{**given, "sampler": "poisson", "sampling_probability": 0.1},
+        )
+    with pytest.raises(ValueError, match=r"release='last', got 0\.5 with"):
+        calibrate.noisy_gd(CONSTANTS, n=N, dimension=D, epsilon=1.0, delta=1e-6, l2=0.5)
+    with pytest.raises(ValueError, match="public_n"):
+        dataclasses.replace(plan_for(), public_n=True)
+
+
+def test_a_report_of_such_a_run_is_verified_and_says_so():
+    result = noisy_gd(OBJECTIVE, plan_for())
+    document = document_of(result)
+    assert document["privacy"]["covered"] == "the released parameters, and no other iterate"
+    assert "Bok, Su and Altschuler 2024" in document["privacy"]["mechanism"]
+    assert all(row["holds"] for row in verify(document))
+    # Steps that are not contractions, or fewer of them, are another plan: the claim fails.
+    run = document["runs"][0]
+    for part in (run["plan"]["queries"], run["ledger"]["entries"]):
+        part[0]["descent"]["strong_convexity"] = 0.0
+    assert not any(row["holds"] for row in verify(document))
+
+
+def test_a_huber_loss_in_a_ball_costs_less_than_its_steps():
+    objective = Huber(X, X[:, 0], width=0.1, fit_intercept=False)
+    plan = calibrate.noisy_gd(
+        Constants(lipschitz=0.1, smoothness=1.0, gap=1.0),
+        n=N,
+        dimension=D,
+        epsilon=1.0,
+        delta=1e-6,
+        steps=2_000,
+        release="last",
+        radius=1e-2,
+    )
+    assert np.linalg.norm(noisy_gd(objective, dataclasses.replace(plan)).w) <= 1e-2
+    single = plan.queries[0].noise_multiplier / amplitude(2_000, 1.0, 2 * 1e-2 / (0.1 / N))
+    every = calibrate.noisy_gd(
+        Constants(lipschitz=0.1, smoothness=1.0), n=N, dimension=D, epsilon=1.0, delta=1e-6, steps=1
+    )
+    assert single == pytest.approx(every.queries[0].noise_multiplier, rel=1e-6)
+    assert plan.queries[0].noise_multiplier < 0.5 * math.sqrt(2_000) * single
