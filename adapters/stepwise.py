@@ -35,8 +35,10 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Guarded", "OutOfTurn", "StepwiseOracle"]
+__all__ = ["Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
+# A part of a batch, with its number.
+Piece = tuple[int, Rows]
 ClippedSum = Callable[[Rows, float], Vector]
 
 
@@ -78,10 +80,8 @@ class StepwiseOracle(PrivateOracle):
         ledger: Ledger | None = None,
         streams: Streams | None = None,
     ) -> None:
-        if [query.kind for query in plan.queries] != ["gradient"]:
-            kinds = ", ".join(repr(query.kind) for query in plan.queries)
-            raise ValueError(f"plan must have one query of kind 'gradient', got {kinds}.")
-        objective = _Elsewhere(plan.n, _validate.count(dimension=dimension))
+        self._check_kind(plan)
+        objective = Elsewhere(plan.n, _validate.count(dimension=dimension))
         if streams is None:
             streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
@@ -91,6 +91,12 @@ class StepwiseOracle(PrivateOracle):
         if ledger is not None:
             self._check_epoch(ledger)
             self._batches.skip_to(ledger)
+
+    @staticmethod
+    def _check_kind(plan: Plan) -> None:
+        if [query.kind for query in plan.queries] != ["gradient"]:
+            kinds = ", ".join(repr(query.kind) for query in plan.queries)
+            raise ValueError(f"plan must have one query of kind 'gradient', got {kinds}.")
 
     def _check_epoch(self, ledger: Ledger) -> None:
         """Refuse new draws within an epoch: a record would be in two of its batches."""
@@ -127,6 +133,13 @@ class StepwiseOracle(PrivateOracle):
             rows = self._batches.sample(query)
             self._total, self._batch = 0, rows
             return rows
+
+    def pieces(self, at_most: int | None = None) -> list[Piece]:
+        """Draw as :meth:`draw` does, and return the batch in pieces of ``at_most`` records."""
+        rows = self.draw()
+        length = at_most or max(1, len(rows))
+        cut = [rows[i : i + length] for i in range(0, len(rows), length)]
+        return list(enumerate(cut or [rows]))
 
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
@@ -225,6 +238,29 @@ class StepwiseOracle(PrivateOracle):
             streams=streams,
         )
 
+    def restored(self, state: Mapping[str, Any]) -> StepwiseOracle:
+        """Return the oracle of :meth:`continued` in this one's place.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another plan, or of parameters of another number.
+        LedgerMismatch
+            If its ledger is not within its plan, or holds fewer answers than were given here.
+        """
+        oracle = self.continued(state)
+        if (oracle.plan, oracle.dimension) != (self.plan, self.dimension):
+            raise ValueError(
+                "state must be of a guard with the same plan and number of parameters."
+            )
+        if oracle.ledger.answers < self.ledger.answers:
+            raise LedgerMismatch(
+                f"state must hold the {self.ledger.answers} answers that this guard has given, got "
+                f"one of {oracle.ledger.answers}: restore the parameters of an earlier step, and "
+                "keep the guard."
+            )
+        return oracle
+
 
 class Guarded(Priced):
     """Plan, ledger and remaining steps of the run that a guard steps through."""
@@ -273,21 +309,10 @@ class Guarded(Priced):
             If its ledger is not within its plan, or holds fewer answers than were given here: what
             was released stays released.
         """
-        oracle = StepwiseOracle.continued(state)
-        if (oracle.plan, oracle.dimension) != (self.plan, self._oracle.dimension):
-            raise ValueError(
-                "state must be of a guard with the same plan and number of parameters."
-            )
-        if oracle.ledger.answers < self.ledger.answers:
-            raise LedgerMismatch(
-                f"state must hold the {self.ledger.answers} answers that this guard has given, got "
-                f"one of {oracle.ledger.answers}: restore the parameters of an earlier step, and "
-                "keep the guard."
-            )
-        self._oracle = oracle
+        self._oracle = self._oracle.restored(state)
 
 
-class _Elsewhere(Objective):
+class Elsewhere(Objective):
     """Records that somebody else holds: their clipped sums are handed in."""
 
     # Sums of one batch may be taken in pieces, and get their noise together.

@@ -12,12 +12,18 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import math
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
@@ -25,6 +31,7 @@ from torch.utils.data import Dataset, default_collate
 
 from dpcal import _validate
 from dpcal.adapters import loaders
+from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded
@@ -52,6 +59,10 @@ class Guard(Guarded):
     before the batch is loaded. Gradients are taken record by record, clipped, and summed on the
     model's device; noise is independent, correlated or discrete, as the plan and ``noise`` say.
 
+    On several ranks, or with a ``store``, the run is that of one process: see
+    :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
+    and has the same ``.grad``, or its shard of it, at the end of a step. Noise is discrete.
+
     Parameters
     ----------
     model
@@ -59,7 +70,8 @@ class Guard(Guarded):
         records of a batch (batch normalisation does).
     plan
         With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
-        :func:`dpcal.calibrate.correlated_dpsgd`.
+        :func:`dpcal.calibrate.correlated_dpsgd`. On several ranks it is rank 0's, and may be None
+        on the others: a plan whose price is simulated is not the same when it is made again.
     loss
         ``loss(output, target)`` of a batch of one record, a scalar; cross entropy when omitted.
     gradients
@@ -71,23 +83,35 @@ class Guard(Guarded):
     seed
         For runs that are to be repeated; a seed that others know voids the claim, and one seed is
         good for one data set.
+    store
+        Path of a file with the run, of rank 0: a job that was killed goes on with the same bits.
+    group
+        A ``torch.distributed.ProcessGroup`` that adds whole numbers on the CPU, as Gloo does; the
+        default one when omitted, if it has several ranks.
 
     Raises
     ------
     ValueError
-        If the plan asks for other than gradients, the model mixes records, or nothing is trained.
+        If the plan asks for other than gradients, the model mixes records or is sharded already, or
+        nothing is trained.
+    RanksDisagree
+        If ranks have other plans, parameters or versions.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        plan: Plan,
+        plan: Plan | None,
         *,
         loss: Loss = nn.functional.cross_entropy,
         gradients: Gradients | None = None,
         noise: str | None = None,
         seed: Seed = None,
+        store: str | os.PathLike[str] | None = None,
+        group: Any = None,
     ) -> None:
+        if isinstance(model, nn.parallel.DistributedDataParallel):
+            model = model.module
         for name, module in model.named_modules():
             if isinstance(module, _MIXING) and not (
                 isinstance(module, _MIXING[1]) and not module.track_running_stats
@@ -96,17 +120,38 @@ class Guard(Guarded):
                     f"model must not mix the records of a batch, and its module {name!r} "
                     f"({type(module).__name__}) does. Use group or layer normalisation."
                 )
-        self._trained = {
-            name: each for name, each in model.named_parameters() if each.requires_grad
+        self._shapes = {
+            name: tuple(each.shape) for name, each in model.named_parameters() if each.requires_grad
         }
-        if not self._trained:
+        if not self._shapes:
             raise ValueError("model must have parameters that require gradients, got none.")
+        if any(map(_is_sharded, model.parameters())):
+            raise ValueError(
+                "model must be whole, and shard its parameters after the guard is made: "
+                "fully_shard(model), for instance."
+            )
         self.model = model
         self._loss = loss
         self._gradients = self._by_torch if gradients is None else gradients
-        self._left = 0
-        dimension = sum(each.numel() for each in self._trained.values())
-        self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+        self._left = self._piece = 0
+        self._values: dict[str, Tensor] = {}
+        ranks = _ranks(group)
+        self._ranked: RankedOracle | None = None
+        if plan is not None and ranks.size == 1 and group is None and store is None:
+            dimension = sum(map(math.prod, self._shapes.values()))
+            self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+            return
+        if noise not in (None, "discrete"):
+            raise ValueError(
+                "noise must be 'discrete' on several ranks or with a store, where sums must not "
+                f"depend on the order of addition, got {noise!r}."
+            )
+        # The model's functions, whatever its parameters become: shards, and hooks that gather them.
+        held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
+        self._functions = copy.deepcopy(model, held)
+        self._oracle = self._ranked = RankedOracle(
+            plan, ranks, self._shapes, self._question, seed=seed, store=store
+        )
 
     def loader(
         self,
@@ -124,7 +169,8 @@ class Guard(Guarded):
             are not the plan's.
         at_most
             Largest number of records in memory, at least 1: larger batches come in pieces, of which
-            :meth:`backward` returns True at the last one. All at once when omitted.
+            :meth:`backward` returns True at the last one. All at once when omitted; on ranks that
+            of :meth:`dpcal.adapters.ranks.RankedOracle.pieces`.
         collate
             Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``.
 
@@ -132,7 +178,7 @@ class Guard(Guarded):
         ------
         object
             What ``collate`` makes of the records of a batch, or of a piece of it; of an empty batch
-            the same with length 0.
+            the same with length 0. On several ranks each has its own pieces, and at least one.
         """
         if hasattr(dataset, "batch_sampler"):
             found = loaders.check(dataset)
@@ -148,12 +194,10 @@ class Guard(Guarded):
 
     def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
         while self.remaining:
-            rows = self._oracle.draw()
-            length = max(1, len(rows)) if piece is None else piece
-            pieces = [rows[i : i + length] for i in range(0, len(rows), length)] or [rows]
-            for left, some in reversed(list(enumerate(reversed(pieces)))):
-                self._left = left
-                yield _loaded(dataset, some, collate)
+            pieces = self._oracle.pieces(piece)
+            for left, (number, rows) in zip(reversed(range(len(pieces))), pieces, strict=True):
+                self._left, self._piece = left, number
+                yield _loaded(dataset, rows, collate)
             if self._oracle.drawn:
                 self._oracle.give_up()
                 raise OutOfTurn("backward must be called for every batch that the loader gave.")
@@ -187,17 +231,49 @@ class Guard(Guarded):
             raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
         count = len(targets)
         if count:
-            for table in self._tables(inputs, targets, count):
-                self._oracle.add(table)
+            with self._same_draws():
+                for table in self._tables(inputs, targets, count):
+                    self._oracle.add(table)
         if self._left:
             return False
         self._fill(self._oracle.answer())
+        self._values = {}
         return True
 
+    def _question(self) -> bytes:
+        """Return a digest of the parameters, which are gathered for this step if they are shards.
+
+        A ValueError is raised for shards and gradients of a function of one's own.
+        """
+        digest = hashlib.blake2b(digest_size=32)
+        for name, each in self.model.named_parameters():
+            found: Any = each.detach()
+            if _is_sharded(each):
+                if self._gradients != self._by_torch:
+                    raise ValueError("gradients must be None for a model with sharded parameters.")
+                found = found.full_tensor()
+            self._values[name] = found
+            digest.update(found.contiguous().view(torch.uint8).cpu().numpy())
+        return digest.digest()
+
+    @contextmanager
+    def _same_draws(self) -> Iterator[None]:
+        """Let what a model draws, for dropout, be the same on any rank, and again."""
+        if self._ranked is None:
+            yield
+            return
+        with torch.random.fork_rng():
+            torch.manual_seed(self._ranked.seed_of(self._piece))
+            yield
+
     def _by_torch(self, model: nn.Module, inputs: Any, targets: Any) -> Mapping[str, Tensor]:
-        frozen = {name: each.detach() for name, each in model.named_parameters()}
+        frozen = dict(self._values) if self._values else _detached(model)
         buffers = dict(model.named_buffers())
-        trained = {name: frozen.pop(name) for name in self._trained}
+        trained = {name: frozen.pop(name) for name in self._shapes}
+        if self._ranked is not None:
+            for own, each in zip(self._functions.modules(), model.modules(), strict=True):
+                own.training = each.training
+            model = self._functions
 
         def loss_of_one(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
             values = {**parameters, **frozen, **buffers}
@@ -226,10 +302,10 @@ class Guard(Guarded):
             if found is None:
                 found = self._of(inputs[some], targets[some], length)
             into, column = torch.from_numpy(room[:length]), 0
-            for name, each in self._trained.items():
-                part = found[name] if whole is None else found[name][some]
-                into[:, column : column + each.numel()] = part.reshape(length, -1)
-                column += each.numel()
+            for name in self._shapes:
+                part = (found[name] if whole is None else found[name][some]).reshape(length, -1)
+                into[:, column : column + part.shape[1]] = part
+                column += part.shape[1]
             yield room[:length]
 
     def _of(self, inputs: Any, targets: Any, count: int) -> dict[str, Tensor]:
@@ -237,21 +313,88 @@ class Guard(Guarded):
         with torch.enable_grad():
             gradients = self._gradients(self.model, inputs, targets)
         found = {}
-        for name, each in self._trained.items():
+        for name, shape in self._shapes.items():
             found[name] = gradients[name].detach()
-            if found[name].shape != (count, *each.shape):
+            if found[name].shape != (count, *shape):
                 raise ValueError(
-                    f"gradients of {name!r} must have shape {(count, *each.shape)}, one a record, "
+                    f"gradients of {name!r} must have shape {(count, *shape)}, one a record, "
                     f"got {tuple(found[name].shape)}."
                 )
         return found
 
     def _fill(self, gradient: Vector) -> None:
-        start = 0
-        for each in self._trained.values():
-            part = torch.from_numpy(gradient[start : start + each.numel()])
-            each.grad = part.reshape(each.shape).to(device=each.device, dtype=each.dtype)
-            start += each.numel()
+        start, parameters = 0, dict(self.model.named_parameters())
+        for name, shape in self._shapes.items():
+            each, stop = parameters[name], start + math.prod(shape)
+            part = torch.from_numpy(gradient[start:stop]).reshape(shape)
+            part = part.to(device=each.device, dtype=each.dtype)
+            each.grad = _sharded_as(each, part) if _is_sharded(each) else part
+            start = stop
+
+
+class _Processes:
+    """The ranks of a process group; see :class:`dpcal.adapters.ranks.Ranks`."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self._first = 0 if group is None else dist.get_global_rank(group, 0)
+
+    def told(self, make: Callable[[], Any]) -> Any:
+        made: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                made[1] = make()
+            except Exception as error:
+                made[0] = error
+        with _reached():
+            dist.broadcast_object_list(made, src=self._first, group=self._group)
+        if made[0] is not None:
+            raise made[0]
+        return made[1]
+
+    def same(self, **values: Any) -> None:
+        gathered: list[Any] = [None] * self.size
+        with _reached():
+            dist.all_gather_object(gathered, values, group=self._group)
+        check_same(gathered)
+
+    def total(self, whole: NDArray[np.int64]) -> NDArray[np.int64]:
+        with _reached():
+            dist.all_reduce(torch.from_numpy(whole), group=self._group)
+        return whole
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise RanksLost(f"the ranks of the run do not answer: {reason}.") from error
+
+
+def _ranks(group: Any) -> Ranks:
+    if group is None and not (dist.is_available() and dist.is_initialized()):
+        return Alone()
+    return _Processes(group)
+
+
+def _is_sharded(parameter: Tensor) -> bool:
+    return hasattr(parameter, "full_tensor")
+
+
+def _sharded_as(parameter: Any, whole: Tensor) -> Tensor:
+    """Return the shard of a tensor that every rank has, in the parameter's places."""
+    from torch.distributed.tensor import distribute_tensor
+
+    places = (parameter.device_mesh, parameter.placements)
+    made: Tensor = distribute_tensor(whole, *places, src_data_rank=None)
+    return made
+
+
+def _detached(model: nn.Module) -> dict[str, Tensor]:
+    return {name: each.detach() for name, each in model.named_parameters()}
 
 
 def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Collate:

@@ -132,18 +132,21 @@ class Admitted:
         self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():
-            budget.charge(
-                plan.event,
-                plan.neighboring_relation,
-                label=plan.optimizer,
-                group_size=plan.group_size,
-            )
+            self._charge(plan)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._answers = compiled_answers(objective, self._mechanism)
         # Public divisors of answers. Computing one searches the whole plan.
         self._sizes = {query.name: query.expected_batch_size(plan.n) for query in plan.queries}
         self._lock = Lock()
+
+    def _charge(self, plan: Plan) -> None:
+        budget.charge(
+            plan.event,
+            plan.neighboring_relation,
+            label=plan.optimizer,
+            group_size=plan.group_size,
+        )
 
     @property
     def ledger(self) -> Ledger:

@@ -55,7 +55,7 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["StoredOracle", "read_ledger"]
+__all__ = ["StoredOracle", "check_owner", "opened", "parsed", "read_ledger"]
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -107,7 +107,7 @@ class StoredOracle:
         self._lock = RLock()
         self._path = Path(path)
         new = not self._path.exists()
-        self._file = _opened(self._path)
+        self._file = opened(self._path)
         try:
             self._inner = self._started(objective, plan, seed, noise)
             self._inner._streams.in_file = True
@@ -147,7 +147,7 @@ class StoredOracle:
             if known.get(name) != value:
                 raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
         oracle = object.__new__(PrivateOracle)
-        streams = Streams.restored(_parsed(self._path, known["root"]), plan)
+        streams = Streams.restored(parsed(self._path, known["root"]), plan)
         oracle._open(objective, plan, streams, noise=noise)
         return oracle
 
@@ -255,7 +255,7 @@ class StoredOracle:
                 return
             with self._file:
                 self._file.execute("BEGIN IMMEDIATE")
-                self._check_owner()
+                check_owner(self._file, self._path, self._owner)
                 rows = [(*row, "") for row in self._waiting[:-1]]
                 # The positions after the last answer: a run goes on from there, not before.
                 rows.append((*self._waiting[-1], json.dumps(self._inner._streams.positions())))
@@ -319,15 +319,6 @@ class StoredOracle:
         self._position = self._stored = self._position + 1
         return np.asarray(answer, dtype=np.float64)
 
-    def _check_owner(self) -> None:
-        """Refuse to write where another run has opened the file since."""
-        (owner,) = self._file.execute("SELECT value FROM run WHERE name = 'owner'").fetchone()
-        if owner != self._owner:
-            raise LedgerMismatch(
-                f"store {str(self._path)!r} was opened by another run, which goes on in its place; "
-                "the answer was not released."
-            )
-
     def _again(self, asked: Query, question: str) -> Vector:
         """Return an answer in the file, and set the state of the oracle to that after it."""
         columns = "question, answer, state"
@@ -347,7 +338,7 @@ class StoredOracle:
             inner._batches.sample(asked)
         self._position += 1
         if self._position == self._stored:
-            inner._streams.move_to(_parsed(self._path, row[2]))
+            inner._streams.move_to(parsed(self._path, row[2]))
         return np.frombuffer(row[1], dtype="<f8").astype(np.float64)
 
 
@@ -355,7 +346,7 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
     """Return the ledger of all releases of the run in a store; a ValueError if there is none."""
     if not Path(path).exists():
         raise ValueError(f"path must be of a store, got {str(path)!r}, where there is none.")
-    file = _opened(Path(path))
+    file = opened(Path(path))
     try:
         known = dict(file.execute("SELECT name, value FROM run").fetchall())
         rows = file.execute("SELECT entry FROM answers ORDER BY position").fetchall()
@@ -364,11 +355,21 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
     if "plan" not in known:
         raise ValueError(f"path must be of a store that holds a run, got {str(path)!r}.")
     plan = Plan.from_json(known["plan"])
-    entries = [Query(**_parsed(path, entry)) for (entry,) in rows]
+    entries = [Query(**parsed(path, entry)) for (entry,) in rows]
     return Ledger(plan.n, plan.neighboring_relation, entries=entries)
 
 
-def _parsed(path: str | os.PathLike[str], text: str) -> Any:
+def check_owner(file: sqlite3.Connection, path: Path, owner: str) -> None:
+    """Refuse, by LedgerMismatch, to write where another run has opened the file since."""
+    (last,) = file.execute("SELECT value FROM run WHERE name = 'owner'").fetchone()
+    if last != owner:
+        raise LedgerMismatch(
+            f"store {str(path)!r} was opened by another run, which goes on in its place; the "
+            "answer was not released."
+        )
+
+
+def parsed(path: str | os.PathLike[str], text: str) -> Any:
     """Return values of a row that hold JSON."""
     try:
         return json.loads(text)
@@ -379,7 +380,7 @@ def _parsed(path: str | os.PathLike[str], text: str) -> Any:
         ) from error
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def opened(path: Path) -> sqlite3.Connection:
     """Return a connection to a file that only its owner can read."""
     if not path.exists():
         try:

@@ -1,0 +1,482 @@
+"""One run on several ranks: one batch, one ledger, and noise that the ranks draw in shards.
+
+Rank 0 writes the ledger and draws the batch. Each rank clips and sums its pieces of the batch in
+whole numbers, adds the noise of the blocks of parameters that it owns, and all ranks add up what
+they have: nobody holds a sum without noise but of its own pieces. Whole numbers add up without
+rounding, and the words of a block's noise have a key of their own, made from (root, query, step,
+block). So any number of ranks releases the same bits.
+
+With a store, the file of rank 0 holds each question and a digest of its answer. A job that was
+killed starts again from its last checkpoint: it asks the same questions, and has the same answers.
+Other questions, or other records, are refused before an answer leaves.
+
+>>> from dpcal import calibrate
+>>> plan = calibrate.dpsgd(n=1000, batch_size=100, steps=3, epsilon=2.0, delta=1e-6)
+>>> oracle = RankedOracle(plan, Alone(), {"weights": (4,)}, lambda: b"parameters", seed=0)
+>>> for number, rows in oracle.pieces(64):
+...     oracle.add(np.zeros((len(rows), 4)))
+>>> oracle.answer().shape, oracle.ledger.count("gradient"), oracle.remaining("gradient")
+((4,), 1, 2)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpcal
+from dpcal import _annexes
+from dpcal._ext.sums import grid_step
+from dpcal.adapters.stepwise import Elsewhere, OutOfTurn, Piece, StepwiseOracle
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import DpcalError, LedgerMismatch, UnsupportedEvent
+from dpcal.optim import Ledger
+from dpcal.optim.boundary import observers
+from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
+from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
+from dpcal.optim.boundary.store import check_owner, opened, parsed, read_ledger
+from dpcal.optim.objectives.arrays import Rows, Vector
+
+__all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
+
+Integers = NDArray[np.int64]
+
+# Parameters of a block, whose noise one rank draws: opening a stream of words, 50 microseconds, is
+# a twentieth of drawing so many numbers.
+_BLOCK = 1 << 16
+# Bands of C^-1 up to which rows of noise are drawn again in place of being kept: with two, a step
+# draws twice as many numbers, and keeps none.
+_REPLAYED = 2
+# Pieces of an expected batch: so many ranks have work.
+_PIECES = 16
+# Records of a piece, at most.
+_LONGEST = 256
+
+
+class RanksDisagree(DpcalError):  # noqa: N818 -- reads as what happened
+    """Ranks of one run have different plans, parameters or versions; nothing was released."""
+
+
+class RanksLost(DpcalError):  # noqa: N818
+    """A rank of the run does not answer; the ledger holds the answer that was asked for."""
+
+
+class Ranks(Protocol):
+    """The processes of one run, which trust each other: ``rank`` of ``size``, from 0."""
+
+    rank: int
+    size: int
+
+    def told(self, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returns, or raise what it raises, on rank 0; it runs there only."""
+        ...
+
+    def same(self, **values: Any) -> None:
+        """Refuse, by RanksDisagree on all ranks, values that are not the same on all."""
+        ...
+
+    def total(self, whole: Integers) -> Integers:
+        """Return the sum of the ranks' arrays of whole numbers, on all ranks."""
+        ...
+
+
+class Alone:
+    """The only rank of a run."""
+
+    rank, size = 0, 1
+
+    def told(self, make: Callable[[], Any]) -> Any:
+        """See :class:`Ranks`."""
+        return make()
+
+    def same(self, **values: Any) -> None:
+        """See :class:`Ranks`."""
+
+    def total(self, whole: Integers) -> Integers:
+        """See :class:`Ranks`."""
+        return whole
+
+
+def check_same(gathered: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse values of ranks, a mapping each, that are not the same: RanksDisagree names them."""
+    for name, first in gathered[0].items():
+        for rank, values in enumerate(gathered):
+            if values.get(name) == first:
+                continue
+            shown = (repr(first), repr(values.get(name)))
+            told = f", got {shown[0]} on rank 0 and {shown[1]} on rank {rank}"
+            if max(map(len, shown)) > 60:
+                told = f", and that of rank {rank} is not that of rank 0"
+            raise RanksDisagree(f"ranks must have the same {name.replace('_', ' ')}{told}.")
+
+
+class RankedOracle(StepwiseOracle):
+    """An oracle for one query of gradients whose batches several ranks load.
+
+    Parameters
+    ----------
+    plan
+        With one query, of kind ``"gradient"``; None on other ranks than the first for its plan.
+    ranks
+        The processes of the run, or :class:`Alone`.
+    shapes
+        The shape of each trained parameter, by its name.
+    question
+        Returns bytes that tell the parameters apart; the same on all ranks.
+    store
+        Path of the run's file, which rank 0 opens; None for a run that cannot go on after its end.
+    seed
+        That of rank 0 counts; a run in the file keeps its own randomness.
+
+    Raises
+    ------
+    RanksDisagree
+        If ranks have other versions of this package, plans or shapes.
+    ValueError
+        If the store holds another run.
+    UnsupportedEvent
+        If whole numbers have no proof for the plan's noise.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | None,
+        ranks: Ranks,
+        shapes: Mapping[str, tuple[int, ...]],
+        question: Callable[[], bytes],
+        *,
+        seed: Seed = None,
+        store: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._ranks, self._question = ranks, question
+        first = ranks.told(lambda: plan)
+        if first is None:
+            raise ValueError("plan must be given on rank 0, got None.")
+        plan = first if plan is None else plan
+        shown = json.dumps([[name, list(shape)] for name, shape in shapes.items()])
+        ranks.same(
+            version_of_dpcal=dpcal.__version__,
+            plan=plan.to_json(),
+            shapes_of_parameters=shown,
+            use_of_a_store=store is not None,
+        )
+        self._check_kind(plan)
+        dimension = sum(math.prod(shape) for shape in shapes.values())
+        self._elsewhere = Elsewhere(plan.n, dimension)
+        self._file: _Steps | None = None
+        made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
+        root, ledger = ranks.told(partial(self._opened, plan, shown, made, store))
+        self._root: dict[str, Any] = root
+        if ranks.rank:
+            self._start(plan, Streams.restored(root, plan), Ledger.from_json(ledger))
+        (query,) = plan.queries
+        self._noise = _Shards(query, dimension, root["secret"], ranks)
+        self._total: Any = None
+        self._batch = np.empty(0, dtype=np.intp)
+        self._move_to(0)
+
+    def _opened(
+        self,
+        plan: Plan,
+        shown: str,
+        made: Callable[[], Streams],
+        store: str | os.PathLike[str] | None,
+    ) -> tuple[dict[str, Any], str]:
+        """Open rank 0: return the run's secret root and its ledger so far."""
+        if store is None:
+            streams = made()
+            self._start(plan, streams, None)
+        else:
+            file = self._file = _Steps(store)
+            try:
+                streams = Streams.restored(file.root(plan, shown, lambda: made().root), plan)
+                self._start(plan, streams, read_ledger(store))
+            except BaseException:
+                file.discard()
+                raise
+        return streams.root, self.ledger.to_json()
+
+    def _start(self, plan: Plan, streams: Streams, ledger: Ledger | None) -> None:
+        self._open(self._elsewhere, plan, streams, ledger=ledger, noise="discrete")
+
+    def _charge(self, plan: Plan) -> None:
+        if not self._ranks.rank:  # once for all ranks
+            super()._charge(plan)
+
+    def _move_to(self, position: int) -> None:
+        self._position = position
+        if not self._ranks.rank:
+            self._drawn = islice(self._all_batches(), position, None)
+
+    def _all_batches(self) -> Iterator[Rows]:
+        """Yield the batches of all steps, which are functions of the root."""
+        streams = Streams.restored(self._root, self.plan)
+        streams.keyed = True
+        (query,) = self.plan.queries
+        if query.correlation is not None:
+            (generator,) = streams.samplings(1)
+            yield from query.sampling.batches(self.plan.n, query.count, generator)
+            return
+        batches = Batches(self.plan, self.dimension, streams, n=self.plan.n)
+        for answer in range(query.count):
+            if query.composition == "disjoint":
+                batches.parts.allot(query, 1, answer)
+            yield batches.sample(query)
+
+    def remaining(self, query: str) -> int:
+        """Return the number of steps that are left; steps of the file may be among them."""
+        return self.plan.query(query).count - self._position
+
+    def draw(self) -> Rows:
+        """Write the next answer into the ledger, and return this rank's rows of its batch."""
+        self.pieces()
+        return self._batch
+
+    def pieces(self, at_most: int | None = None) -> list[Piece]:
+        """Write the next answer into the ledger, and return this rank's pieces of its batch.
+
+        Pieces go to the ranks in turn, so that they do not depend on the number of ranks. A rank
+        without one has an empty piece.
+
+        Parameters
+        ----------
+        at_most
+            Records of a piece, at least 1 and the same on all ranks; a sixteenth of the expected
+            batch, and at most 256, when omitted.
+        """
+        if self.drawn:
+            raise OutOfTurn("The last batch must be answered for before the next one is drawn.")
+        (query,) = self.plan.queries
+        if at_most is None:
+            expected = query.expected_batch_size(self.plan.n)
+            at_most = max(1, min(_LONGEST, math.ceil(expected / _PIECES)))
+        question, step = self._question(), self._position
+        self._ranks.same(step=step, at_most=at_most, parameters=question.hex())
+        rows = self._ranks.told(lambda: self._begun(step, query, question))
+        if self._ranks.rank:
+            self._spend(step, query)
+        pieces = list(enumerate(rows[i : i + at_most] for i in range(0, len(rows), at_most)))
+        own = pieces[self._ranks.rank :: self._ranks.size] or [(len(pieces), rows[:0])]
+        self._total, self._batch = 0, np.concatenate([some for _, some in own])
+        self._asked = question
+        return own
+
+    def _begun(self, step: int, query: Query, question: bytes) -> Rows:
+        """Return the batch of a step, on rank 0, after its answer is in ledger and file."""
+        self._spend(step, query)
+        if self._file is not None:
+            self._file.ask(step, question, query)
+        return next(self._drawn)
+
+    def _spend(self, step: int, query: Query) -> None:
+        asked = self._admission.asked(query.name, "gradient")
+        if step >= self.ledger.count(query.name):
+            self._admission.spend(asked, 1)
+
+    def seed_of(self, piece: int) -> int:
+        """Return a seed of 64 bits, for what a model draws in a piece; it is as public as w."""
+        words = hashlib.blake2b(self._asked, digest_size=8, salt=b"piece")
+        words.update(f"{self._position} {piece}".encode())
+        return int.from_bytes(words.digest(), "big")
+
+    def answer(self) -> Vector:
+        """Return the noisy mean gradient of the batch, shape (dimension,), the same on all ranks.
+
+        LedgerMismatch is raised if the file has another answer to the question.
+        """
+        if not self.drawn:
+            raise OutOfTurn("A batch must be drawn before it is answered for.")
+        (query,) = self.plan.queries
+        whole = np.zeros(self.dimension, dtype=np.int64)
+        whole += self._total
+        whole <<= self._noise.digits
+        self._noise.add(self._position, whole)
+        whole = self._ranks.total(whole)
+        self._ranks.told(partial(self._released, whole))
+        self.give_up()
+        size = self._sizes[query.name] * 2.0**self._noise.digits
+        return self._mechanism.values(whole, query.max_norm) / size
+
+    def _released(self, whole: Integers) -> None:
+        if self._file is not None:
+            digest = hashlib.blake2b(
+                memoryview(whole.astype("<i8", copy=False)), digest_size=32
+            ).digest()
+            self._file.answer(self._position, digest)
+
+    def give_up(self) -> None:
+        """Go on to the next step; a batch that was not answered for stays in the ledger."""
+        if self.drawn:
+            self._total = None
+            self._position += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return what :meth:`restored` needs, as JSON values: a number of steps, no secret."""
+        return {"plan": json.loads(self.plan.to_json()), "answers": self._position}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """Move to the step at which :meth:`state` was taken, and return the oracle itself.
+
+        Steps from there on that the file holds are answered again, with the same noise.
+        """
+        if Plan.from_json(json.dumps(state.get("plan"))) != self.plan:
+            raise ValueError("state must be of a guard with the same plan.")
+        answers = state.get("answers")
+        (query,) = self.plan.queries
+        given = self.ledger.count(query.name)
+        if not isinstance(answers, int) or not 0 <= answers <= given:
+            raise LedgerMismatch(
+                f"state must be of a step in [0, {given}], which the ledger holds, got {answers!r}."
+            )
+        self._ranks.same(step=answers)
+        if self.drawn or (self._ranks.told(lambda: self._file is None) and answers < given):
+            raise LedgerMismatch(
+                f"state must be of step {given}, and between two batches: without a store no step "
+                f"is answered again, got step {answers}."
+            )
+        self._move_to(answers)
+        return self
+
+
+class _Shards:
+    """The noise of the blocks of parameters that one rank owns, each with keys of its own."""
+
+    def __init__(self, query: Query, dimension: int, secret: str, ranks: Ranks) -> None:
+        blocks = -(-dimension // _BLOCK)
+        own = range(ranks.rank * blocks // ranks.size, (ranks.rank + 1) * blocks // ranks.size)
+        self._parts = {
+            block: slice(block * _BLOCK, min((block + 1) * _BLOCK, dimension)) for block in own
+        }
+        self._role, self._secret = f"shard {query.name}", secret
+        self._sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+        self._replayed: Grid | None = None
+        self._kept: dict[int, LatticeStream] = {}
+        self.digits = 0
+        if query.correlation is not None:
+            grid = self._grid(query, dimension)
+            self.digits = grid.digits
+            if not grid.replay:
+                self._kept = {
+                    block: LatticeStream(
+                        dataclasses.replace(grid, dimension=part.stop - part.start),
+                        partial(self._words, block, "rows"),
+                    )
+                    for block, part in self._parts.items()
+                }
+
+    def _grid(self, query: Query, dimension: int) -> Grid:
+        """Return the grid of correlated noise, without kept rows where C^-1 has two bands."""
+        assert query.correlation is not None
+        bands = query.correlation.strategy.inverse_bands
+        if bands is not None and bands <= _REPLAYED:
+            try:
+                self._replayed = _annexes.grid_of(query, dimension, replay=True)
+            except UnsupportedEvent:
+                bands = None  # rounding would be too large: rows are kept
+            else:
+                return self._replayed
+        grid: Grid = _annexes.grid_of(query, dimension)
+        return grid
+
+    def _words(self, block: int, step: int | str) -> np.random.Generator:
+        return keyed_generator(key_of(self._secret, f"{self._role} {step} {block}"))
+
+    def add(self, step: int, whole: Integers) -> None:
+        """Add the noise of a step to the own blocks of a sum, shape (dimension,), in place."""
+        for block, part in self._parts.items():
+            out = whole[part]
+            if self._replayed is not None:
+                add_replayed(self._replayed, step, partial(self._words, block), out)
+            elif block in self._kept:
+                stream = self._kept[block]
+                if stream.step != step:
+                    stream = self._kept[block] = stream.at(step)
+                out += stream.read()
+            else:
+                DiscreteNormals.covering(self._sigma, self._words(block, step)).add(out)
+
+
+class _Steps:
+    """The file of a run on ranks: its root, and each answer's question, entry and digest.
+
+    It is a secret, like a seed. :func:`dpcal.optim.boundary.store.read_ledger` reads its ledger.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path, self._new = Path(path), not Path(path).exists()
+        self._file = opened(self._path)
+        self._owner = secrets.token_hex(16)
+
+    def discard(self) -> None:
+        """Close the file, and remove it if it is new."""
+        self._file.close()
+        if self._new:
+            self._path.unlink(missing_ok=True)
+
+    def root(self, plan: Plan, shapes: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the run's root, made if it is new; refuse another run's file."""
+        known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
+        about = {"plan": plan.to_json(), "noise": "discrete", "parameters": shapes}
+        for name, value in about.items():
+            if known and known.get(name) != value:
+                raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
+        if not known:
+            known = {**about, "root": json.dumps(make())}
+        with self._file:
+            self._file.executemany(
+                "INSERT OR REPLACE INTO run VALUES (?, ?)",
+                {**known, "owner": self._owner}.items(),
+            )
+        root: dict[str, Any] = parsed(self._path, known["root"])
+        return root
+
+    def ask(self, step: int, question: bytes, query: Query) -> None:
+        """Write a question before its batch is drawn; refuse another one in its place."""
+        entry = json.dumps(query.with_count(1).to_dict())
+        with self._file:
+            self._begin()
+            row = self._file.execute(
+                "SELECT question FROM answers WHERE position = ?", (step,)
+            ).fetchone()
+            if row is None:
+                self._file.execute(
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, '')",
+                    (step, question.hex(), b"", entry),
+                )
+            elif row[0] != question.hex():
+                raise LedgerMismatch(
+                    f"answer {step} in store {str(self._path)!r} is to other parameters: start "
+                    "the run from a checkpoint of it, with the same learning rate and settings."
+                )
+
+    def answer(self, step: int, digest: bytes) -> None:
+        """Write an answer's digest before it is released; refuse another one in its place."""
+        with self._file:
+            self._begin()
+            (held,) = self._file.execute(
+                "SELECT answer FROM answers WHERE position = ?", (step,)
+            ).fetchone()
+            if held and held != digest:
+                raise LedgerMismatch(
+                    f"answer {step} in store {str(self._path)!r} was another one: the records, the "
+                    "loss and the size of pieces must be those of the run. It was not released."
+                )
+            self._file.execute("UPDATE answers SET answer = ? WHERE position = ?", (digest, step))
+
+    def _begin(self) -> None:
+        self._file.execute("BEGIN IMMEDIATE")
+        check_owner(self._file, self._path, self._owner)
