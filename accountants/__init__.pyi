@@ -48,6 +48,7 @@ from dpcal.accountants.interface import (
     epsilon_bounds as epsilon_bounds,
     log_delta as log_delta,
 )
+from dpcal.accountants.loss_suite import LossSuite as LossSuite
 from dpcal.accountants.losses.base import PrivacyLoss as PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian as Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian as SampledGaussian

@@ -138,8 +138,17 @@ class Sampler:
         return 1
 
     def automaton(self, rounds: int) -> Automaton:
-        """Return the law of one record's participations in ``rounds`` rounds."""
-        raise NotImplementedError
+        """Return the law of one record's participations in ``rounds`` rounds.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If the sampler does not say, and has no price with correlated noise.
+        """
+        raise UnsupportedEvent(
+            f"Sampler {self.name!r} has no law of one record's participations, which correlated "
+            "noise needs."
+        )
 
     def participation_law(self, rounds: int) -> Automaton | Floats:
         """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""

@@ -51,6 +51,7 @@ from dpcal.calibrate.release_noise import (
     releases as releases,
 )
 from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
+from dpcal.calibrate.samplers import register_sampler as register_sampler
 from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
 from dpcal.calibrate.users import User as User
 from dpcal.errors import VacuousSchedule as VacuousSchedule

@@ -1,5 +1,8 @@
 """Which sampler does a query name? From a name and a query's fields to the sampler.
 
+Other packages enter theirs by :func:`register_sampler`, or by an entry point of its name in the
+group ``dpcal.samplers``, whose object is the class.
+
 >>> sampler = sampler_of("poisson", sampling_probability=0.01)
 >>> sampler
 Poisson(sampling_probability=0.01)
@@ -12,6 +15,7 @@ sampler='poisson'.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,7 +24,10 @@ from dpcal import _validate
 from dpcal.accountants import samplers as kinds
 from dpcal.accountants.samplers import Sampler
 
-__all__ = ["SAMPLERS", "sampler_of"]
+__all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampler_of"]
+
+# Entry points of other packages whose objects are classes of samplers.
+_GROUP = "dpcal.samplers"
 
 # The fields that samplers have in a query, each with the check of its range.
 _FIELDS: Mapping[str, Callable[..., float]] = MappingProxyType(
@@ -68,10 +75,65 @@ _BY_NAME = MappingProxyType({each.sampler.name: each for each in _ALL})
 SAMPLERS: Mapping[str, type[Sampler]] = MappingProxyType(
     {name: each.sampler for name, each in _BY_NAME.items()}
 )
-_OWNERS = {
-    field: tuple(name for name, each in _BY_NAME.items() if field in each.fields)
-    for field in _FIELDS
-}
+# Samplers that were registered, by name.
+_ENTERED: dict[str, _Named] = {}
+
+
+def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
+    """Enter a sampler of your own, in place of an earlier one of its name; return its class.
+
+    That its event dominates one answer about its batches is your premise: plans, ledgers and
+    reports that name it are priced by this event.
+
+    Parameters
+    ----------
+    sampler
+        A frozen dataclass that inherits from :class:`dpcal.accountants.samplers.Sampler`, with a
+        ``name``, a ``title``, ``words`` and ``independent_noise = True``, whose fields are among
+        ``sampling_probability``, ``batch_size``, ``separation``, ``participations`` and ``epoch``.
+
+    Raises
+    ------
+    ValueError
+        If it is not such a class, or its name is that of a sampler of this package.
+    """
+    if not (isinstance(sampler, type) and issubclass(sampler, Sampler)):
+        raise ValueError(f"sampler must be a class that inherits from Sampler, got {sampler!r}.")
+    lacking = [each for each in ("name", "title", "words") if not hasattr(sampler, each)]
+    if lacking or not sampler.independent_noise:
+        raise ValueError(
+            f"sampler must have a name, a title, words and independent_noise = True, got "
+            f"{sampler.__name__} without {' and '.join(lacking) or 'the last'}."
+        )
+    if sampler.name in _BY_NAME:
+        raise ValueError(f"name must be new, got {sampler.name!r}, which is this package's own.")
+    names = [each.name for each in dataclasses.fields(sampler)]
+    if not set(names) <= set(_FIELDS):
+        raise ValueError(f"fields must be among {', '.join(_FIELDS)}, got {', '.join(names)}.")
+    _ENTERED[sampler.name] = _named(sampler, *names)
+    return sampler
+
+
+def known_samplers() -> dict[str, type[Sampler]]:
+    """Return all samplers by name, registered ones and those of installed packages too."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=_GROUP):
+        if entry.name not in _ENTERED:
+            register_sampler(entry.load())
+    return {name: each.sampler for name, each in {**_BY_NAME, **_ENTERED}.items()}
+
+
+def _find(name: str) -> _Named:
+    """Return what is known of the sampler of a name, or refuse the name with a list of all."""
+    if name not in _BY_NAME and name not in _ENTERED:
+        _validate.choice(tuple(known_samplers()), sampler=name)
+    return _BY_NAME.get(name) or _ENTERED[name]
+
+
+def fields_of(name: str) -> tuple[str, ...]:
+    """Return the fields of a query that a sampler has."""
+    return tuple(_find(name).fields)
 
 
 def sampler_of(name: str, **given: float | None) -> Sampler:
@@ -80,7 +142,7 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
     Parameters
     ----------
     name
-        A key of ``SAMPLERS``.
+        A key of ``SAMPLERS``, or the name of a registered sampler.
     **given
         ``sampling_probability``, ``batch_size``, ``separation``, ``participations`` and ``epoch``;
         None, or left out, where the sampler has no such field, or where it may be omitted.
@@ -90,11 +152,13 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
     ValueError, TypeError
         If a field is missing, is one that the sampler does not have, or is out of range.
     """
-    named = _BY_NAME[_validate.choice(tuple(SAMPLERS), sampler=name)]
-    for field, owners in _OWNERS.items():
+    named = _find(name)
+    for field in _FIELDS:
         value = given.get(field)
         omitted = value is None and field == named.optional
-        if (value is not None) != (name in owners) and not omitted:
+        if (value is not None) != (field in named.fields) and not omitted:
+            alike = {**_BY_NAME, name: named}
+            owners = [each for each, item in alike.items() if field in item.fields]
             raise ValueError(
                 f"{field} goes with sampler={' or '.join(map(repr, owners))} and only with "
                 f"{'it' if len(owners) == 1 else 'them'}, got {field}={value!r} with "

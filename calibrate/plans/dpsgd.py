@@ -22,6 +22,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.common import Target, gradients
+from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd"]
 
@@ -64,7 +65,8 @@ def dpsgd(
         ``"poisson"``; ``"random-allocation"``, where each record draws one batch of an epoch by
         itself, afresh for every epoch; or ``"shuffled-epochs"``, where a fresh permutation of the
         records is cut into the batches of an epoch, which needs several times the noise: no exact
-        price is known, and the upper end of a bracket is charged.
+        price is known, and the upper end of a bracket is charged. Or the name of a registered
+        sampler.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     n = _validate.count(n=n)
@@ -76,7 +78,10 @@ def dpsgd(
             "Exactly one of epochs and steps must be given, "
             f"got epochs={epochs!r}, steps={steps!r}."
         )
-    sampling = _sampling(_validate.choice(SAMPLERS, sampler=sampler), n, batch_size)
+    if sampler not in SAMPLERS:
+        others = tuple(name for name in known_samplers() if name not in OWN)
+        _validate.choice((*SAMPLERS, *others), sampler=sampler)
+    sampling = _sampling(sampler, n, batch_size)
     epoch = sampling.get("epoch", 1)
     if steps is None:
         passes = _validate.positive(epochs=epochs)
@@ -102,7 +107,11 @@ def dpsgd(
 
 def _sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
     """Return the fields of a query about batches of a mean size."""
-    if sampler == "poisson":
-        return {"sampler": sampler, "sampling_probability": batch_size / n}
-    drawn = {"participations": 1} if sampler == "random-allocation" else {}
-    return {"sampler": sampler, "epoch": -(-n // batch_size), **drawn}
+    values = {
+        "sampling_probability": batch_size / n,
+        "batch_size": batch_size,
+        "participations": 1,
+        "epoch": -(-n // batch_size),
+    }
+    own = fields_of(sampler)
+    return {"sampler": sampler, **{name: value for name, value in values.items() if name in own}}

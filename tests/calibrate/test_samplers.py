@@ -1,8 +1,13 @@
 """Samplers of queries: fields, expected batch sizes, events and words."""
 
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
+from dpcal import calibrate, optim
 from dpcal.accountants import events, samplers
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate import Correlation, Query
@@ -147,3 +152,82 @@ def test_a_batch_of_fixed_size_has_distinct_records():
         rows = next(batches)
         assert len(rows) == len(set(rows)) == 20
         assert rows.max() < N
+
+
+# -- samplers of other packages
+
+
+@dataclass(frozen=True)
+class Halved(samplers.Sampler):
+    """A Poisson sample, half of which arrives."""
+
+    name: ClassVar[str] = "halved"
+    title: ClassVar[str] = "halved"
+    words: ClassVar[str] = "half of a Poisson sample at rate {sampling_probability!r}"
+    fresh: ClassVar[bool] = True
+    independent_noise: ClassVar[bool] = True
+    sampling_probability: float
+
+    def event(self, mechanism, n):
+        return events.PoissonSampledDpEvent(self.sampling_probability / 2, mechanism)
+
+    def expected_batch_size(self, n, rounds):
+        return self.sampling_probability * n / 2
+
+    def draw(self, n, generator):
+        return (generator.random(n) < self.sampling_probability / 2).nonzero()[0]
+
+
+@pytest.fixture
+def entered(monkeypatch):
+    monkeypatch.setattr(calibrate.samplers, "_ENTERED", {})
+    return calibrate.register_sampler(Halved)
+
+
+def test_a_registered_sampler_is_priced_by_its_event_and_run(entered):
+    target = {"n": 500, "steps": 20, "epsilon": 1.0, "delta": 1e-6}
+    plan = calibrate.dpsgd(batch_size=100, sampler="halved", **target)
+    same = calibrate.dpsgd(batch_size=50, **target)
+    noises = [each.query("gradient").noise_multiplier for each in (plan, same)]
+    assert noises[0] == pytest.approx(noises[1], rel=1e-9)
+    assert calibrate.Plan.from_json(plan.to_json()) == plan
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0, classes=[0, 1]), plan)
+    result.verify()
+    assert result.epsilon(1e-6) == pytest.approx(same.price(), rel=1e-9)
+    with pytest.raises(UnsupportedEvent, match="no law of one record's participations"):
+        plan.query("gradient").sampling.automaton(3)
+
+
+def test_its_fields_are_checked_and_its_name_is_unknown_elsewhere(entered, monkeypatch):
+    with pytest.raises(ValueError, match=r"sampling_probability goes with .* or 'halved'"):
+        sampler_of("halved")
+    with pytest.raises(ValueError, match="epoch goes with"):
+        sampler_of("halved", sampling_probability=0.1, epoch=3)
+    document = calibrate.dpsgd(
+        n=500, batch_size=100, steps=2, epsilon=1.0, delta=1e-6, sampler="halved"
+    ).to_json()
+    monkeypatch.setattr(calibrate.samplers, "_ENTERED", {})
+    with pytest.raises(ValueError, match=r"sampler must be one of .*, got 'halved'"):
+        calibrate.Plan.from_json(document)
+    with pytest.raises(ValueError, match=r"sampler must be one of 'poisson', .*, got 'halved'"):
+        calibrate.dpsgd(n=9, batch_size=1, steps=2, epsilon=1.0, delta=1e-6, sampler="halved")
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"name": "poisson"}, "name must be new, got 'poisson'"),
+        ({"independent_noise": False}, "independent_noise = True"),
+    ],
+)
+def test_a_sampler_that_lacks_something_is_refused(changed, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        calibrate.register_sampler(type("Other", (Halved,), changed))
+    with pytest.raises(ValueError, match="must be a class that inherits from Sampler"):
+        calibrate.register_sampler(Halved(0.5))
+    stranger = dataclasses.make_dataclass(
+        "Stranger", [("rate", float)], bases=(Halved,), frozen=True
+    )
+    with pytest.raises(ValueError, match="fields must be among"):
+        calibrate.register_sampler(stranger)

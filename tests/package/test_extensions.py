@@ -15,7 +15,10 @@ FILES = dict(re.findall(r"```\w+\n# ([\w.]+)\n(.*?)```", PAGE, re.DOTALL))
 
 @pytest.mark.slow
 def test_the_package_of_the_page_is_built_and_passes_its_tests(tmp_path):
-    assert set(FILES) == {"pyproject.toml", "three_answers.py", "test_three_answers.py"}
+    assert set(FILES) == {
+        *("pyproject.toml", "three_answers.py", "dropout.py"),
+        *("test_three_answers.py", "test_dropout.py"),
+    }
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "pyproject.toml").write_text(
@@ -28,10 +31,10 @@ def test_the_package_of_the_page_is_built_and_passes_its_tests(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     script = (
         f"import sys; sys.path.insert(0, {str(wheel)!r}); import pytest;"
-        "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', 'test_three_answers.py']))"
+        "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '.']))"
     )
     done = subprocess.run([sys.executable, "-c", script], **run)
-    assert "2 passed" in done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_a_name_that_nobody_offers_is_refused():
