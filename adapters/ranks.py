@@ -313,9 +313,8 @@ class RankedOracle(StepwiseOracle):
 
     def _released(self, whole: Integers) -> None:
         if self._file is not None:
-            digest = hashlib.blake2b(
-                memoryview(whole.astype("<i8", copy=False)), digest_size=32
-            ).digest()
+            words = whole.astype("<i8", copy=False).tobytes()
+            digest = hashlib.blake2b(words, digest_size=32).digest()
             self._file.answer(self._position, digest)
 
     def give_up(self) -> None:

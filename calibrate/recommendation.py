@@ -280,8 +280,7 @@ class _Case:
     @property
     def law(self) -> ErrorLaw:
         """What predicts errors."""
-        sizes = {"n": self.n, "dimension": self.d, "norm": self.norm, "l2": self.l2}
-        return ErrorLaw(loss=self.loss, **sizes)
+        return ErrorLaw(loss=self.loss, n=self.n, dimension=self.d, norm=self.norm, l2=self.l2)
 
     # -- rows
 

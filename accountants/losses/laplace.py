@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -475,7 +475,9 @@ class EndsAndDensity(TwoParts):
         return ends, IntervalTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])
 
 
-def are_few_uses(parts: Sequence[tuple[PrivacyLoss, int]]) -> bool:
+def are_few_uses(
+    parts: Sequence[tuple[PrivacyLoss, int]],
+) -> TypeGuard[Sequence[tuple[Laplace, int]]]:
     """Return whether :func:`log_delta_of_few_uses` knows the law of a sum."""
     if len(parts) != 1:
         return False
