@@ -32,7 +32,11 @@ from dpcal.accountants.inversion.bounded_range import (
 )
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
-from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
+from dpcal.accountants.inversion.parity import (
+    epsilon_by_parity,
+    is_told_apart,
+    log_delta_by_parity,
+)
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
@@ -99,6 +103,11 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     parts = direction.compiled
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
+
+    if is_told_apart(direction):
+        exact = log_delta_by_parity(direction, epsilon)
+        if exact is not None:
+            return exact
 
     def bounds_of(other: Direction) -> Bounds:
         return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon))
@@ -222,6 +231,10 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     parts = direction.compiled
     if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
         return Bounds(*found)
+    if is_told_apart(direction):
+        exact = epsilon_by_parity(direction, log_delta)
+        if exact is not None:
+            return exact
 
     def without_failures(given: Direction, target: float) -> Bounds:
         return narrowed(

@@ -95,7 +95,7 @@ class DirectionProfile:
     def __init__(self, direction: Direction) -> None:
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
-        below = self._direction.below
+        below = direction.below
         self._below = None if below is None else DirectionProfile(below)
         self._total = Total(self._direction.parts)
         self._intervals: list[_Interval] = []
@@ -108,6 +108,9 @@ class DirectionProfile:
             found = [combine(self._log_finite, item) for item in pairs]
             lower = np.array([item.lower for item in found])
             upper = np.array([item.upper for item in found])
+        if self._below is not None:
+            # Contours bound only the rounded losses.
+            lower = np.minimum(self._below.log_bounds(epsilons)[0], upper)
         return lower, upper
 
     def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
@@ -121,9 +124,6 @@ class DirectionProfile:
             lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
         else:
             self._fill(points, lower, upper)
-        if self._below is not None:
-            # Contours bound only the rounded losses.
-            lower = self._below._given_finite(points)[0]
         # Delta falls, so that every bound also holds on one side of its epsilon.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)

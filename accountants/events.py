@@ -46,6 +46,7 @@ __all__ = [
     "ShuffledEpochsDpEvent",
     "SingleEpochTreeAggregationDpEvent",
     "TruncatedSubsampledGaussianDpEvent",
+    "UnequalAllocationDpEvent",
     "UnsupportedDpEvent",
     "ZCDpEvent",
     "dpsgd",
@@ -365,6 +366,23 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
     batches: int
     epochs: int
     remainder: bool = False
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class UnequalAllocationDpEvent(DpEvent):  # type: ignore[misc]
+    """One epoch of random allocation whose batches differ in noise or in probability.
+
+    Its conditions are those of :class:`RandomAllocationDpEvent`. A short last batch is one that is
+    drawn with a smaller probability.
+
+    Parameters
+    ----------
+    groups
+        Batches that are alike: tuples of the noise multiplier > 0, the number >= 1 of batches, and
+        the probability that a record draws one of them. Probabilities add up to 1.
+    """
+
+    groups: tuple[tuple[float, int, float], ...]
 
 
 def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -> DpEvent:

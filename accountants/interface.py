@@ -32,7 +32,6 @@ from dpcal.accountants.events import (
     CorrelatedGaussianDpEvent,
     DpEvent,
     NoOpDpEvent,
-    RandomAllocationDpEvent,
     SelfComposedDpEvent,
     ShuffledEpochsDpEvent,
 )
@@ -41,6 +40,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.mechanisms.leaves import DRAWN
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import (
     AccountantsDisagree,
@@ -266,7 +266,7 @@ def _whole_run(
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
     """Return whether records draw batches in an event, of which a replaced one has a bracket."""
-    drawn = any(isinstance(leaf, RandomAllocationDpEvent) for leaf in leaves(event))
+    drawn = any(isinstance(leaf, DRAWN) for leaf in leaves(event))
     return drawn and relation == "replace-one"
 
 
@@ -360,6 +360,11 @@ def log_delta(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
+    if not cross_check and name == "auto" and has_bracket(event, neighboring_relation):
+        answer: LogDelta = _annexes.replacing.log_delta(
+            event, epsilon=target, neighboring_relation=neighboring_relation
+        )
+        return answer
     bounds, name = _smallest(
         _LogDeltaAt(target), event, neighboring_relation, name, cross_check, options
     )

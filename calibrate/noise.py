@@ -337,20 +337,30 @@ def _by_delta(event_of_sigma: EventOf, target: _Target) -> float:
 
 def _is_allocated(event: DpEvent) -> bool:
     """Whether records draw batches in an event: its price has no derivatives."""
-    return any(isinstance(leaf, RandomAllocationDpEvent) for leaf in leaves(event))
+    drawn = RandomAllocationDpEvent | events.UnequalAllocationDpEvent
+    return any(isinstance(leaf, drawn) for leaf in leaves(event))
+
+
+def _samples(
+    groups: tuple[tuple[float, int, float], ...], epochs: int
+) -> tuple[tuple[DpEvent, int], ...]:
+    """Return Poisson samples as large as the batches of each group, and their numbers."""
+    return tuple(
+        (events.PoissonSampledDpEvent(chance / m, events.GaussianDpEvent(sigma)), m * epochs)
+        for sigma, m, chance in groups
+    )
 
 
 def _on_poisson_samples(event: DpEvent) -> DpEvent:
     """Return an event with Poisson samples of the same size where records draw batches."""
     parts: list[DpEvent] = []
     for leaf, count in leaves(event).items():
+        groups: tuple[tuple[DpEvent, int], ...] = ((leaf, count),)
         if isinstance(leaf, RandomAllocationDpEvent):
-            gaussian = events.GaussianDpEvent(leaf.noise_multiplier)
-            leaf, count = (
-                events.PoissonSampledDpEvent(1 / leaf.batches, gaussian),
-                leaf.batches * count,
-            )
-        parts.append(events.SelfComposedDpEvent(leaf, count))
+            groups = _samples(((leaf.noise_multiplier, leaf.batches, 1.0),), count)
+        elif isinstance(leaf, events.UnequalAllocationDpEvent):
+            groups = _samples(leaf.groups, count)
+        parts += [events.SelfComposedDpEvent(each, times) for each, times in groups]
     return events.ComposedDpEvent(parts)
 
 

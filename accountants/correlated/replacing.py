@@ -4,7 +4,7 @@ The pair of A = (1 / M) sum_j exp(t X_j - t^2 / 2) against B, the same at -t, is
 (docs/accountants.md, "Random allocation"), and its price has no product form. It lies
 
 * above that of a substitute that contributes nothing, and above that of the sum of an epoch's
-  answers, alone: one Gaussian answer whose noise is sqrt(M) times as large;
+  answers, alone: one Gaussian answer, whose variance is the sum of theirs;
 * below that of two records that are blanked, one after the other, and below that of known batches.
 
 What else is composed keeps its own price under the relation.
@@ -26,16 +26,15 @@ import numpy as np
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.interface import (
-    delta as event_delta,
     epsilon as event_epsilon,
     log_delta as event_log_delta,
 )
-from dpcal.accountants.mechanisms.leaves import leaves
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.mechanisms.leaves import DRAWN, leaves
+from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
-__all__ = ["delta", "epsilon"]
+__all__ = ["delta", "epsilon", "log_delta"]
 
 _BLANKED, _REPLACED = "replace-special", "replace-one"
 _KNOWN, _TWO_BLANKS = "bracket: batches known", "bracket: two blanked records"
@@ -44,29 +43,36 @@ _WIDTH = 1e-7
 
 
 def _with(
-    event: events.DpEvent, other: Callable[[events.RandomAllocationDpEvent], float]
+    event: events.DpEvent, other: Callable[[events.DpEvent], events.DpEvent]
 ) -> events.DpEvent:
-    """Return an event with one Gaussian answer for an epoch, from an epoch to its noise."""
-    parts: list[events.DpEvent] = []
-    for leaf, count in leaves(event).items():
-        if isinstance(leaf, events.RandomAllocationDpEvent):
-            _validate.count(batches=leaf.batches)
-            _validate.noise(noise_multiplier=leaf.noise_multiplier)
-            leaf = events.GaussianDpEvent(other(leaf))
-        parts.append(events.SelfComposedDpEvent(leaf, count))
+    """Return an event with another one for each epoch of drawn batches."""
+    parts = [
+        events.SelfComposedDpEvent(other(leaf) if isinstance(leaf, DRAWN) else leaf, count)
+        for leaf, count in leaves(event).items()
+    ]
     return events.ComposedDpEvent(parts)
 
 
-def _known(event: events.DpEvent) -> events.DpEvent:
-    """Return the event of known batches."""
-    return _with(event, lambda epoch: epoch.noise_multiplier)
+def _groups(epoch: events.DpEvent) -> list[tuple[float, int]]:
+    """Return noise multipliers and numbers of the batches of an epoch of Gaussian noise."""
+    if isinstance(epoch, events.RandomAllocationDpEvent):
+        return [(epoch.noise_multiplier, epoch.batches)]
+    return [(sigma, batches) for sigma, batches, _ in epoch.groups]
 
 
-def _summed(event: events.DpEvent) -> events.DpEvent:
-    """Return the event of the sum of an epoch's answers."""
-    return _with(
-        event, lambda epoch: epoch.noise_multiplier * math.sqrt(epoch.batches) * (1 + UNIT)
-    )
+def _known(epoch: events.DpEvent) -> events.DpEvent:
+    """Return the event of an epoch of known batches."""
+    if isinstance(epoch, events.AllocatedDpEvent):
+        return epoch.event
+    return events.GaussianDpEvent(min(sigma for sigma, _ in _groups(epoch)))
+
+
+def _summed(epoch: events.DpEvent) -> events.DpEvent:
+    """Return the event of the sum of an epoch's answers; of nothing where that has no price."""
+    if isinstance(epoch, events.AllocatedDpEvent):
+        return events.NoOpDpEvent()
+    square = sum(sigma * sigma * batches for sigma, batches in _groups(epoch))
+    return events.GaussianDpEvent(math.sqrt(square) * (1 + 8 * UNIT))
 
 
 def _log_delta_of_blanks(event: events.DpEvent, epsilon: float) -> float:
@@ -107,8 +113,8 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
     _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
     one = event_epsilon(event, delta=target, neighboring_relation=_BLANKED)
     summed, known = (
-        event_epsilon(each, delta=target, neighboring_relation=_REPLACED)
-        for each in (_summed(event), _known(event))
+        event_epsilon(_with(event, each), delta=target, neighboring_relation=_REPLACED)
+        for each in (_summed, _known)
     )
     lower, upper, method = max(one.lower, summed.lower), known.upper, _KNOWN
     if one.upper > 0 and 2 * one.upper < upper < math.inf:
@@ -123,21 +129,28 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
     )
 
 
-def delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:
-    """Return a bracket of the delta of such a run at an epsilon >= 0; see :func:`epsilon`."""
+def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> LogDelta:
+    """Return a bracket of the log of delta at an epsilon >= 0; see :func:`epsilon`."""
     at = _validate.non_negative(epsilon=epsilon)
     _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
-    one = event_delta(event, epsilon=at, neighboring_relation=_BLANKED)
+    one = event_log_delta(event, epsilon=at, neighboring_relation=_BLANKED)
     summed, known = (
-        event_delta(each, epsilon=at, neighboring_relation=_REPLACED)
-        for each in (_summed(event), _known(event))
+        event_log_delta(_with(event, each), epsilon=at, neighboring_relation=_REPLACED)
+        for each in (_summed, _known)
     )
-    two = math.exp(min(0.0, _log_delta_of_blanks(event, at))) * (1 + 4 * UNIT)
-    upper, method = min((known.upper, _KNOWN), (max(two, 5e-324), _TWO_BLANKS))
-    return Delta(
+    two = min(0.0, _log_delta_of_blanks(event, at))
+    upper, method = min((known.upper, _KNOWN), (two, _TWO_BLANKS))
+    return LogDelta(
         upper,
         lower=min(max(one.lower, summed.lower), upper),
         accountant="allocation",
         method=method,
         neighboring_relation=neighboring_relation,
     )
+
+
+def delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:
+    """Return a bracket of the delta of such a run at an epsilon >= 0; see :func:`epsilon`."""
+    found = log_delta(event, epsilon=epsilon, neighboring_relation=neighboring_relation)
+    ends = Bounds(exp_down(found.lower), exp_up(found.upper), found.method)
+    return Delta.of(ends, accountant=found.accountant, neighboring_relation=neighboring_relation)

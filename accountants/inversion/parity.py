@@ -7,7 +7,7 @@ is narrow, and epsilon small. There the difference keeps digits: what is subtrac
 epsilon. Where a small delta leaves too few of them, they are those of ball arithmetic
 (:mod:`dpcal.accountants.inversion.puts`).
 
->>> from dpcal.accountants.losses.allocation import Allocation
+>>> from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 >>> narrow = Direction("remove", ((Allocation(30.0, 1600, "remove"), 10),))
 >>> found = epsilon_by_parity(narrow, math.log(1e-5))
 >>> print(f"{found.upper:.8f}", found.upper - found.lower < 1e-8)
@@ -32,12 +32,13 @@ from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.solve import epsilon_on_contours
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["both_log_deltas", "epsilon_by_parity", "log_delta_by_parity"]
+__all__ = ["both_log_deltas", "epsilon_by_parity", "is_told_apart", "log_delta_by_parity"]
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
@@ -57,8 +58,8 @@ _ROOM = 1.05
 # Nats by which errors in ball arithmetic lie below delta.
 _BELOW_DELTA = 20.0
 # Seconds that a contour in balls may take about: before contours in doubles, if these are steep,
-# and after them.
-_QUICK, _IF_STEEP, _PATIENT = 0.15, 2.0, 6.0
+# after them, and where there are no others.
+_QUICK, _IF_STEEP, _PATIENT, _ALONE = 0.15, 2.0, 6.0, 20.0
 # Width of delta, relative to itself, at which a guess of its logarithm was small enough.
 _SURE = 1e-6
 # Tilts, of a normal loss of the same variance, from which contours are out of reach, and from which
@@ -99,16 +100,31 @@ def _ends(contour: Contour, epsilon: float) -> tuple[float, float]:
 def _added(direction: Direction, first: bool) -> Epochs | None:
     """Return the losses of adding a record, if all are epochs with fixed numbers of batches.
 
-    Contours of adding are short, so that balls come second there.
+    Contours of adding are short, so that balls come second there. Beside batches that differ,
+    Gaussians and Poisson samples are epochs, too: of one batch, which is drawn or not.
     """
     if first and all(loss.opposite is None for loss, _ in direction.parts):
         return None
     plain = [(loss, times) for loss, times in direction.parts if type(loss) is Allocation]
+    if len(plain) < len(direction.parts):
+        if not any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts):
+            return None
+        plain = [(epoch, n) for loss, n in direction.parts if (epoch := _as_epoch(loss))]
     if not plain or len(plain) < len(direction.parts):
         return None
     if min(loss.noise_multiplier for loss, _ in plain) < _LEAST_NOISE:
         return None
     return tuple((loss.opposite or loss, times) for loss, times in plain)
+
+
+def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
+    """Return the epoch with a likelihood ratio of the same law when adding; None for others."""
+    if type(loss) is Gaussian:
+        return UnequalAllocation.of((Group(loss.noise_multiplier, 1, 1.0),), "add")
+    if type(loss) is SampledGaussian:
+        q, sigma = loss.sampling_probability, loss.noise_multiplier
+        return UnequalAllocation.of((Group(sigma, 1, q), Group(math.inf, 1, 1 - q)), "add")
+    return loss if type(loss) in (Allocation, UnequalAllocation) else None  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=4)
@@ -123,10 +139,21 @@ def _in_balls(
 ) -> Callable[[float], tuple[float, float]]:
     """Return the function that bounds delta at every epsilon up to a largest one."""
     nats = _BELOW_DELTA - log_delta + epsilon
-    seconds = _IF_STEEP if _is_narrow(Total(parts), epsilon, _DEAR) else _QUICK
-    put = _put(parts, epsilon, nats, seconds if first else _PATIENT)
+    if is_told_apart(direction):
+        seconds = _ALONE
+    elif not first:
+        seconds = _PATIENT
+    else:
+        seconds = _IF_STEEP if _is_narrow(Total(parts), epsilon, _DEAR) else _QUICK
+    put = _put(parts, epsilon, nats, seconds)
     removes = any(loss.opposite is not None for loss, _ in direction.parts)
     return put.removed if removes else put.added  # type: ignore[no-any-return]
+
+
+def is_told_apart(direction: Direction) -> bool:
+    """Return whether ball arithmetic alone knows the laws: others tell which batches were drawn."""
+    unequal = any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts)
+    return unequal and _added(direction, first=False) is not None
 
 
 def log_delta_by_parity(
@@ -249,8 +276,10 @@ def _epsilon_in_balls(
 def _as_poisson(parts: Epochs, log_delta: float) -> float:
     """Return about the epsilon of Poisson batches: allocation's is close, and rarely larger."""
     poisson = tuple(
-        (SampledGaussian(1 / loss.batches, loss.noise_multiplier, "remove"), loss.batches * times)
+        (SampledGaussian(chance / m, sigma, "remove"), m * times)
         for loss, times in parts
+        for sigma, m, chance in loss.groups
+        if chance < m and sigma < math.inf
     )
     with contextlib.suppress(OutOfReach):
         found = epsilon_on_contours(Total(poisson), log_delta)

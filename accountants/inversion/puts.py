@@ -7,6 +7,9 @@ K = exp(epsilon). With F(q) = E Lambda^q, b > 0 and q = -b + i u,
     E L^q = 1 / Gamma(b - i u) * integral over v of exp((b - i u)(v - i theta)) G(exp(v - i theta)),
     G(s) = E exp(-s L) = (E exp(-s Y / M))^M.
 
+Where batches differ, L is the mean of Y_j weighted by probabilities p_j, and G(s) the product of
+E exp(-s p_j Y_j).
+
 E (Lambda - K)_+ is this less K - 1: of narrow losses at a small delta that takes more digits than
 doubles have, whereas contours of E (Lambda - K)_+ itself are long, or do not exist: powers of L are
 as large as those of one batch that is drawn again and again. All rounding is that of balls
@@ -14,15 +17,17 @@ as large as those of one batch that is drawn again and again. All rounding is th
 
 * aliases of the step h of u, P = 2 pi / h: exactly sums over j of exp(-(1 + b) j P) E (K exp(j P) -
   Lambda)_+, where E (K - Lambda)_+ <= K^(1 + p) E Lambda^-p for each p >= 0;
-* nodes beyond the last one: abs(F(-b + i u)) <= F(-b) exp(-sum u^2 t^2 / (2 M));
+* nodes beyond the last one: abs(F(-b + i u)) <= F(-b) exp(-u^2 / (2 sum of 1 / t_j^2)), since the
+  projection of X on (1 / t_j)_j moves all t_j X_j alike;
 * a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
   (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u
   on a logarithmic scale;
-* ends of v: G(x) <= (k / (e x))^k E L^-k, E L^-k <= exp(k t^2 / 2 + k^2 t^2 / (2 M));
+* ends of v: G(x) <= (k / (e x))^k E L^-k, and L is at least the geometric mean, so that E L^-k <=
+  exp(k sum p_j t_j^2 / 2 + k^2 sum p_j^2 t_j^2 / 2);
 * step and ends of x: on a strip of half-width d < (pi / 2 - theta) / t the integrand is at most the
   density times exp(d^2 / 2).
 
->>> from dpcal.accountants.losses.allocation import Allocation
+>>> from dpcal.accountants.losses.allocation import Allocation, Group
 >>> put = Put(((Allocation(1.0, 100, "add"), 10),), most=2.0, nats=40.0, seconds=1.0)
 >>> low, high = put.removed(1.9642696130)
 >>> print(f"{low:.9e}", high - low < 1e-15)
@@ -43,7 +48,7 @@ from scipy.special import loggamma
 
 from dpcal._precision import workprec
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import OutOfReach
 
 __all__ = ["Epochs", "Put"]
@@ -96,10 +101,10 @@ class Put:
     """
 
     def __init__(self, parts: Epochs, most: float, nats: float, seconds: float) -> None:
-        self._total, self._parts = Total(parts), parts
-        variance = self._total.at_zero[1]
+        self._parts = parts
+        variance = sum(count * _variance(loss) for loss, count in parts)
         self._b = b = max(_LINE / math.sqrt(variance), _LEAST_LINE)
-        self._log_f = _log_moment(self._total, b)
+        self._log_f = _log_moment(parts, b)
         # The size of the integrand, and nats of all errors relative to it.
         size = most * (1 + b) + self._log_f - math.log1p(b)
         digits = nats + max(0.0, size) + math.log(sum(count for _, count in parts))
@@ -116,12 +121,13 @@ class Put:
 
     def _choose_nodes(self, most: float, nats: float, size: float) -> None:
         b = self._b
-        self._tilts = [(p, _log_moment(self._total, p)) for p in b * _TILTS]
+        self._tilts = [(p, _log_moment(self._parts, p)) for p in b * _TILTS]
         period = min(((1 + p) * most + log_f + nats) / (p - b) for p, log_f in self._tilts)
         self._h = 2 * math.pi / max((most + nats) / b, period)
         # F falls at least like exp(-rate u^2).
         self._rate = sum(
-            count / (2 * loss.batches * loss.noise_multiplier**2) for loss, count in self._parts
+            count / (2 * sum(group.batches * group.noise_multiplier**2 for group in loss.groups))
+            for loss, count in self._parts
         )
         last = math.sqrt(max(size + nats, 1.0) / self._rate)
         self._nodes = math.ceil(last / self._h) + 1
@@ -131,7 +137,7 @@ class Put:
     def _rays(self, loss: Allocation, digits: float) -> list[_Ray]:
         """Return rays for all nodes, each for a block of them."""
         u = self._h * np.arange(self._nodes)
-        log_f = _log_moment(Total(((loss, 1),)), self._b)
+        log_f = _log_moment(((loss, 1),), self._b)
         found: list[_Ray] = []
         start = 0
         while start < self._nodes:
@@ -214,14 +220,14 @@ class _Ray:
     def __init__(
         self, loss: Allocation, b: float, h: float, nodes: range, log_f: float, digits: float
     ) -> None:
-        self.noise, self.batches = loss.noise_multiplier, loss.batches
-        self.t = 1 / self.noise
         self.b, self.h, self.nodes, self.log_f = b, h, nodes, log_f
         self.theta = math.atan2(h * (nodes[0] + nodes[-1]) / 2, b)
-        # The line of x is moved by eta, which turns s Y by t eta towards the real line.
-        self.eta = min(self.theta / self.t, _MOST_MOVED)
-        self.angle = self.theta - self.t * self.eta
-        self._choose(digits)
+        self.groups = [_Sums(group, self.theta) for group in loss.groups]
+        varied = [group for group in self.groups if group.t]
+        # The sums of p_j t_j^2 and p_j^2 t_j^2.
+        self.mean = sum(each.chance * each.t**2 for each in self.groups)
+        self.square = sum(each.chance**2 * each.t**2 / each.batches for each in self.groups)
+        self._choose(digits, varied)
 
     def _growths(self, u: Reals, log_gamma: Reals) -> list[tuple[Reals, Reals]]:
         """Return, on both sides, distances from the line of v, and log growth there for each u."""
@@ -233,9 +239,9 @@ class _Ray:
             found.append((y, excess[:, None] - np.outer(u, away) - self.b * np.log(np.cos(away))))
         return found
 
-    def _choose(self, digits: float) -> None:
+    def _choose(self, digits: float, groups: list[_Sums]) -> None:
         """Choose steps and ends of v and x, and the precision."""
-        b, t, theta, M = self.b, self.t, self.theta, self.batches
+        b, theta = self.b, self.theta
         u = self.h * np.array([self.nodes[0], self.nodes[-1]], dtype=float)
         log_gamma = np.asarray(loggamma(b - 1j * u).real)
         dv = min(
@@ -246,38 +252,25 @@ class _Ray:
         goal = float(scale.min()) - digits
         self.low, self.high = self._ends(dv, goal)
         lost = math.lgamma(b) + self.log_f - b * math.log(math.cos(theta)) - float(scale.min())
-        nats = digits + math.log(M) + lost + 10 + self.eta**2 / 2 - b * math.log1p(-1 / M)
-        dx = min(
-            float((2 * math.pi * d / (nats + grown - self.eta**2 / 2)).max())
-            for d, grown in self._strips()
-        )
-        # Of v and t x, one lattice is that of multiples of the other's step.
-        self.stride = max(1, math.ceil(dv / (t * dx)))
-        self.spread = max(1, int(t * dx / dv))
+        nats = digits + lost + 10
+        widest = [group.widest_step(nats, b) for group in groups]
+        # Of v and all t x, one lattice is that of multiples of the other's step.
+        self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # A double with few digits, whose multiples are exact.
         self.step = float(np.float32(dv / self.stride))
-        self.reach = math.ceil(math.sqrt(2 * nats) * t / (self.step * self.spread)) + 2
         self.first = math.floor(self.low / self.step)
         self.count = math.ceil((self.high - self.low) / (self.step * self.stride)) + 2
-        self.bits = int((nats + lost) / math.log(2)) + 96
-        table = self.count * self.stride + 2 * self.reach * self.spread
+        needed = [group.choose(each, self.step) for group, each in zip(groups, widest, strict=True)]
+        self.bits = int((max(needed) + lost) / math.log(2)) + 96
+        table = sum(self.count * self.stride + 2 * each.around for each in groups)
         sums = len(self.nodes) * (math.sqrt(self.count) + 0.05 * self.count)
         self.seconds = _SECONDS * (2 * table + sums) * self.bits / 250
-
-    def _strips(self) -> list[tuple[Reals, Reals]]:
-        """Return, on both sides, distances from the line of x, and the log growth there."""
-        return [
-            (d, (self.eta + sign * d) ** 2 / 2)
-            for sign in (1, -1)
-            for d in [_SHARES * (math.pi / 2 + sign * self.angle) / self.t]
-        ]
 
     def _powers(self) -> tuple[Reals, Reals]:
         """Return powers k and bounds on log of G(x) x^k."""
         k = self.b * np.concatenate([_BELOW_B, _ABOVE_B])
-        square = self.t * self.t
         logs = k * (np.log(np.maximum(k, 1e-300)) - 1 - math.log(math.cos(self.theta)))
-        return k, logs + k * square / 2 + k * k * square / (2 * self.batches)
+        return k, logs + k * self.mean / 2 + k * k * self.square / 2
 
     def _ends(self, step: float, goal: float) -> tuple[float, float]:
         """Return the ends of v, beyond which less than exp(goal) is left."""
@@ -332,48 +325,11 @@ class _Ray:
 
     def _heights(self) -> list[Ball]:
         """Return G at each v."""
-        flint = _flint()
-        arb, acb = flint.arb, flint.acb
-        step, reach, eta = arb(self.step), self.reach, arb(self.eta)
-        dx, t = step * self.spread * arb(self.noise), 1 / arb(self.noise)
-        around = self.spread * reach
-        size = self.count * self.stride + 2 * around
-        angle = arb(self.theta) - t * eta
-        r = (step * (self.first - around) - t * t / 2).exp() / self.batches
-        r = acb(0, -angle).exp() * r
-        ratio, most = step.exp(), float(self.bits)
-        small = arb(0, (-arb(most)).exp().upper())
-        table = []
-        for _ in range(size):
-            table.append(acb(small, small) if r.real > most else (-r).exp())
-            r *= ratio
-        scale = dx / (2 * arb.pi()).sqrt()
-        half = [(-(acb(k * dx, eta) ** 2) / 2).exp() * scale for k in range(reach + 1)]
-        weights = flint.acb_poly([*half[:0:-1], half[0], *(each.conjugate() for each in half[1:])])
-        # Points v of one remainder of the lattice share the points x.
-        products = [flint.acb_poly(table[k :: self.spread]) * weights for k in range(self.spread)]
-        error = self._error_of_mean(t, dx)
-        error = acb(error, error)
-        places = range(0, self.count * self.stride, self.stride)
-        return [
-            (products[k % self.spread][2 * reach + k // self.spread] + error) ** self.batches
-            for k in places
-        ]
-
-    def _error_of_mean(self, t: Ball, dx: Ball) -> Ball:
-        """Return a bound on the error of every sum over x."""
-        arb = _flint().arb
-        eta = arb(self.eta)
-        angle = arb(self.theta) - t * eta
-        # Sums beyond the ends lie below integrals that begin a step before.
-        total = ((self.reach - 1) * dx / arb(2).sqrt()).erfc() * (eta * eta / 2).exp()
-        for sign in (1, -1):
-            errors = []
-            for share in _SHARES:
-                d = (arb.pi() / 2 + sign * angle) / t * share
-                errors.append(((eta + sign * d) ** 2 / 2).exp() / (2 * arb.pi() * d / dx).expm1())
-            total += min(errors, key=lambda ball: float(ball.upper().log()))
-        return arb(0, total.upper())
+        found = [1] * self.count
+        for group in self.groups:
+            heights = group.heights(self) if group.t else group.constant(self)
+            found = [one * other for one, other in zip(found, heights, strict=True)]
+        return found
 
     def _rule(self) -> Ball:
         """Return a bound on what the step of v adds to the error of E L^q at these nodes."""
@@ -403,8 +359,7 @@ class _Ray:
             errors = []
             for share in _ABOVE_B if above else _BELOW_B:
                 k = arb(float(share)) * self.b
-                t2 = 1 / arb(self.noise) ** 2
-                size = k * t2 / 2 + k * k * t2 / (2 * self.batches)
+                size = (k * self.mean / 2 + k * k * self.square / 2) * (1 + 1e-12)
                 if share:
                     size += k * (k.log() - 1 - arb(self.theta).cos().log())
                 falls = abs(k - self.b)
@@ -414,11 +369,118 @@ class _Ray:
         return total
 
 
-def _log_moment(law: Total, p: float) -> float:
-    """Return log E Lambda^-p, rounded up, or its bound in closed form where it is out of reach."""
-    with contextlib.suppress(OutOfReach):
-        return float(law.cumulants([p])[0, 0]) * (1 + 1e-9) + 1e-12
-    return law.log_mgf_bound(p) * (1 + 1e-9)
+class _Sums:
+    """Sums over x for batches that are alike, E exp(-s p Y) to the power of their number.
+
+    Parameters
+    ----------
+    group
+        The batches.
+    theta
+        Angle of the ray.
+    """
+
+    def __init__(self, group: Group, theta: float) -> None:
+        self.noise, self.batches, self.chance = group
+        self.theta, self.t = theta, 1 / self.noise
+        # The line of x is moved by eta, which turns s Y by t eta towards the real line.
+        self.eta = min(theta, _MOST_MOVED * self.t) * self.noise if self.t else 0.0
+        self.angle = theta - self.t * self.eta
+
+    def widest_step(self, nats: float, b: float) -> float:
+        """Return the largest step of t x that leaves an error of about exp(-nats)."""
+        M = max(self.batches, 2)
+        self.nats = nats + math.log(M) + self.eta**2 / 2 - b * math.log1p(-1 / M)
+        steps = []
+        for sign in (1, -1):
+            d = _SHARES * (math.pi / 2 + sign * self.angle) / self.t
+            grown = ((self.eta + sign * d) ** 2 - self.eta**2) / 2
+            steps.append(float((2 * math.pi * d / (self.nats + grown)).max()))
+        return self.t * min(steps)
+
+    def choose(self, widest: float, step: float) -> float:
+        """Choose the step of x, over that of the lattice, and its ends; return the nats."""
+        self.spread = max(1, int(widest / step))
+        self.reach = math.ceil(math.sqrt(2 * self.nats) * self.t / (step * self.spread)) + 2
+        self.around = self.spread * self.reach
+        return self.nats
+
+    def heights(self, ray: _Ray) -> list[Ball]:
+        """Return the power at each v."""
+        flint = _flint()
+        arb, acb = flint.arb, flint.acb
+        step, reach, eta = arb(ray.step), self.reach, arb(self.eta)
+        dx, t = step * self.spread * arb(self.noise), 1 / arb(self.noise)
+        size = ray.count * ray.stride + 2 * self.around
+        angle = arb(self.theta) - t * eta
+        r = (step * (ray.first - self.around) - t * t / 2).exp() * self.chance / self.batches
+        r = acb(0, -angle).exp() * r
+        ratio, most = step.exp(), float(ray.bits)
+        small = arb(0, (-arb(most)).exp().upper())
+        table = []
+        for _ in range(size):
+            table.append(acb(small, small) if r.real > most else (-r).exp())
+            r *= ratio
+        scale = dx / (2 * arb.pi()).sqrt()
+        half = [(-(acb(k * dx, eta) ** 2) / 2).exp() * scale for k in range(reach + 1)]
+        weights = flint.acb_poly([*half[:0:-1], half[0], *(each.conjugate() for each in half[1:])])
+        # Points v of one remainder of the lattice share the points x.
+        products = [flint.acb_poly(table[k :: self.spread]) * weights for k in range(self.spread)]
+        error = self._error_of_mean(t, dx)
+        error = acb(error, error)
+        places = range(0, ray.count * ray.stride, ray.stride)
+        return [
+            (products[k % self.spread][2 * reach + k // self.spread] + error) ** self.batches
+            for k in places
+        ]
+
+    def constant(self, ray: _Ray) -> list[Ball]:
+        """Return the power at each v where Y is 1."""
+        flint = _flint()
+        turn = flint.acb(0, -flint.arb(self.theta))
+        lattice = (flint.arb(ray.step) * (ray.first + ray.stride * k) for k in range(ray.count))
+        return [(-(v + turn).exp() * self.chance).exp() for v in lattice]
+
+    def _error_of_mean(self, t: Ball, dx: Ball) -> Ball:
+        """Return a bound on the error of every sum over x."""
+        arb = _flint().arb
+        eta = arb(self.eta)
+        angle = arb(self.theta) - t * eta
+        # Sums beyond the ends lie below integrals that begin a step before.
+        total = ((self.reach - 1) * dx / arb(2).sqrt()).erfc() * (eta * eta / 2).exp()
+        for sign in (1, -1):
+            errors = []
+            for share in _SHARES:
+                d = (arb.pi() / 2 + sign * angle) / t * share
+                errors.append(((eta + sign * d) ** 2 / 2).exp() / (2 * arb.pi() * d / dx).expm1())
+            total += min(errors, key=lambda ball: float(ball.upper().log()))
+        return arb(0, total.upper())
+
+
+def _variance(loss: Allocation) -> float:
+    """Return about the variance of a loss."""
+    square = sum(
+        chance**2 * math.expm1(min(sigma**-2, 600.0)) / m for sigma, m, chance in loss.groups
+    )
+    return math.log1p(square) if len(loss.groups) > 1 else Total(((loss, 1),)).at_zero[1]
+
+
+def _log_moment(parts: Epochs, p: float) -> float:
+    """Return log E Lambda^-p, rounded up, or its bound in closed form where it is out of reach.
+
+    L is at least the product of the means over groups, each to the power of its probability.
+    """
+    total = 0.0
+    for loss, count in parts:
+        for sigma, m, chance in loss.groups:
+            if sigma == math.inf:
+                continue
+            law = Allocation(sigma, m, "add")
+            found = law.log_mgf_bound(p * chance)
+            with contextlib.suppress(OutOfReach):
+                found = float(law.cumulants([p * chance])[0, 0])
+            total += count * found
+    return total * (1 + 1e-9) + 1e-12
 
 
 def _flint() -> Any:

@@ -11,7 +11,7 @@ import importlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Allocation", "KnownBatch", "MixedAllocation"]
+__all__ = ["Allocation", "Group", "KnownBatch", "MixedAllocation", "UnequalAllocation"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -33,6 +33,22 @@ _POINTS = 4_000
 _LITTLE_NOISE = 0.4
 _RATIOS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
 _TURNS = np.linspace(0.02, 3.0, 75)
+
+
+class Group(NamedTuple):
+    """Batches of an epoch that are alike.
+
+    Attributes
+    ----------
+    noise_multiplier, batches
+        Their noise > 0 and number >= 1.
+    probability
+        Probability in (0, 1] that a record draws one of them, each as likely.
+    """
+
+    noise_multiplier: float
+    batches: int
+    probability: float
 
 
 def _rays() -> Any:
@@ -83,6 +99,11 @@ class Allocation(PrivacyLoss):
         return replace(self, direction="add") if self.direction == "remove" else None
 
     @property
+    def groups(self) -> tuple[Group, ...]:
+        """Batches that are alike; all of them."""
+        return (Group(self.noise_multiplier, self.batches, 1.0),)
+
+    @property
     def transforms(self) -> int:
         """Number of transforms of an epoch that one of it takes."""
         return 1
@@ -125,7 +146,8 @@ class Allocation(PrivacyLoss):
         those of the record's own batch, when removing (:meth:`_own_decay`, :meth:`_apart`).
         """
         found = np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
-        if self.direction == "add" or c <= 0 or self.noise_multiplier > _LITTLE_NOISE:
+        little = self.noise_multiplier <= _LITTLE_NOISE and self.batches > 1
+        if self.direction == "add" or c <= 0 or not little:
             return found
         found = np.minimum(found, self._own_decay(c, t))
         return np.minimum(found, self._apart(c, t, ratio * t)) if c <= 1 else found
@@ -272,6 +294,56 @@ class MixedAllocation(Allocation):
         decays = np.array([part.log_decay(c, t, ratio) for part in self._parts])
         with np.errstate(divide="ignore"):
             return np.asarray(np.logaddexp.reduce(np.log(shares)[:, None] + decays))
+
+
+@dataclass(frozen=True)
+class UnequalAllocation(MixedAllocation):
+    """An epoch of allocation to batches of several noises or probabilities, as if it told groups.
+
+    L is the mean of Y_j = exp(t_j X_j - t_j^2 / 2), t_j = 1 / sigma_j, weighted by probabilities:
+    the pair of (log L) dominates, as for equal batches (docs/accountants.md, "Random allocation").
+    Its transform is inverted in ball arithmetic, from ``groups``
+    (:mod:`dpcal.accountants.inversion.puts`). This law serves where that does not: it is of an
+    output that tells the group that a record drew, which dominates; one batch alone is dominated.
+
+    >>> parts = Group(1.0, 10, 0.75), Group(2.0, 5, 0.25)
+    >>> UnequalAllocation.of(parts, "remove").below
+    SampledGaussian(sampling_probability=0.07499999999999998, noise_multiplier=1.0, \
+direction='remove')
+
+    Parameters
+    ----------
+    unequal
+        The groups. Noise is the least, and batches are those of the first group.
+    """
+
+    unequal: tuple[Group, ...] = ()
+
+    @classmethod
+    def of(cls, groups: tuple[Group, ...], direction: str) -> UnequalAllocation:
+        """Return the loss of an epoch with these groups."""
+        numbers = tuple((group.batches, group.probability) for group in groups)
+        least = min(group.noise_multiplier for group in groups)
+        return cls(least, groups[0].batches, direction, numbers, groups)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Batches that are alike."""
+        return self.unequal
+
+    @cached_property
+    def _parts(self) -> list[Allocation]:
+        return [Allocation(sigma, m, self.direction) for sigma, m, _ in self.unequal]
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the largest bound of a group."""
+        return max(part.log_mgf_bound(c) for part in self._parts)
+
+    @property
+    def below(self) -> PrivacyLoss:
+        """The loss of one batch alone, that whose signal is largest."""
+        sigma, m, chance = max(self.unequal, key=lambda group: group[2] / group[1] / group[0])
+        return SampledGaussian(math.nextafter(chance / m, 0.0), sigma, self.direction)
 
 
 class _AllocationTilt(Tilt):

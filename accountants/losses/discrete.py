@@ -58,7 +58,7 @@ class DiscreteLoss(PrivacyLoss):
     value_rounding: float
     """Relative error of the largest value, which is >= 0."""
     surplus: float = 0.0
-    """Log of the mass of Q, >= 0: above 0 for a law given that nothing fails under P."""
+    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
 
     @property
     @abstractmethod
@@ -129,7 +129,7 @@ class DiscreteLoss(PrivacyLoss):
         terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
         if log_mgf < _PLAIN:
             terms = tilted
-        error = float(terms @ (np.abs(reference) + self._value_sizes + surplus))
+        error = float(terms @ (np.abs(reference) + self._value_sizes + abs(surplus)))
         least = abs(log_mgf - c * surplus)
         return min(error / max(4 * min(least, 1.0), 1e-300), 1e15)
 
@@ -232,7 +232,7 @@ class ScatteredLoss(DiscreteLoss):
     value_rounding
         Relative error of the largest value.
     surplus
-        Log of the mass of Q, if P is given that nothing fails, which Q never does.
+        Log of the mass of Q: P is given that nothing fails, and Q may fail at another rate.
     """
 
     places: tuple[float, ...]

@@ -66,8 +66,6 @@ PairsOf = Callable[[events.DpEvent, str], Pairs]
 _LEAST_SAMPLING = 1e-50
 # Number of intervals into which each half of the outputs between two shifts is cut.
 _INTERVALS = 512
-# Probability of an infinite loss that only stands for tails which are left out.
-_NO_FAILURE = 1e-20
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -199,17 +197,18 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
     if batches == 1:
         return _on_everyone(event, relation, pairs_of)
     if relation == "replace-one":
-        reason = (
-            "Two blanked records bound it: epsilon twice as large, and delta 1 + e^epsilon times."
-        )
+        reason = "Two blanked records bound it, by accountant 'auto'."
         raise refuse(event, relation, reason)
     if relation == "replace-special" and not _is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
     laws = _laws(event, relation, pairs_of)
-    if laws and laws[0].outside * batches > _NO_FAILURE:
-        raise refuse(event, relation, "What may fail has no price here in a batch of its own draw.")
-    return allocated(laws[0], batches, repr(inner)) if laws else (NO_LOSS, NO_LOSS)
+    if not laws:
+        return NO_LOSS, NO_LOSS
+    try:
+        return allocated(laws[0], batches, repr(inner))
+    except UnsupportedEvent as error:
+        raise refuse(event, relation, str(error)) from None
 
 
 def with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:

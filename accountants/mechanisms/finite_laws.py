@@ -116,7 +116,7 @@ def _(loss: LossWithFailure) -> FiniteLaw:
 
     law = failing(given)
     # Where P fails and Q does not, the law has Q fail, too, which is above alone.
-    one_sided = isinstance(loss.given, DiscreteLoss) and loss.given.surplus > 0
+    one_sided = isinstance(loss.given, DiscreteLoss) and loss.given.surplus != 0
     below = NO_LOSS if one_sided else loss.below
     if below is not None:
         return replace(law, below=law_of(below))

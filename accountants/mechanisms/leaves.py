@@ -20,7 +20,14 @@ from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Pairs", "composed", "leaves", "refuse"]
+__all__ = ["DRAWN", "Pairs", "composed", "leaves", "refuse"]
+
+DRAWN = (
+    events.RandomAllocationDpEvent,
+    events.UnequalAllocationDpEvent,
+    events.AllocatedDpEvent,
+)
+"""Epochs in which each record draws a batch: a replaced record has a bracket."""
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from dpcal import _lazy, _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.allocation import Allocation, KnownBatch
+from dpcal.accountants.losses.allocation import Allocation, Group, KnownBatch, UnequalAllocation
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import (
     blanked_response,
@@ -129,6 +129,40 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
         return Gaussian(sigma), Gaussian(sigma)
     loss = KnownBatch if sigma < _LEAST_NOISE_TO_ALLOCATE else Allocation
     return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
+
+
+def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
+    """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
+    groups = _groups_of(event)
+    if relation == "replace-one":
+        reason = "Of a replaced record, only batches with equal noise and probability have a price."
+        raise refuse(event, relation, reason)
+    if len(groups) == 1:
+        (sigma, batches, _), *_ = groups
+        return _random_allocation(events.RandomAllocationDpEvent(sigma, batches), relation)
+    least = min(group.noise_multiplier for group in groups)
+    if least < _LEAST_NOISE_TO_ALLOCATE:
+        reason = (
+            f"Batches that differ are priced with noise of at least {_LEAST_NOISE_TO_ALLOCATE:g}, "
+            f"got {least!r}: with less, one Gaussian answer an epoch costs hardly more."
+        )
+        raise refuse(event, relation, reason)
+    return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
+
+
+def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
+    """Return the groups that a record may draw, alike batches in one group."""
+    alike: dict[tuple[float, float], Group] = {}
+    for sigma, batches, probability in event.groups:
+        sigma, m = _validate.noise(noise_multiplier=sigma), _validate.count(batches=batches)
+        chance = _validate.within(0.0, 1.0, probability=probability)
+        if chance > 0:
+            known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
+            alike[sigma, chance / m] = Group(sigma, known.batches + m, known.probability + chance)
+    total = math.fsum(group.probability for group in alike.values())
+    if abs(total - 1) > 1e-9:
+        raise ValueError(f"groups must have probabilities that add up to 1, got {event.groups!r}.")
+    return tuple(group._replace(probability=group.probability / total) for group in alike.values())
 
 
 def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
@@ -279,6 +313,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.RandomAllocationDpEvent: _random_allocation,
+    events.UnequalAllocationDpEvent: _unequal_allocation,
     events.AllocatedDpEvent: _allocated,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,

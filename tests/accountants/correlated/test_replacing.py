@@ -42,6 +42,24 @@ def test_epsilon_is_that_of_its_delta():
     assert blank < found.lower < 2 * blank < found.upper
 
 
+def test_log_delta_keeps_its_digits_far_out():
+    run = epochs_of(3.0, 20, 2)
+    asked = {"epsilon": 0.5, **REPLACED}
+    log, plain = accountants.log_delta(run, **asked), accountants.delta(run, **asked)
+    assert math.exp(log.upper) == pytest.approx(plain.upper, rel=1e-12)
+    assert math.exp(log.lower) == pytest.approx(plain.lower, rel=1e-12)
+    far = accountants.log_delta(run, epsilon=60.0, **REPLACED)
+    assert -math.inf < far.lower < far.upper < -745
+
+
+def test_an_epoch_of_any_sum_has_a_bracket():
+    run = events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 5)
+    found = accountants.epsilon(run, delta=1e-5, **REPLACED)
+    blank = accountants.epsilon(run, delta=1e-5, neighboring_relation="replace-special")
+    # A replaced record in a known batch costs 1: it moves the sum by 2.
+    assert blank.lower <= found.lower < found.upper <= 1.0 + 1e-12
+
+
 def test_one_batch_has_both_ends_of_a_gaussian_answer():
     run = events.ComposedDpEvent([epochs_of(3.0, 1, 4), events.GaussianDpEvent(2.0)])
     found = accountants.epsilon(run, delta=1e-6, **REPLACED)

@@ -367,7 +367,12 @@ def test_more_batches_cost_less():
 
 def test_refusals_name_the_reason():
     with pytest.raises(UnsupportedEvent, match="have a bracket, by accountant 'auto'"):
-        accountants.log_delta(epochs_of(1.0, 10, 1), epsilon=1, neighboring_relation="replace-one")
+        accountants.log_delta(
+            epochs_of(1.0, 10, 1),
+            epsilon=1,
+            neighboring_relation="replace-one",
+            accountant="characteristic",
+        )
     for event in (epochs_of(1.0, 0, 1), epochs_of(-1.0, 10, 1), epochs_of(math.nan, 10, 1)):
         with pytest.raises(ValueError, match="must be"):
             accountants.epsilon(event, delta=1e-5)
