@@ -8,7 +8,7 @@
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
    points left out           below 1e-19 of the largest, also in the variance
    rounding of psi           dpcal_node_error, from sums at 12 nodes
-   rotation to an epsilon    16 for each node: 64 nodes begin at a factor of libm, eight at a time follow by products
+   rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
 
 #ifndef DPCAL_CONTOUR_H
@@ -17,7 +17,7 @@
 #include "line.h"
 
 /* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
-enum { DPCAL_NODES = 32768, DPCAL_CHUNK = 64, DPCAL_GRID = 128 };
+enum { DPCAL_NODES = 32768, DPCAL_GRID = 128 };
 enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
@@ -298,7 +298,7 @@ static int dpcal_nodes(dpcal_question *ask) {
             continue;
         }
         dpcal_log_psi(tilt, h, nodes, table, lr, li, inverse);
-        dpcal_add_errors(tilt, h, nodes, lr, li, inverse, errors);
+        dpcal_add_errors(tilt, h, nodes, lr, li, inverse, table, errors);
         for (int k = 1; k < nodes; k++) {
             ask->vr[k] += tilt->times * lr[k];
             ask->vi[k] += tilt->times * li[k];
@@ -340,43 +340,15 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
 
 /* -- values */
 
-/* Sums over nodes of Re(v r^k) and of t Im(v r^k), r = exp(-i h distance). */
-static void dpcal_rotated(const dpcal_question *ask, double distance, double *total, double *turned) {
-    const double h = ask->step;
-    double fr[8], fi[8], sums[8] = {0}, slopes[8] = {0};
-    const double er = cos(-h * distance * 8.0), ei = sin(-h * distance * 8.0);
-    for (int lane = 0; lane < 8; lane++) {
-        fr[lane] = cos(-h * distance * lane);
-        fi[lane] = sin(-h * distance * lane);
-    }
-    for (int start = 0; start < ask->nodes; start += DPCAL_CHUNK) {
-        const double br = cos(-h * distance * start), bi = sin(-h * distance * start);
-        double sr[8], si[8];
-        for (int lane = 0; lane < 8; lane++) {
-            sr[lane] = br * fr[lane] - bi * fi[lane];
-            si[lane] = br * fi[lane] + bi * fr[lane];
-        }
-        for (int k = start; k < start + DPCAL_CHUNK && k < ask->nodes; k += 8)
-            for (int lane = 0; lane < 8; lane++) {
-                const double a = ask->vr[k + lane], b = ask->vi[k + lane], x = sr[lane], y = si[lane];
-                sums[lane] += a * x - b * y;
-                slopes[lane] += h * (double)(k + lane) * (a * y + b * x);
-                sr[lane] = x * er - y * ei;
-                si[lane] = x * ei + y * er;
-            }
-    }
-    *total = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-    *turned = ((slopes[0] + slopes[4]) + (slopes[2] + slopes[6])) + ((slopes[1] + slopes[5]) + (slopes[3] + slopes[7]));
-}
-
 /* Bounds on log delta(epsilon), the value between them and its derivative. */
 static void dpcal_interval(
     const dpcal_question *ask, double epsilon, double *lower, double *upper, double *value, double *slope
 ) {
     const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon);
     const double scale = ask->log_mgf - c * epsilon - log(c) - log1p(c) + log(ask->step / DPCAL_PI);
-    double total, turned, aliases, chernoff, error;
-    dpcal_rotated(ask, epsilon - ask->epsilon, &total, &turned);
+    double sums[2], total, turned, aliases, chernoff, error;
+    DPCAL_WIDEST(dpcal_rotated)(ask->vr, ask->vi, ask->nodes, ask->step, epsilon - ask->epsilon, sums);
+    total = sums[0], turned = sums[1];
     dpcal_aliases(ask, epsilon, &aliases, &chernoff);
     error = exp(fmin(aliases - scale, 700.0)) + exp(fmin(ask->remainder, 700.0));
     error += DPCAL_UNIT * (ask->rounding

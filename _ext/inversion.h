@@ -11,8 +11,8 @@
 
 /* Error of a contour over its value: about ten units; and of one that is asked whether delta is at most a number. */
 static const double DPCAL_ERROR = 2e-15, DPCAL_CRUDE = 1e-3;
-/* Widths that are accepted: nine digits of epsilon, and six of delta. */
-static const double DPCAL_ACCEPTED = 1e-9, DPCAL_TIGHT = 1e-6;
+/* Widths that are accepted: eight digits of epsilon, and six of delta. */
+static const double DPCAL_ACCEPTED = 1e-8, DPCAL_TIGHT = 1e-6;
 
 typedef struct {
     double lower, upper;
@@ -97,7 +97,7 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
 
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
     double at, log_seen, most, lower, upper, value, slope;
-    int status;
+    int status = DPCAL_DONE;
     dpcal_closed_bounds(ask, &log_seen, &most);
     if (log_seen <= log_delta) {
         out->sampling = 1;
@@ -112,15 +112,20 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        if ((status = dpcal_build(ask, DPCAL_ERROR)) || (status = dpcal_root(ask, log_delta, &at)))
+        if ((status = dpcal_build(ask, DPCAL_ERROR)))
             return status;
+        if ((status = dpcal_root(ask, log_delta, &at))) {
+            /* Where losses are rare and large, the saddle-point estimate may be far above the root. */
+            at = 0.5 * ask->epsilon;
+            continue;
+        }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
         if (upper - lower < fmax(0.5, -slope * at) * DPCAL_ACCEPTED)
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (fabs(at - ask->epsilon) < 1e-3 * at)
             break; /* another contour would be the same */
     }
-    return DPCAL_WIDE;
+    return status ? status : DPCAL_WIDE;
 }
 
 static int dpcal_search_log_delta(

@@ -38,7 +38,8 @@ static const double DPCAL_FAR = 600.0, DPCAL_NO_MASS = -700.0;
 /* Values and logarithms of a density P on a shifted line: l = re + i im, log P = size + i phase. */
 typedef struct {
     ptrdiff_t n;
-    double *re, *im, *size, *phase, *error; /* error of a loss in units, absolute */
+    double *re, *im, *size, *phase;
+    double *error, *rounding; /* errors in units, absolute: of a loss, and of log P */
 } dpcal_line;
 
 typedef struct dpcal_law {
@@ -147,7 +148,11 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
 static int dpcal_place(dpcal_law *law, double low, double high) {
     const double shift = law->angle * law->sigma, growth = 2.0 * shift * shift;
     ptrdiff_t n;
+    int power;
     law->step = 2.0 * DPCAL_PI * shift * law->sigma / (4.0 - DPCAL_LOG_TOLERANCE + growth);
+    /* Multiples of a step of 40 digits are numbers. */
+    law->step = floor(ldexp(frexp(law->step, &power), 40));
+    law->step = ldexp(law->step, power - 40);
     if (!((high - low) / law->step <= DPCAL_POINTS - 10))
         return DPCAL_REACH;
     law->first = floor(low / law->step);
@@ -199,12 +204,12 @@ static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to
     const double nearer = fmin(law->angle, 0.6 / law->sigma);
     double *p;
     free(law->lines_block);
-    law->lines_block = p = (double *)malloc((size_t)(10 * n) * sizeof(double));
+    law->lines_block = p = (double *)malloc((size_t)(12 * n) * sizeof(double));
     if (p == NULL)
         return DPCAL_MEMORY;
-    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n};
-    p += 5 * n;
-    law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n};
+    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
+    p += 6 * n;
+    law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
     DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), from, &law->line);
     DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(nearer), from, &law->near);
     return DPCAL_DONE;

@@ -2,10 +2,24 @@
 
 /* -- the Poisson-sampled Gaussian */
 
-/* log w at a real u, as law.h describes it; keeps the digits of w - 1. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *law, const dpcal_v *at, dpcal_v *re) {
+/* u = (x - 1/2) / sigma^2, and what its rounding leaves: together they are exact to 2^-100 of themselves. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_argument)(
+    const dpcal_law *law, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
+) {
+    const double v = law->sigma * law->sigma, wide = v * 134217729.0, vh = wide - (wide - v), vl = v - vh;
+    const double lost = fma(law->sigma, law->sigma, -v);
+    const dpcal_v x = *at, d = x - 0.5, back = d - x, e = (x - (d - back)) + (-0.5 - back);
+    const dpcal_v u = d / v, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh, p = u * v;
+    const dpcal_v error = ((uh * vh - p) + uh * vl + ul * vh) + ul * vl;
+    *out = u;
+    *rest = ((((d - p) - error) + e) - u * lost) / v;
+}
+
+/* log w at a real x, as law.h describes it; keeps the digits of w - 1. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *law, const dpcal_v *x, dpcal_v *re) {
     const double q = law->q;
-    const dpcal_v u = *at;
+    dpcal_v u, rest;
+    DPCAL_NAME(dpcal_argument)(law, x, &u, &rest);
     const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
     dpcal_v second, first, whole, value;
@@ -16,16 +30,19 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *l
     const dpcal_v all = DPCAL_CHOICE(near | far, 1.0 + a, (1.0 - q) + q * whole);
     const dpcal_v grown = DPCAL_CHOICE(near | far, a, all - 1.0);
     DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
-    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + value;
+    /* The derivative is q exp(u) / w. */
+    rest *= DPCAL_CHOICE(far, 1.0, q * whole) / all;
+    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + (value + rest);
     (void)second;
 }
 
 /* log abs(w) on a line x + i angle sigma^2, and the argument of w in [0, pi]. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
-    const dpcal_law *law, dpcal_angle line, const dpcal_v *at, dpcal_v *re, dpcal_v *im
+    const dpcal_law *law, dpcal_angle line, const dpcal_v *x, dpcal_v *re, dpcal_v *im
 ) {
     const double q = law->q;
-    const dpcal_v u = *at;
+    dpcal_v u, rest;
+    DPCAL_NAME(dpcal_argument)(law, x, &u, &rest);
     const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
     dpcal_v second, first, power, value, turned;
@@ -34,50 +51,50 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
     const dpcal_v a = DPCAL_CHOICE(far, left * line.cosine, q * (first * line.cosine - 2.0 * line.half * line.half));
     const dpcal_v b = DPCAL_CHOICE(far, -left * line.sine, q * power * line.sine);
     const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * line.cosine);
-    const dpcal_m near = a * a + b * b < 0.25;
+    const dpcal_m near = a * a + b * b < 0.09;
     dpcal_v grown = a * (2.0 + a) + b * b;
     const dpcal_v all = DPCAL_CHOICE(near, 1.0 + grown, whole * whole + b * b);
     grown = DPCAL_CHOICE(near, grown, all - 1.0);
     DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
     DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
     turned += DPCAL_CHOICE(far, line.angle, 0.0);
-    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + 0.5 * value;
+    /* The derivative is q exp(u + i angle) / w. */
+    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * line.cosine), pi = DPCAL_CHOICE(far, 0.0, q * power * line.sine);
+    rest = rest / all;
+    turned += rest * (pi * whole - pr * b);
+    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));
     *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
     (void)second;
 }
 
-/* Absolute error of a loss in units: that of u, and of log q where it is a term, times the posterior chance
-   q abs(exp(u) / w); that of w - 1, 3.5 units of its size before it is divided by w; and those of the logarithm. */
+/* Absolute errors of losses in units. On the real line that of w - 1 is 2 units of its size, and on a shifted one 3.5,
+   before it is divided by w; logarithms and angles have 2, the sums with what u leaves 1, and log q 1.5 where it is a
+   term. Sizes below `edge` have abs(w - 1) < 1/2, or 0.3 on a shifted line, where no digit of w - 1 is lost. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
-    const dpcal_law *law, const dpcal_v *at, double angle, const dpcal_v *re, const dpcal_v *sizes, dpcal_v *out
+    const dpcal_law *law, const dpcal_v *sizes, const dpcal_v *x, int shifted, dpcal_v *out
 ) {
-    const dpcal_v u = *at, size = *sizes, length = DPCAL_CHOICE(u < 0.0, -u, u) + angle;
-    const dpcal_v known = law->log_q + (u - *re), exponent = DPCAL_CHOICE(known < 0.0, known, 0.0);
-    const dpcal_v of_w = 10.5 * size, of_log = 6.0 + 2.0 * size;
-    dpcal_v second, first, posterior;
-    DPCAL_EXPONENTIALS(exponent, second, first, posterior);
-    const dpcal_v moved = 1.5 * length + DPCAL_CHOICE(u > 30.0, 1.5 * fabs(law->log_q), 0.0);
-    *out = moved * posterior + DPCAL_CHOICE(of_w < of_log, of_w, of_log);
-    (void)second;
-    (void)first;
+    const double edge = shifted ? 0.26 : 0.4, relative = shifted ? 9.0 : 5.0, most = shifted ? 6.5 : 3.0;
+    const dpcal_v size = *sizes, u = (*x - 0.5) / (law->sigma * law->sigma);
+    *out = DPCAL_CHOICE(size < edge, relative * size, most + 1.5 * size)
+        + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(law->log_q), 0.0);
 }
 
 /* All points on the real line; returns how many masses are 0. */
 DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
-    const double sigma = law->sigma, variance = sigma * sigma;
+    const double sigma = law->sigma;
     const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))), sign = law->add ? -1.0 : 1.0;
     const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
     dpcal_v far = {0};
     for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i)), u = (x - 0.5) / variance, y = x / sigma;
+        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i)), y = x / sigma;
         const dpcal_v square = 0.5 * y * y, density = constant - square;
         dpcal_v log_w, moved, second, first, mass;
-        DPCAL_NAME(dpcal_real_weight)(law, &u, &log_w);
-        const dpcal_v size = DPCAL_CHOICE(log_w < 0.0, -log_w, log_w);
+        DPCAL_NAME(dpcal_real_weight)(law, &x, &log_w);
+        const dpcal_v size = DPCAL_SIZE(log_w);
         const dpcal_v log_mass = density + shared * log_w;
-        const dpcal_v length = DPCAL_CHOICE(density < 0.0, -density, density);
-        const dpcal_v all = DPCAL_CHOICE(log_mass < 0.0, -log_mass, log_mass);
-        DPCAL_NAME(dpcal_loss_error)(law, &u, 0.0, &log_w, &size, &moved);
+        const dpcal_v length = DPCAL_SIZE(density);
+        const dpcal_v all = DPCAL_SIZE(log_mass);
+        DPCAL_NAME(dpcal_loss_error)(law, &size, &x, 0, &moved);
         DPCAL_EXPONENTIALS(log_mass, second, first, mass);
         mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, mass, 0.0);
         far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
@@ -85,7 +102,7 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
         DPCAL_PUT(law->log_mass) = log_mass;
         DPCAL_PUT(law->mass) = mass;
         /* The square has three roundings, each sum has one, and the mass is an exponential. */
-        DPCAL_PUT(law->error) = 8.0 + 1.5 * square + fabs(constant) + 0.5 * (length + all)
+        DPCAL_PUT(law->error) = 10.0 + 1.5 * square + fabs(constant) + 0.5 * (length + all)
             + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
         DPCAL_PUT(law->slope) = moved;
         (void)second;
@@ -96,11 +113,11 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
 
 /* Real parts of the losses on a line, at all points. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angle line, double *re) {
-    const double variance = law->sigma * law->sigma, sign = law->add ? -1.0 : 1.0;
+    const double sign = law->add ? -1.0 : 1.0;
     for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
-        const dpcal_v u = (law->step * (law->first + DPCAL_NUMBERS(i)) - 0.5) / variance;
+        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i));
         dpcal_v value, turned;
-        DPCAL_NAME(dpcal_weight)(law, line, &u, &value, &turned);
+        DPCAL_NAME(dpcal_weight)(law, line, &x, &value, &turned);
         DPCAL_PUT(re) = sign * value;
     }
 }
@@ -110,21 +127,26 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angl
 DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
     const dpcal_law *law, dpcal_angle line, ptrdiff_t from, dpcal_line *out
 ) {
-    const double sigma = law->sigma, variance = sigma * sigma, shift = line.angle * sigma;
+    const double sigma = law->sigma, shift = line.angle * sigma;
     const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
     const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
     for (ptrdiff_t i = 0; i < out->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(from + i)), u = (x - 0.5) / variance, y = x / sigma;
-        const dpcal_v density = constant - 0.5 * y * y;
+        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(from + i)), y = x / sigma, turned = line.angle * x;
+        const dpcal_v square = 0.5 * y * y, density = constant - square;
         dpcal_v re, im, moved;
-        DPCAL_NAME(dpcal_weight)(law, line, &u, &re, &im);
-        const dpcal_v size = DPCAL_CHOICE(re < 0.0, -re, re) + im;
-        DPCAL_NAME(dpcal_loss_error)(law, &u, line.angle, &re, &size, &moved);
+        DPCAL_NAME(dpcal_weight)(law, line, &x, &re, &im);
+        const dpcal_v size = DPCAL_SIZE(re) + im, log_size = density + shared * re;
+        const dpcal_v length = DPCAL_SIZE(density);
+        const dpcal_v all = DPCAL_SIZE(log_size);
+        DPCAL_NAME(dpcal_loss_error)(law, &size, &x, 1, &moved);
         DPCAL_PUT(out->re) = sign * re;
         DPCAL_PUT(out->im) = im;
-        DPCAL_PUT(out->size) = density + shared * re;
-        DPCAL_PUT(out->phase) = shared * im - sign * line.angle * x;
+        DPCAL_PUT(out->size) = log_size;
+        DPCAL_PUT(out->phase) = shared * im - sign * turned;
         DPCAL_PUT(out->error) = moved;
+        /* The constant's own, three roundings of the square, one of each sum, and those of the phase. */
+        DPCAL_PUT(out->rounding) = 4.0 + 1.5 * square + 1.5 * fabs(constant) + 0.5 * (length + all)
+            + DPCAL_SIZE(turned) + shared * (0.5 * im + moved);
     }
 }
 
@@ -189,20 +211,20 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sums)(
 }
 
 /* What the rounding of a characteristic function at time t adds up from, with s = t distance: the sums of
-   min(s^2 / 2, 2) errors + t min(s, 2) shifts; of min(s, 2) errors; of min(s^2 / 2, 2 + s) sizes; and of
+   min(s^2 / 2, 2) errors + t min(s, 2) shifts; of min(s, 2) errors; of min(s^2 / 2, 2 + s, caps) sizes; and of
    (2 + s) sizes where s > 1/2. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_rounding_sums)(
-    const double *distance, const double *sizes, const double *errors, const double *shifts, ptrdiff_t n, double t,
-    double *sums
+    const double *distance, const double *sizes, const double *errors, const double *shifts, const double *caps,
+    ptrdiff_t n, double t, double *sums
 ) {
     dpcal_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v s = t * DPCAL_AT(distance), half = 0.5 * (s * s), error = DPCAL_AT(errors);
         const dpcal_v size = DPCAL_AT(sizes), first = DPCAL_CHOICE(s < 2.0, s, 2.0);
-        const dpcal_v grown = 2.0 + s;
+        const dpcal_v grown = 2.0 + s, most = DPCAL_CHOICE(DPCAL_AT(caps) < grown, DPCAL_AT(caps), grown);
         s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error + t * first * DPCAL_AT(shifts);
         s1 += first * error;
-        s2 += DPCAL_CHOICE(half < grown, half, grown) * size;
+        s2 += DPCAL_CHOICE(half < most, half, most) * size;
         s3 += DPCAL_CHOICE(s > 0.5, grown, 0.0) * size;
     }
     sums[0] = DPCAL_SUM_OF(s0);

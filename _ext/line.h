@@ -136,7 +136,7 @@ static int dpcal_tilt_law(dpcal_law *law, double c, double *weights, double *roo
     dpcal_magnitudes(line, c, &at, tilt->size, tilt->distance, ends);
     tilt->n = ends[1] - ends[0];
     tilt->size += ends[0];
-    DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, at.mean, 16.0 + fabs(at.log_mass) + at.error, tilt);
+    DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, &at, tilt);
     tilt->half_time = dpcal_half_time(tilt);
     return DPCAL_DONE;
 }
@@ -167,19 +167,32 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
 
 /* -- nodes */
 
-/* Takes blocks whose exp(i s) is below exp(-50) at a time off the list, and adds their w and w l to `gone`: -w - i s w
-   is left of their terms, up to less than the error of a direct evaluation. Returns the number of points that stay. */
-static ptrdiff_t dpcal_drop(const dpcal_tilt *tilt, ptrdiff_t *blocks, ptrdiff_t n, double time, double *gone) {
-    ptrdiff_t kept = 0;
-    for (ptrdiff_t i = 0; i < n / DPCAL_LANES; i++) {
+static double dpcal_least(const double *x, ptrdiff_t first) {
+    double least = x[first];
+    for (ptrdiff_t j = first + 1; j < first + DPCAL_LANES; j++)
+        least = x[j] < least ? x[j] : least;
+    return least;
+}
+
+/* Blocks of points at a time, in two lists: `blocks` has those whose terms are w (exp(i s) - 1 - i s), and `late` those
+   where s is at least sqrt(2), whose terms are w exp(i s) and, with their sums of w and w l in `gone`, - w - i s w. Late
+   blocks whose exp(i s) is below exp(-35) are left out: the rest is less than the error of a direct evaluation. */
+static int dpcal_sort(
+    const dpcal_tilt *tilt, double time, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *late, ptrdiff_t *m, double *gone
+) {
+    const ptrdiff_t all = *n, before = *m;
+    *n = *m = 0;
+    for (ptrdiff_t i = 0; i < before / DPCAL_LANES; i++)
+        if (time * dpcal_least(tilt->im, late[i]) < 35.0)
+            late[*m] = late[i], *m += 1;
+    for (ptrdiff_t i = 0; i < all / DPCAL_LANES; i++) {
         const ptrdiff_t first = blocks[i];
-        double least = INFINITY;
-        for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++)
-            least = fmin(least, tilt->im[j]);
-        if (time * least < 50.0) {
-            blocks[kept++] = first;
+        if (time * dpcal_least(tilt->distance, first) < 1.4142135623730951) {
+            blocks[*n] = first, *n += 1;
             continue;
         }
+        if (time * dpcal_least(tilt->im, first) < 35.0)
+            late[*m] = first, *m += 1;
         for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++) {
             gone[0] += tilt->wr[j];
             gone[1] += tilt->wi[j];
@@ -187,7 +200,8 @@ static ptrdiff_t dpcal_drop(const dpcal_tilt *tilt, ptrdiff_t *blocks, ptrdiff_t
             gone[3] += tilt->wr[j] * tilt->im[j] + tilt->wi[j] * tilt->re[j];
         }
     }
-    return kept * DPCAL_LANES;
+    *n *= DPCAL_LANES, *m *= DPCAL_LANES;
+    return *n < all || *m != before;
 }
 
 /* Moments sum w (i theta)^m / m!, theta = h nodes l, m = 2, ..., 19, of the blocks whose theta is at most 1 at the last
@@ -223,53 +237,69 @@ static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdi
     return far * DPCAL_LANES;
 }
 
-/* Log psi(k h) and 1 / abs(psi) of one law, by a recurrence from node to node that begins at one over 16 nodes, and that
-   anew every 128 nodes: `table` holds 17 numbers for each point. */
+/* Log psi(k h) and 1 / abs(psi) of one law, by recurrences from node to node that begin at those over 16 nodes, and these
+   anew at node 16 and every 128 nodes: `table` holds 17 numbers for each point. */
 static void dpcal_log_psi(
     const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
 ) {
-    ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n);
-    double re[20], im[20], gone[4] = {0}, *coarse, ignored[2];
-    ptrdiff_t n = dpcal_series(tilt, h, nodes, blocks, re, im);
+    ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n), *late = blocks + tilt->n / 2;
+    double re[20], im[20], gone[4] = {0}, *coarse = table, *power = table, ignored[2];
+    ptrdiff_t n = dpcal_series(tilt, h, nodes, blocks, re, im), m = 0;
     const int series = n < tilt->n;
     for (int k = 0; k < nodes; k++) {
-        double sums[2];
-        if (k % DPCAL_ANCHOR == 0) {
-            const ptrdiff_t kept = k > 0 ? dpcal_drop(tilt, blocks, n, k * h, gone) : n;
-            coarse = table + 8 * kept;
-            if (kept < n || k == 0) {
-                n = kept;
+        double sums[2], turned[2];
+        if (k % DPCAL_ANCHOR == 0 || k == DPCAL_STRIDE) {
+            if (dpcal_sort(tilt, (k > 0 ? k : 1) * h, blocks, &n, late, &m, gone) || k == 0) {
+                coarse = table + 8 * n, power = coarse + 8 * n;
                 DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, h, table);
-                if (nodes > DPCAL_STRIDE)
-                    DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, DPCAL_STRIDE * h, coarse);
+                DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, DPCAL_STRIDE * h, coarse);
+                DPCAL_WIDEST(dpcal_powers)(tilt, late, m, h, 0, power + 2 * m);
+                DPCAL_WIDEST(dpcal_powers)(tilt, late, m, DPCAL_STRIDE * h, 0, power + 6 * m);
             }
-            if (k > 0)
-                DPCAL_WIDEST(dpcal_anew)(tilt, blocks, n, k * h, coarse);
+            DPCAL_WIDEST(dpcal_anew)(tilt, blocks, n, k * h, coarse);
+            DPCAL_WIDEST(dpcal_powers)(tilt, late, m, k * h, 1, power + 4 * m);
         }
-        if (k % DPCAL_STRIDE == 0 && nodes > DPCAL_STRIDE) {
+        if (k % DPCAL_STRIDE == 0) {
             memcpy(table, coarse, (size_t)(2 * n) * sizeof(double));
+            memcpy(power, power + 4 * m, (size_t)(2 * m) * sizeof(double));
             dpcal_second_order_node(coarse, n, (double)k / DPCAL_STRIDE, ignored);
+            dpcal_power_node(power + 4 * m, m, ignored);
         }
         dpcal_second_order_node(table, n, (double)k, sums);
-        lr[k] = sums[0] + k * h * gone[3] - gone[0];
-        li[k] = sums[1] - (k * h * gone[2] + gone[1]);
+        dpcal_power_node(power, m, turned);
+        lr[k] = sums[0] + turned[0] + (k * h * gone[3] - gone[0]);
+        li[k] = sums[1] + turned[1] - (k * h * gone[2] + gone[1]);
     }
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, series, re, im, lr, li, inverse);
 }
 
+/* The largest states of the recurrences over the weights: 2 + s until a block is late, and 1 from then on. A block is
+   late from the first on of nodes 1, 16, 128, 256, ... where s is at least sqrt(2), for the least of its distances. */
+static void dpcal_caps(const dpcal_tilt *tilt, double h, double *caps) {
+    const double edge = 1.4142135623730951;
+    for (ptrdiff_t first = 0; first < tilt->n; first += DPCAL_LANES) {
+        const double least = h * dpcal_least(tilt->distance, first), stride = DPCAL_STRIDE, more = DPCAL_ANCHOR / stride;
+        for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++) {
+            const double s = h * tilt->distance[j];
+            caps[j] = least >= edge ? 1.0 : 2.0 + (stride * least >= edge ? stride * s : more * edge * s / least);
+        }
+    }
+}
+
 /* Adds the errors of a law's log psi at the nodes, in units, from sums at 12 of them: see dpcal_rounding_sums. */
 static void dpcal_add_errors(
-    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
+    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse, double *caps,
     double *errors
 ) {
     const double last = nodes > 2 ? nodes - 1.0 : 1.0;
     double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
     int first = 1;
+    dpcal_caps(tilt, h, caps);
     for (int i = 0; i < DPCAL_SOME && first < nodes; i++) {
         const double at = i == DPCAL_SOME - 1 ? last : floor(exp(log(last) * i / (DPCAL_SOME - 1.0)));
         memcpy(low, high, sizeof low);
         DPCAL_WIDEST(dpcal_rounding_sums)(
-            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, at * h, high
+            tilt->distance, tilt->size, tilt->error, tilt->shift, caps, tilt->n, at * h, high
         );
         DPCAL_WIDEST(dpcal_node_errors)(
             lr, li, inverse, first, (int)at + 1, before, low, high, (double)tilt->n, tilt->times, errors

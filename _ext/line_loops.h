@@ -5,29 +5,27 @@
 /* Points less the mean, complex weights, their errors in units and distances, from a line's own; `size` holds the
    weights' magnitudes. Returns the sum of weights times points in `left`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
-    const dpcal_line *line, ptrdiff_t from, double c, double mean, double units, dpcal_tilt *tilt
+    const dpcal_line *line, ptrdiff_t from, double c, const dpcal_moments *at, dpcal_tilt *tilt
 ) {
     const double *re = line->re + from, *im = line->im + from, *phase = line->phase + from;
-    const double *density = line->size + from, *error = line->error + from;
+    const double *log_size = line->size + from, *error = line->error + from, *rounding = line->rounding + from;
     dpcal_v left_re = {0}, left_im = {0};
     for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(re) - mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
-        const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y, own = (1.0 + c) * DPCAL_AT(error);
-        const dpcal_v bare = DPCAL_AT(re) * DPCAL_AT(re) + y * y;
-        const dpcal_v most = DPCAL_CHOICE(DPCAL_AT(density) < 0.0, -DPCAL_AT(density), DPCAL_AT(density));
-        const dpcal_v about = DPCAL_CHOICE(DPCAL_AT(phase) < 0.0, -DPCAL_AT(phase), DPCAL_AT(phase));
-        dpcal_v cosine, sine, distance, length;
+        const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size), grown = c * DPCAL_AT(re);
+        const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y;
+        const dpcal_v sum = DPCAL_AT(log_size) + grown, all = sum - at->log_mass;
+        const dpcal_v lengths = DPCAL_SIZE(grown) + DPCAL_SIZE(sum) + DPCAL_SIZE(all) + c * y + DPCAL_SIZE(turned);
+        dpcal_v cosine, sine, distance;
         DPCAL_NAME(dpcal_turn)(&turned, &cosine, &sine);
         DPCAL_ROOT(&square, &distance);
-        DPCAL_ROOT(&bare, &length);
         const dpcal_v wr = size * cosine, wi = size * sine;
         DPCAL_PUT(tilt->re) = x;
         DPCAL_PUT(tilt->im) = y;
         DPCAL_PUT(tilt->wr) = wr;
         DPCAL_PUT(tilt->wi) = wi;
         DPCAL_PUT(tilt->distance) = distance;
-        /* The terms of the weight's logarithm: density, c l and log M. */
-        DPCAL_PUT(tilt->error) = size * (units + 2.0 * most + (1.0 + c) * length + about + own);
+        /* Of log P, c l and log M, of each product and sum, and of the functions. */
+        DPCAL_PUT(tilt->error) = size * (8.0 + DPCAL_AT(rounding) + c * DPCAL_AT(error) + at->error + 0.5 * lengths);
         DPCAL_PUT(tilt->shift) = size * (DPCAL_AT(error) + distance);
         left_re += wr * x - wi * y;
         left_im += wr * y + wi * x;
@@ -107,6 +105,24 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_anew)(
     }
 }
 
+/* exp(i time (l - mean)), times the weights or not. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_powers)(
+    const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, double time, int weighted, double *out
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const ptrdiff_t j = blocks[i / DPCAL_LANES] + i % DPCAL_LANES;
+        const dpcal_v x = -time * DPCAL_FROM(tilt->im, j), y = time * DPCAL_FROM(tilt->re, j);
+        const dpcal_v wr = DPCAL_FROM(tilt->wr, j), wi = DPCAL_FROM(tilt->wi, j);
+        dpcal_v second, first, size, cosine, sine;
+        DPCAL_EXPONENTIALS(x, second, first, size);
+        DPCAL_NAME(dpcal_turn)(&y, &cosine, &sine);
+        DPCAL_PUT(out) = weighted ? size * (wr * cosine - wi * sine) : size * cosine;
+        DPCAL_PUT(out + n) = weighted ? size * (wr * sine + wi * cosine) : size * sine;
+        (void)second;
+        (void)first;
+    }
+}
+
 /* log psi and 1 / abs(psi) at the nodes from their sums, and the polynomial of dpcal_series if it has terms.
    psi - 1 = S (1 - i k h left): the rest of the mean that the weights leave is taken out. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
@@ -168,7 +184,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
     for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
         const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
         const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
-        const dpcal_v about = DPCAL_CHOICE(phase < 0.0, -phase, phase);
+        const dpcal_v about = DPCAL_SIZE(phase);
         dpcal_v second, first, whole, cosine, sine, root;
         DPCAL_EXPONENTIALS(log_size, second, first, whole);
         DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
@@ -185,4 +201,31 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
     sums[0] = DPCAL_SUM_OF(sizes);
     sums[1] = DPCAL_SUM_OF(times);
     sums[2] = DPCAL_SUM_OF(rounding);
+}
+
+/* Sums over nodes of Re(v r^k) and of t Im(v r^k), r = exp(-i h distance): eight steps of all lanes begin at a
+   factor of libm. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
+    const double *vr, const double *vi, int nodes, double h, double distance, double *sums
+) {
+    const double angle = -h * distance, lanes = (double)DPCAL_LANES_OF;
+    const double er = cos(angle * lanes), ei = sin(angle * lanes);
+    const dpcal_v first = angle * DPCAL_NUMBERS(0);
+    const int chunk = 8 * (int)DPCAL_LANES_OF;
+    dpcal_v fr, fi, total = {0}, turned = {0};
+    DPCAL_NAME(dpcal_turn)(&first, &fr, &fi);
+    for (int start = 0; start < nodes; start += chunk) {
+        const int stop = start + chunk < nodes ? start + chunk : nodes;
+        const double br = cos(angle * start), bi = sin(angle * start);
+        dpcal_v x = br * fr - bi * fi, y = br * fi + bi * fr;
+        for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
+            const dpcal_v a = DPCAL_AT(vr), b = DPCAL_AT(vi), next = x * er - y * ei;
+            total += a * x - b * y;
+            turned += h * DPCAL_NUMBERS(i) * (a * y + b * x);
+            y = x * ei + y * er;
+            x = next;
+        }
+    }
+    sums[0] = DPCAL_SUM_OF(total);
+    sums[1] = DPCAL_SUM_OF(turned);
 }

@@ -45,6 +45,7 @@ typedef int dpcal_m;
     } while (0)
 #define DPCAL_HAS_BIT(shifted, bit) (((long long)((shifted) - 6755399441055744.0) & (bit)) != 0)
 #endif
+#define DPCAL_SIZE(x) DPCAL_CHOICE((x) < 0.0, -(x), x)
 #define DPCAL_LANES_OF (sizeof(dpcal_v) / sizeof(double))
 #define DPCAL_AT(x) (*(const dpcal_v *)((x) + i))
 #define DPCAL_FROM(x, j) (*(const dpcal_v *)((x) + (j)))

@@ -29,7 +29,7 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_turn)(const dpcal_v *x, dpcal_v
 
 /* The angle of x + i y in [-pi, pi], to 2 units. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_angle)(const dpcal_v *x, const dpcal_v *y, dpcal_v *out) {
-    const dpcal_v a = DPCAL_CHOICE(*x < 0.0, -*x, *x), b = DPCAL_CHOICE(*y < 0.0, -*y, *y);
+    const dpcal_v a = DPCAL_SIZE(*x), b = DPCAL_SIZE(*y);
     const dpcal_v most = DPCAL_CHOICE(a < b, b, a), least = DPCAL_CHOICE(a < b, a, b);
     const dpcal_m steep = least > most * 0.41421356237309503;
     const dpcal_v below = DPCAL_CHOICE(steep, most + least, most), above = DPCAL_CHOICE(steep, least - most, least);
