@@ -1,7 +1,10 @@
 """One compiled call against the readable contour, balls of 128 and more bits, and a stopwatch."""
 
 import math
+import shutil
+import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +26,84 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 SEED, POINTS, BALLS = 2030, 50, 2
+KERNELS = Path(__file__).parents[3] / "_ext"
+COMPILER = shutil.which("cc")
+# The largest errors in units of 2^-52 at random arguments, beside long doubles.
+FUNCTIONS = r"""
+#include <stdio.h>
+#include "law.h"
+
+static unsigned long long state = 88172645463325252ULL;
+static double uniform(double low, double high) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return low + (high - low) * ((double)(state >> 11) * 0x1p-53);
+}
+static double power(double low, double high) { return pow(10.0, uniform(low, high)); }
+static double worst[7];
+static void compare(int which, double found, long double truth, long double scale) {
+    const double units = (double)(fabsl(found - truth) / scale / 0x1p-52L);
+    worst[which] = units > worst[which] || isnan(units) ? units : worst[which];
+}
+static long double second(long double x) {
+    long double sum = 0.0L, term = 0.5L * x * x;
+    if (fabsl(x) > 1.5L)
+        return expm1l(x) - x;
+    for (int n = 3; n < 40; n++, term *= x / (n - 1))
+        sum += term;
+    return sum;
+}
+
+int main(void) {
+    for (int row = 0; row < 40000; row++) {
+        double x[8], y[8], z[8], a[8], b[8];
+        dpcal_v *u = (dpcal_v *)x, *v = (dpcal_v *)y, *w = (dpcal_v *)z;
+        dpcal_v *f = (dpcal_v *)a, *g = (dpcal_v *)b;
+        for (int j = 0; j < 8; j++) {
+            x[j] = row % 3 == 1 ? power(-20, 5) : -power(-16, -0.1);
+            x[j] = row % 3 == 0 ? uniform(-0.8, 2.0) : x[j];
+            y[j] = 1.0 + x[j];
+        }
+        for (size_t i = 0; i < 8; i += DPCAL_LANES_OF) {
+            DPCAL_WIDEST(dpcal_log1p)(u + i, v + i, f + i);
+        }
+        for (int j = 0; j < 8; j++) {
+            compare(0, a[j], log1pl(x[j]), fabsl(log1pl(x[j])));
+            y[j] = power(-280, 280);
+            x[j] = y[j] - 1.0;
+        }
+        for (size_t i = 0; i < 8; i += DPCAL_LANES_OF)
+            DPCAL_WIDEST(dpcal_log1p)(u + i, v + i, f + i);
+        for (int j = 0; j < 8; j++) {
+            compare(1, a[j], logl(y[j]), fabsl(logl(y[j])));
+            x[j] = row % 2 ? uniform(-10, 10) : uniform(-1e6, 1e6);
+        }
+        for (size_t i = 0; i < 8; i += DPCAL_LANES_OF)
+            DPCAL_WIDEST(dpcal_turn)(u + i, f + i, g + i);
+        for (int j = 0; j < 8; j++) {
+            compare(2, a[j], cosl(x[j]), 1.0L);
+            compare(2, b[j], sinl(x[j]), 1.0L);
+            x[j] = uniform(-1, 1), y[j] = uniform(-1, 1) * power(-20.0 * (row % 2), 0);
+        }
+        for (size_t i = 0; i < 8; i += DPCAL_LANES_OF)
+            DPCAL_WIDEST(dpcal_angle)(u + i, v + i, f + i);
+        for (int j = 0; j < 8; j++) {
+            compare(3, a[j], atan2l(y[j], x[j]), fabsl(atan2l(y[j], x[j])));
+            x[j] = uniform(-1.2, 1.2) * power(-8.0 * (row % 4 > 1), 0);
+            x[j] = row % 2 ? uniform(-700, 700) : x[j];
+        }
+        for (size_t i = 0; i < 8; i += DPCAL_LANES_OF)
+            DPCAL_EXPONENTIALS(u[i], f[i], g[i], w[i]);
+        for (int j = 0; j < 8; j++) {
+            compare(4, a[j], second(x[j]), fabsl(second(x[j])));
+            compare(5, b[j], expm1l(x[j]), fabsl(expm1l(x[j])));
+            compare(6, z[j], expl(x[j]), expl(x[j]));
+        }
+    }
+    for (int i = 0; i < 7; i++)
+        printf("%.3f ", worst[i]);
+    return 0;
+}
+"""
 # Points of a sum in 128 bits, which has no other error, over the deviation of the noise.
 FINE = 0.08
 
@@ -64,6 +145,20 @@ def test_moments_are_within_their_errors(q, sigma, c, add):
     exact_mass, exact_mean = _exact_moments(q, sigma, c, add=add)
     assert abs(mass - exact_mass) < mass_error < 1e-12 * (mass + 1e-290)
     assert abs(mean - exact_mean) < mean_error < 1e-12 * mean
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long doubles are doubles")
+def test_functions_of_points_are_within_their_errors(tmp_path):
+    source, program = tmp_path / "functions.c", tmp_path / "functions"
+    source.write_text(FUNCTIONS)
+    # The build's own options: sums are not fused.
+    options = ["-O1", "-w", "-ffp-contract=off", "-fno-math-errno", f"-I{KERNELS}"]
+    subprocess.run([COMPILER, *options, source, "-o", program, "-lm"], check=True)
+    found = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    units = [float(item) for item in found.split()]
+    # log(1 + x), log, cosine and sine, angles, exp(x) - 1 - x, exp(x) - 1, exp(x).
+    assert (np.array(units) <= [2, 2, 1, 2, 3, 2, 2]).all(), units
 
 
 def _epsilon(direction, log_delta):

@@ -1,6 +1,7 @@
 """Inversions of laws with an atom at 0 or with rare jumps: bounds that meet, and that agree."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.jumps import Jumps
 from dpcal.accountants.inversion.transform import Product, Total
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
@@ -100,3 +102,16 @@ def test_a_single_use_with_much_noise_costs_less_than_two():
     )
     assert 0 < once.lower <= once <= twice
     assert once - once.lower < 1e-9 * once
+
+
+@pytest.mark.parametrize("c", [0.01, 3.0, 2000.0, -0.5])
+@pytest.mark.parametrize("first", [1, 60])
+def test_the_poles_alone_bound_all_nodes_beyond_a_time(c, first):
+    """A law that does not decay: the sum over nodes, and an integral beyond them."""
+    step = 0.3
+    flat = SimpleNamespace(step=step, c=c, _log_decay=lambda t, _: np.zeros(len(t)))
+    bound = math.exp(Contour._remainders(flat, np.array([step * first]), -math.inf)[-1])
+    t = step * np.arange(first, 400_000)
+    sizes = 1 / np.sqrt((1 + (t / c) ** 2) * (1 + (t / (1 + c)) ** 2))
+    further = abs(c) * (1 + c) / (t[-1] + step) / step * (1 - (max(abs(c), 1 + c) / t[-1]) ** 2)
+    assert sizes.sum() + further <= bound <= 2 * (sizes.sum() + further) + 1
