@@ -1,0 +1,107 @@
+"""Kernels keep no state between calls: threads that share inputs get the bits of one thread."""
+
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from _built_plans import CASES, built
+from _tree import ROOT
+
+from dpcal import accountants, optim
+from dpcal.accountants import correlated, events, matrix
+from dpcal.calibrate import dpsgd
+from dpcal.errors import VacuousSchedule
+from dpcal.optim.problems import Trigonometric
+
+THREADS, ROUNDS = 3, 2
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 5))
+Y = (X[:, 0] + X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
+PLAN = dpsgd(n=400, batch_size=40, steps=15, epsilon=2.0, delta=1e-5)
+SHARED = optim.Logistic(X, Y > 0, classes=[False, True])
+
+
+def run(name, objective, plan, **options):
+    with optim.replaying():
+        return np.asarray(getattr(optim, name)(objective, plan, seed=3, **options).w).tobytes()
+
+
+def priced(event, **options):
+    found = accountants.epsilon(event, delta=1e-6, **options)
+    return found.lower, found.upper
+
+
+def simulated():
+    found = correlated.epsilon(
+        matrix.LambdaCGD(20, 0.5),
+        correlated.Poisson(0.2),
+        delta=1e-3,
+        noise_multiplier=2.0,
+        draws=500,
+        seed=1,
+    )
+    return found.lower, float(found)
+
+
+def of_case(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan, objective = built(*case)
+
+    def task():
+        return run(case[0], objective, plan, noise="gaussian")
+
+    return task
+
+
+def tasks():
+    """Return functions whose answers do not depend on time; inputs are shared by all threads."""
+    step = events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0))
+    batch = events.SampledWithoutReplacementDpEvent(1000, 10, events.GaussianDpEvent(2.0))
+    named = {case.values[0]: case.values for case in reversed(CASES)}
+    return {
+        "question": lambda: priced(events.SelfComposedDpEvent(step, 1000)),
+        "contour": lambda: priced(events.SelfComposedDpEvent(batch, 50)),
+        "correlated": simulated,
+        "shared objective": lambda: run("dpsgd", SHARED, PLAN),
+        "exact noise": lambda: run("dpsgd", SHARED, PLAN, noise="discrete"),
+        "trigonometric": lambda: run("dpsgd", Trigonometric(X), PLAN),
+        "softmax": lambda: run("dpsgd", optim.Softmax(X, Y, classes=[0, 1, 2]), PLAN),
+        **{f"case {name}": of_case(case) for name, case in named.items()},
+    }
+
+
+def in_threads(task):
+    """Return the answers of all threads, which begin together and switch often."""
+    found, gate = [], threading.Barrier(THREADS)
+
+    def work():
+        gate.wait()
+        for _ in range(ROUNDS):
+            try:
+                found.append(task())
+            except Exception as error:  # the assertion shows it
+                found.append(repr(error))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(THREADS)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return found
+
+
+@pytest.mark.slow
+def test_threads_get_the_bits_of_one_thread():
+    warnings.simplefilter("ignore")
+    for name, task in tasks().items():
+        assert set(in_threads(task)) == {task()}, name
+    loaded = {each.rpartition(".")[2] for each in sys.modules if each.startswith("dpcal._ext.")}
+    assert {source.stem for source in (ROOT / "_ext").glob("*.pyx")} <= loaded
