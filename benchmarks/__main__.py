@@ -35,6 +35,8 @@ STUDIES = {
     "persons": "rows of persons clipped one by one, beside their sums, at equal epsilon",
     "recommended": "the optimizer that is recommended first, on sixty problems that fitted nothing",
     "untuned": "settings of DP-SGD that nobody chose, beside the best in hindsight",
+    "solvers": "four other private solvers of linear models beside DP-SGD's defaults",
+    "sealed": "what it saves that the last iterate alone is released, and what averages save",
     "samplers": "DP-SGD on three kinds of batches, and correlated noise, at one price",
     "partitions": "sums over a data set on two workers of a cluster, beside one process",
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
@@ -59,6 +61,8 @@ COMMANDS = {
     "persons": ["benchmarks.problems.persons"],
     "recommended": ["benchmarks.problems.recommended"],
     "untuned": ["benchmarks.problems.untuned"],
+    "solvers": ["benchmarks.problems.solvers"],
+    "sealed": ["benchmarks.problems.sealed"],
     "samplers": ["benchmarks.problems.samplers"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }

@@ -79,7 +79,7 @@ PAGES = {
     "security",
     "Price and prove": "accountants your_own_mechanism correlated corpus",
     "Optimize": "optimizers optimizers_spider optimizers_second_order optimizers_minimax "
-    "optimizers_kl your_own_optimizer errata audit",
+    "optimizers_kl optimizers_sealed your_own_optimizer errata audit",
     "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "
     "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
     "Reference": "api/dpcal glossary ../CHANGELOG",

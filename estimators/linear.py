@@ -23,7 +23,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.calibrate import Plan, Query
+from dpcal.calibrate import Constants, Plan, Query
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
@@ -36,6 +36,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
+from dpcal.estimators.sealed import RELEASES, descend_sealed
 from dpcal.optim import Ledger, Result, Squared, run
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
@@ -345,16 +346,46 @@ class Ridge(LeastSquares):
     alpha
         Strength >= 0 of the regulariser ``alpha ||w||^2``, beside the sum of squared residuals, in
         the units of the scaled records.
+    release
+        ``"all"``, or ``"last"``: the solver is "gradient" then, its last iterate alone is released,
+        and a large ``alpha`` saves noise. It regularises the intercept too.
 
     References
     ----------
     Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP).
+    Bok, Su and Altschuler 2024, Shifted interpolation for differential privacy (``"last"``).
     """
 
     alpha: float = 1.0
+    release: str = "all"
 
     def _strength(self) -> float:
         return _validate.non_negative(alpha=self.alpha)
+
+    def _learn(self, X: Table, y: Table, *, first: bool, solver: str | None = None) -> Self:
+        if _validate.choice(RELEASES, release=self.release) == "last":
+            if (solver or self.solver) == "statistics":
+                raise ValueError(
+                    "solver must be 'auto' or 'gradient' with release='last', and fit the only "
+                    "call: statistics have no iterates. Got 'statistics'."
+                )
+            solver = "gradient"
+        return super()._learn(X, y, first=first, solver=solver)
+
+    def _from_gradients(
+        self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
+    ) -> Table:
+        if self.release == "all":
+            return super()._from_gradients(rows, values, norm, multiplier, alpha)
+        (n, d), l2 = rows.shape, alpha / len(rows)
+        tuned = Defaults.of(
+            "squared", n=n, dimension=d, row_norm=norm, release=multiplier, batch_size=n
+        )
+        constants = Constants(
+            lipschitz=tuned.max_norm, smoothness=norm**2, strong_convexity=l2, gap=0.5
+        )
+        objective = Squared(rows, values, l2=l2, fit_intercept=False)
+        return descend_sealed(self, objective, constants, steps=None).w
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate import Query
+from dpcal.calibrate import Constants, Query
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
@@ -39,6 +39,7 @@ from dpcal.estimators.base import (
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import PASSES, SCALE_SHARE, LinearModel, scale_query
 from dpcal.estimators.scores import PrivateAccuracy
+from dpcal.estimators.sealed import RELEASES, descend_sealed
 from dpcal.optim import Logistic, Softmax
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 
@@ -74,6 +75,10 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         Step size > 0; when omitted, from the typical norm, the noise and the number of passes.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
+    release
+        ``"all"``: every iterate may be released. ``"last"``: the last one alone is, for two
+        declared classes, and ``l2`` saves noise. Then the clip, the steps and their size follow
+        ``row_norm`` and ``l2`` where they are not given.
 
     Attributes
     ----------
@@ -94,7 +99,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
     References
     ----------
-    Wang, Ye and Xu 2017, Algorithm 3.
+    Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
     """
 
     classes: ArrayLike | None = None
@@ -103,6 +108,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     steps: int | None = None
     learning_rate: float | None = None
     l2: float = 0.0
+    release: str = "all"
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
         if self._public_classes() is None or self._learns_bounds():
@@ -175,6 +181,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         (n, d), (epsilon, delta) = X.shape, self._target()
         classes = None if declared is None else _declared(declared)
         rows, norm = self._rows(X)
+        if _validate.choice(RELEASES, release=self.release) == "last":
+            return self._learn_sealed(rows, y, classes, norm, first=first)
         steps = _validate.count(steps=PASSES if self.steps is None else self.steps)
         if classes is None:
             asked, multiplier, _ = labels_query(epsilon, delta)
@@ -219,6 +227,39 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         self.n_iter_ = steps
         return self
 
+    def _learn_sealed(
+        self, rows: Table, y: NDArray[Any], classes: Any, norm: float, *, first: bool
+    ) -> Self:
+        """Descend, and keep the last iterate; no other leaves."""
+        if classes is None or len(classes) != 2:
+            raise ValueError(
+                "release='last' needs two declared classes: clipped gradients of more are not "
+                f"those of a convex loss. Got {classes if classes is None else classes.tolist()}."
+            )
+        self._check_settings(classes)
+        weight, (n, d) = self._largest_weight(classes), rows.shape
+        (release,) = self._multipliers([1.0])
+        tuned = Defaults.of(
+            "logistic", n=n, dimension=d, row_norm=norm, release=release, batch_size=n
+        )
+        constants = Constants(
+            lipschitz=weight * tuned.max_norm if self.max_norm is None else self.max_norm,
+            smoothness=weight * norm**2 / 4,
+            strong_convexity=self.l2,
+            gap=weight * math.log(2),
+        )
+        result = descend_sealed(
+            self,
+            self._objective(rows, y, classes),
+            constants,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            initial=None if first else np.ravel(self._weights),
+        )
+        self._keep(result.w, classes, d - self.fit_intercept)
+        self.n_iter_ = int(result.trace.step[-1])
+        return self
+
     def _check_settings(self, classes: NDArray[Any] | None) -> None:
         """Refuse settings that are out of range."""
         self._largest_weight(classes)
@@ -256,12 +297,18 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         if step is None:
             noise, l2 = gradient.noise_multiplier, self.l2 / weight
             step = tuned.learning_rate(noise, clip / weight, l2=l2) / weight
+        query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
+        start = None if first else np.ravel(self._weights)
+        return self._descent(self._objective(rows, y, classes), query, step, start)
+
+    def _objective(self, rows: Table, y: NDArray[Any], classes: NDArray[Any]) -> Any:
+        """Return the objective over records that are known and of these classes; others blank."""
         code = codes("y", y, classes)
         known = finite_rows(rows) & (code >= 0)
         # A blank record's gradient is zero, whatever its label is.
         rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
         # Gradients are weighted and then clipped, so a record moves the sum by the clip at most.
-        objective = (Softmax if several else Logistic)(
+        return (Softmax if len(classes) > 2 else Logistic)(
             rows,
             labels,
             l2=self.l2,
@@ -269,9 +316,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
             classes=classes,
             class_weights=self.class_weight,
         )
-        query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
-        start = None if first else np.ravel(self._weights)
-        return self._descent(objective, query, step, start)
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
         self.classes_ = classes
