@@ -11,9 +11,9 @@ Rows are taken to have a typical norm r; scores on them a deviation of 1.5 (of s
 
 >>> tuned = Defaults.of("logistic", n=20_000, dimension=11, row_norm=3.3, release=4.22)
 >>> tuned.steps, tuned.batch_size, tuned.max_norm
-(500, 800, 3.3)
+(1000, 1200, 3.3)
 >>> print(f"{tuned.learning_rate(4.1):.3f}")
-0.842
+0.802
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Defaults:
         dimension: int,
         row_norm: float,
         release: float,
-        passes: float = 20.0,
+        passes: float = 60.0,
         steps: int | None = None,
         batch_size: int | None = None,
         unit: float = 1.0,

@@ -32,6 +32,7 @@ from typing import Any, overload
 from dpcal import _validate
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.cost import predicted_seconds
 from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
 from dpcal.errors import UnsupportedEvent
@@ -266,6 +267,13 @@ class Plan:
             if "gradient" in query.kind or query.descent is not None
         )
 
+    def seconds(self, dimension: int) -> float:
+        """Return the processor seconds that a run on a linear model takes on this machine.
+
+        See :func:`dpcal.calibrate.cost.predicted_seconds`.
+        """
+        return predicted_seconds(self.queries, n=self.n, dimension=dimension)
+
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
@@ -281,7 +289,11 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as a JSON document."""
-        document = {
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        document: dict[str, Any] = {
             "optimizer": self.optimizer,
             "n": self.n,
             "epsilon": self.epsilon,
@@ -292,7 +304,7 @@ class Plan:
         }
         if self.public_n:
             document["public_n"] = True
-        return json.dumps(document, indent=2, allow_nan=False)
+        return document
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Plan.from_json, (self.to_json(),)

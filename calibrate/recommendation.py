@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,7 +36,7 @@ from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
-__all__ = ["Recommendation", "Recommended", "recommend"]
+__all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
 
 # Share of the bound on rows that is taken for their typical norm if none is given.
 _TYPICAL = 0.6
@@ -50,9 +48,9 @@ _FULL_STEPS = (60, 200)
 # held-out grid does not have. Two of three runs are within the spread.
 _FACTORS = {"dpsgd": 1.25, "noisy_gd": 1.5, "correlated_dpsgd": 1.1}
 _SPREAD = 2.5
-# Records times columns at which speed is measured, and time of an answer on a sample in units of
-# that of a full pass, record by record.
-_TIMED, _SAMPLED = (4096, 32), 2.0
+# Where sampling wastes less noise than this, correlated noise gains nothing, and its errors are so
+# much larger again.
+_WASTE, _NO_GAIN = 1.2, 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +70,8 @@ class Recommended:
         What ``error`` is about, and how it is known: ``"fitted law"``, or ``"theorem"`` for an
         upper bound with its constants.
     passes, evaluations, seconds
-        Passes over the records, gradients of one record, and processor seconds on this machine.
+        Passes over the records, gradients of one record, and processor seconds on this machine
+        (:meth:`dpcal.calibrate.Plan.seconds`).
     needs
         What must be known in public.
     """
@@ -226,41 +225,38 @@ def recommend(
     The law is exact for quadratics; a factor and a spread are fitted (``python -m benchmarks
     recommended``).
     """
-    known = LOSSES[_validate.choice(tuple(LOSSES), loss=loss)]
-    bound = _validate.positive(row_norm=row_norm)
-    norm = _TYPICAL * bound if typical_norm is None else typical_norm
-    if _validate.positive(typical_norm=norm) > bound:
-        raise ValueError(f"typical_norm must be at most row_norm={bound}, got {norm!r}.")
-    relation = _validate.choice(
-        ("add-or-remove-one", "replace-special"),
-        neighboring_relation=_validate.relation(neighboring_relation),
+    case = _Case.of(
+        loss,
+        n=n,
+        dimension=dimension,
+        row_norm=row_norm,
+        typical_norm=typical_norm,
+        l2=l2,
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=neighboring_relation,
     )
-    case = _Case(
-        loss=loss,
-        known=known,
-        n=_validate.count(n=n),
-        d=_validate.count(dimension=dimension),
-        norm=norm,
-        bound=bound,
-        l2=_validate.non_negative(l2=l2),
-        release=single_release(epsilon, delta, relation),
-        target={"epsilon": epsilon, "delta": delta, "neighboring_relation": relation},
-    )
-    most = _validate.positive(passes=passes)
-    best: dict[str, Recommended] = {}
-    for row in case.candidates(most):
-        if row.optimizer not in best or row.error < best[row.optimizer].error:
-            best[row.optimizer] = row
-    rows = sorted(best.values(), key=lambda row: row.error)
-    gradient = known.slope * bound
+    rows = case.best(_validate.positive(passes=passes), tuple(_FACTORS))
+    gradient = case.known.slope * case.bound
     guess = ", assumed" if typical_norm is None else ""
     return Recommendation(
-        rows=tuple(rows),
+        rows=rows,
         bounds=tuple(case.bounds()),
         lower_bound=gradient * math.sqrt(dimension * math.log(1 / delta)) / (n * epsilon),
-        statistical=known.residual * dimension / (2 * n),
-        note=f"Rows have a typical norm of {norm:.3g}{guess}; errors are about the training loss.",
+        statistical=case.known.residual * dimension / (2 * n),
+        note=f"Rows have a typical norm of {case.norm:.3g}{guess}; errors are about the training "
+        "loss.",
     )
+
+
+def first_choice(
+    loss: str, optimizers: Collection[str], *, passes: float = 60.0, **asked: Any
+) -> Recommended:
+    """Return the row of the least predicted error among some optimizers that have a fitted law.
+
+    Other arguments are those of :func:`recommend`.
+    """
+    return _Case.of(loss, **asked).best(passes, optimizers)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,33 +278,84 @@ class _Case:
         """What predicts errors."""
         return ErrorLaw(loss=self.loss, n=self.n, dimension=self.d, norm=self.norm, l2=self.l2)
 
+    @classmethod
+    def of(
+        cls,
+        loss: str,
+        *,
+        n: int,
+        dimension: int,
+        epsilon: float,
+        delta: float,
+        row_norm: float = 1.0,
+        typical_norm: float | None = None,
+        l2: float = 0.0,
+        neighboring_relation: str = "replace-special",
+    ) -> Self:
+        """Return the case that arguments of :func:`recommend` describe."""
+        known = LOSSES[_validate.choice(tuple(LOSSES), loss=loss)]
+        bound = _validate.positive(row_norm=row_norm)
+        norm = _TYPICAL * bound if typical_norm is None else typical_norm
+        if _validate.positive(typical_norm=norm) > bound:
+            raise ValueError(f"typical_norm must be at most row_norm={bound}, got {norm!r}.")
+        relation = _validate.choice(
+            ("add-or-remove-one", "replace-special"),
+            neighboring_relation=_validate.relation(neighboring_relation),
+        )
+        return cls(
+            loss=loss,
+            known=known,
+            n=_validate.count(n=n),
+            d=_validate.count(dimension=dimension),
+            norm=norm,
+            bound=bound,
+            l2=_validate.non_negative(l2=l2),
+            release=single_release(epsilon, delta, relation),
+            target={"epsilon": epsilon, "delta": delta, "neighboring_relation": relation},
+        )
+
     # -- rows
 
-    def candidates(self, most: float) -> Iterator[Recommended]:
-        """Return every setting that is tried, with its prediction."""
+    def best(self, most: float, optimizers: Collection[str]) -> tuple[Recommended, ...]:
+        """Return the best setting of each of these optimizers, best first."""
+        found: dict[str, Recommended] = {}
+        for row in self.candidates(most, optimizers):
+            if row.optimizer not in found or row.error < found[row.optimizer].error:
+                found[row.optimizer] = row
+        return tuple(sorted(found.values(), key=lambda row: row.error))
+
+    def candidates(self, most: float, optimizers: Collection[str]) -> Iterator[Recommended]:
+        """Return every setting of these optimizers that is tried, with its prediction."""
         tried = [passes for passes in _PASSES if passes <= most] or [most]
-        for passes in tried:
-            yield self._sampled(self._defaults(passes=passes))
-        for steps in _FULL_STEPS:
-            if steps <= most or steps == _FULL_STEPS[0]:
-                yield self._full(self._defaults(steps=steps, batch_size=self.n))
-        for passes, bands in itertools.product(tried[:2], _BANDS):
-            tuned = self._defaults(passes=passes)
-            if bands * tuned.batch_size <= self.n:
-                yield self._banded(tuned, bands)
+        if "dpsgd" in optimizers:
+            yield from (self._sampled(self._defaults(passes=passes)) for passes in tried)
+        if "noisy_gd" in optimizers:
+            for steps in _FULL_STEPS:
+                if steps <= most or steps == _FULL_STEPS[0]:
+                    yield self._full(self._defaults(steps=steps, batch_size=self.n))
+        if "correlated_dpsgd" in optimizers:
+            for passes in tried[:2]:
+                tuned = self._defaults(passes=passes)
+                more = _NO_GAIN if self._waste(tuned) < _WASTE else 1.0
+                for bands in _BANDS:
+                    if bands * tuned.batch_size <= self.n:
+                        yield self._banded(tuned, bands, more)
 
     def _defaults(self, **sizes: Any) -> Defaults:
         given: dict[str, Any] = {"n": self.n, "dimension": self.d, "row_norm": self.norm}
         return Defaults.of(self.loss, **given, release=self.release, **sizes)
 
+    def _plan(self, tuned: Defaults) -> Plan:
+        sizes = {"n": self.n, "batch_size": tuned.batch_size, "steps": tuned.steps}
+        return dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
+
+    def _waste(self, tuned: Defaults) -> float:
+        """Return noise on Poisson samples, in units of that on full batches at the same price."""
+        alone = self.release * tuned.batch_size / self.n * math.sqrt(tuned.steps)
+        return self._plan(tuned).queries[0].noise_multiplier / alone
+
     def _sampled(self, tuned: Defaults) -> Recommended:
-        plan = dpsgd(
-            n=self.n,
-            batch_size=tuned.batch_size,
-            steps=tuned.steps,
-            max_norm=tuned.max_norm,
-            **self.target,
-        )
+        plan = self._plan(tuned)
         rate = tuned.learning_rate(plan.query("gradient").noise_multiplier)
         return self._row(_at_rate(plan, rate), tuned, rate)
 
@@ -325,7 +372,7 @@ class _Case:
         )
         return self._row(plan, tuned, rate)
 
-    def _banded(self, tuned: Defaults, bands: int) -> Recommended:
+    def _banded(self, tuned: Defaults, bands: int, more: float) -> Recommended:
         strategy = _banded(tuned.steps, bands)
         plan = correlated_dpsgd(
             strategy,
@@ -338,17 +385,23 @@ class _Case:
         ones = np.full((1, tuned.steps), 1.0)
         alike = float(np.linalg.norm(transposed_inverse(strategy, ones))) / math.sqrt(tuned.steps)
         rate = tuned.learning_rate(alike * plan.query("gradient").noise_multiplier)
-        return self._row(_at_rate(plan, rate), tuned, rate, strategy)
+        return self._row(_at_rate(plan, rate), tuned, rate, strategy, more=more)
 
     @property
     def _smoothness(self) -> float:
         return self.known.smoothness * self.bound**2 + self.l2
 
     def _row(
-        self, plan: Plan, tuned: Defaults, rate: float, strategy: Strategy | None = None
+        self,
+        plan: Plan,
+        tuned: Defaults,
+        rate: float,
+        strategy: Strategy | None = None,
+        *,
+        more: float = 1.0,
     ) -> Recommended:
         noise = plan.queries[0].noise_multiplier
-        error = _FACTORS[plan.optimizer] * self.law.excess(tuned, rate, noise, strategy)
+        error = more * _FACTORS[plan.optimizer] * self.law.excess(tuned, rate, noise, strategy)
         return Recommended(
             plan=plan,
             optimizer=plan.optimizer,
@@ -363,9 +416,11 @@ class _Case:
     def _cost(self, plan: Plan) -> dict[str, Any]:
         """Return passes, gradients of a record and seconds of a plan."""
         asked = plan.evaluations
-        slower = 1.0 if plan.queries[-1].sampler == "full" else _SAMPLED
-        seconds = slower * asked * self.d * _seconds_a_number()
-        return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
+        return {
+            "passes": asked / plan.n,
+            "evaluations": asked,
+            "seconds": plan.seconds(self.d),
+        }
 
     # -- theorems
 
@@ -410,16 +465,3 @@ def _at_rate(plan: Plan, rate: float) -> Plan:
 @functools.cache
 def _banded(steps: int, bands: int) -> Banded:
     return Banded(steps, bands)
-
-
-@functools.cache
-def _seconds_a_number() -> float:
-    """Return the processor seconds that a pass takes for each number of the table."""
-    X, w = np.ones(_TIMED), np.ones(_TIMED[1])
-    taken = []
-    for _ in range(5):
-        began = time.process_time()
-        for _ in range(8):
-            (X @ w) @ X
-        taken.append((time.process_time() - began) / (8 * X.size))
-    return min(taken)

@@ -44,7 +44,7 @@ EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget "
     "clinic.budget -o second-report",
 )
-# What --help shows, 23 lines of at most 80 characters; --help-all shows every option.
+# What --help shows, 24 lines of at most 80 characters; --help-all shows every option.
 SCREEN = """\
 usage: dpcal train FILE --target COLUMN --epsilon E --delta D [options]
 
@@ -59,7 +59,8 @@ Fit a private linear model to a table of your own, and report what it claims.
   --class-weights V,W    public weights of the two classes (default: 1,1)
   --loss, --optimizer    logistic or squared; what 'dpcal optimizers' lists
   --features NAME        linear (default), or curves: splines, bins, random
-  --epochs E             passes over the records (default: 20)
+  --epochs E             passes over the records (default: 60)
+  --plan                 print the plan and its cost, and spend nothing
   --held-out HOW         scores: noisy (the default), unprotected or none
   --budget FILE          charge the run to this budget book
   -o FOLDER, --force     the report (default: dpcal-report); replace an old one
@@ -90,7 +91,10 @@ RECORDS = f"""
 """
 MODEL = """
 [model and training]
---optimizer NAME=dpsgd  one of those that 'dpcal optimizers' lists (default: %(default)s)
+--optimizer NAME        one of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd,
+    with the steps of the least predicted error, as 'dpcal recommend' has it; dpsgd, if tuning is
+    given)
+--plan                  print the plan, its noise and its cost, and spend nothing
 --loss NAME=logistic    logistic or squared (default: %(default)s)
 --features NAME=linear  what a number becomes: itself (linear), bins or splines, so that the model
     adds up a curve a column, or random waves of all numbers; bins, splines and random need ranges
@@ -133,7 +137,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Read, calibrate, train, and write the report."""
-    return training.fit_table(options)
+    return training.show_plan(options) if options.plan else training.fit_table(options)
 
 
 def _wrapped(examples: tuple[str, ...]) -> str:
@@ -146,7 +150,7 @@ def _wrapped(examples: tuple[str, ...]) -> str:
 
 
 # What a call has no use for: where a report goes is told to ``Fitted.save``.
-_LEFT_OUT = ("help", "help_all", "table", "csv", "schema", "output", "force")
+_LEFT_OUT = ("help", "help_all", "table", "csv", "schema", "output", "force", "plan")
 
 
 def train(
@@ -202,7 +206,7 @@ def train(
     values = {name: _value(each, given.get(name)) for name, each in known.items()}
     if isinstance(schema, Mapping):
         schema = dpcal.tables.Schema.from_dict(schema)
-    paths = {"csv": None, "output": Path(), "force": True}
+    paths = {"csv": None, "output": Path(), "force": True, "plan": False}
     table = Path(table) if isinstance(table, str) else table
     asked = Namespace(table=table, schema=schema, **paths, **values)
     try:

@@ -1,6 +1,6 @@
 """Is the optimizer that is recommended first among the best? Problems that fitted nothing.
 
-``python -m benchmarks recommended [--problems 60] [--seeds 6] [--fit]`` draws linear models, runs
+``python -m benchmarks recommended [--problems 60] [--seeds 12] [--fit]`` draws linear models, runs
 each row of :func:`dpcal.calibrate.recommend` on them, and prints the mean excess of the training
 loss of the first row over that of the best row in hindsight; the ratio of measured to predicted
 excess; and the share of rows whose excess is between the predicted ends. ``--fit`` does so on other
@@ -66,7 +66,7 @@ def measured(objective, row, seeds):
 
 def main(problems, seeds, *, fit):
     """Print the worst problems, and the summary."""
-    rng = np.random.default_rng(2 if fit else 3)
+    rng = np.random.default_rng(2 if fit else 5)
     regrets, against_sgd, ratios, first = [], [], [], Counter()
     for number in range(problems):
         objective, asked = drawn(rng)
@@ -98,7 +98,7 @@ def main(problems, seeds, *, fit):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--fit", action="store_true")
     given = parser.parse_args()
     main(given.problems, given.seeds, fit=given.fit)

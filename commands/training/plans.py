@@ -11,6 +11,7 @@ import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
 from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.recommendation import first_choice
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
@@ -18,7 +19,11 @@ from dpcal.commands.training.scale import asked_before, scale_query
 from dpcal.commands.training.task import Task
 from dpcal.tables import REACH
 
-__all__ = ["calibrated", "default_sizes"]
+__all__ = ["calibrated", "compared", "default_sizes"]
+
+# Those that predicted errors choose among where no optimizer was named. Correlated noise is left
+# out: it has no joint price with the question how long rows are.
+CHOICE = ("dpsgd", "noisy_gd")
 
 # From numbers of steps and of bands to a strategy.
 STRATEGIES: Mapping[str, Callable[[int, int], dpcal.accountants.matrix.Strategy]] = {
@@ -57,6 +62,23 @@ def calibrated(request: Request, task: Task) -> Plan:
     return plan if request.n is None else replace(plan, public_n=True)
 
 
+def compared(request: Request, task: Task) -> dict[str, Any] | None:
+    """Return arguments of :func:`dpcal.calibrate.recommend`; None where errors do not choose."""
+    norm = _row_norm(request) if request.chosen else None
+    if norm is None:
+        return None
+    bound = math.sqrt(request.coding.square_bound + request.intercept)
+    return {
+        "loss": request.loss,
+        "n": request.trained_on or task.n,
+        "dimension": task.objective.dimension,
+        "row_norm": bound,
+        "typical_norm": min(norm, bound),
+        "neighboring_relation": request.relation,
+        **fields_of(request, "l2", "epsilon", "delta"),
+    }
+
+
 def _row_norm(request: Request) -> float | None:
     """Return the norm that most records have, as far as ranges tell; None where they do not."""
     square = request.coding.typical_square
@@ -84,7 +106,12 @@ def _tuned(
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
     rows = 1 if request.by_person else given.get("group_size", 1)
     release = _one_release(target) * rows
-    passes = _validate.positive(epochs=given.pop("epochs", 20.0))
+    passes = _validate.positive(epochs=given.pop("epochs", 60.0))
+    asked = compared(request, task)
+    first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
+    if first is not None:
+        query = first.queries[-1]
+        sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
     tuned = Defaults.of(
         request.loss,
         n=target["n"],
@@ -100,12 +127,16 @@ def _tuned(
     sampler = given.get("sampler", "poisson")
     whole = sampler != "poisson" and "steps" not in sizes
     length = {"epochs": passes} if whole else {"steps": tuned.steps}
-    plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
+    if first is None:
+        plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
+    else:
+        query = replace(first.queries[-1], max_norm=max_norm)
+        plan = replace(first, queries=(query,), parameters=sizes)
     # Beside another query a shuffle has a looser price, and rows of a person have no common length.
     if not (chosen or request.by_person or sampler == "shuffled-epochs"):
         coding = request.coding
-        asked = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
-        plan = plan if asked is None else asked_before(plan, asked)
+        scale = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
+        plan = plan if scale is None else asked_before(plan, scale)
     if "learning_rate" in plan.parameters:
         return plan
     query = plan.query("gradient")

@@ -117,6 +117,9 @@ class Request(Learning):
         What correlates the noise of the steps: the options of ``--noise``; empty for none.
     problem
         The minimax problem, if any.
+    chosen
+        Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps:
+        where no optimizer was named, and no tuning was given.
     silos
         The column whose categories are silos, if any.
     mechanism
@@ -134,6 +137,7 @@ class Request(Learning):
     tuning: Mapping[str, Any]
     noise: Mapping[str, Any]
     problem: Problem | None
+    chosen: bool
     silos: str | None
     mechanism: str | None
     held_out: str | None
@@ -196,6 +200,9 @@ class Request(Learning):
             tuning=tuning,
             noise=_noise(options, row.name),
             problem=problem,
+            chosen=options.optimizer is None
+            and not (tuning or options.noise or options.silos)
+            and relation in ("add-or-remove-one", "replace-special"),
             **fields_of(options, *AS_GIVEN),
         )
 
@@ -268,8 +275,8 @@ def _public_n(options: Namespace, schema: Schema | None) -> int | None:
 
 def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
     """Return the named optimizer; refuse tuning that it does not take."""
-    correlated = options.noise is not None and options.optimizer == "dpsgd"
-    row = find("correlated_dpsgd" if correlated else options.optimizer)
+    correlated = options.noise is not None and options.optimizer in (None, "dpsgd")
+    row = find("correlated_dpsgd" if correlated else options.optimizer or "dpsgd")
     constants = ("max_norm", "smoothness", "gap") if row.constants else ()
     given = [name for name in ("smoothness", "gap") if getattr(options, name) is not None]
     # Persons who are records have the price of records, however many rows they have.

@@ -190,4 +190,4 @@ class Interrupt:
 
 def averaging(optimizer: str) -> str:
     """Return how the iterates of an optimizer are averaged here."""
-    return AVERAGING if optimizer == "dpsgd" else "none"
+    return AVERAGING if optimizer in ("dpsgd", "noisy_gd") else "none"

@@ -35,9 +35,9 @@ def problem(n=10_000, d=12, prior=-3.2, seed=0, columns="tails"):
 def test_settings_follow_from_what_is_given():
     sizes = {"n": 20_000, "dimension": 11, "row_norm": 3.3, "release": 4.22}
     tuned = Defaults.of("logistic", **sizes)
-    assert (tuned.steps, tuned.batch_size, tuned.max_norm) == (500, 800, 3.3)
-    assert Defaults.of("logistic", **sizes, steps=100).batch_size == 4000
-    assert Defaults.of("logistic", **sizes, batch_size=1000).steps == 400
+    assert (tuned.steps, tuned.batch_size, tuned.max_norm) == (1000, 1200, 3.3)
+    assert Defaults.of("logistic", **sizes, steps=100).batch_size == 12_000
+    assert Defaults.of("logistic", **sizes, batch_size=1000).steps == 1200
     full = Defaults.of("logistic", **sizes, steps=60, batch_size=20_000)
     assert (full.steps, full.batch_size) == (60, 20_000)
     # Where noise drowns all, the clip is smaller, and the step too.
