@@ -44,7 +44,7 @@ EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget "
     "clinic.budget -o second-report",
 )
-# What --help shows, 24 lines of at most 80 characters; --help-all shows every option.
+# What --help shows, 23 lines of at most 80 characters; --help-all shows every option.
 SCREEN = """\
 usage: dpcal train FILE --target COLUMN --epsilon E --delta D [options]
 
@@ -59,8 +59,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   --class-weights V,W    public weights of the two classes (default: 1,1)
   --loss, --optimizer    logistic or squared; what 'dpcal optimizers' lists
   --features NAME        linear (default), or curves: splines, bins, random
-  --epochs E             passes over the records (default: 60)
-  --plan                 print the plan and its cost, and spend nothing
+  --epochs E, --plan     passes (default: 60); print plan and cost alone
   --held-out HOW         scores: noisy (the default), unprotected or none
   --budget FILE          charge the run to this budget book
   -o FOLDER, --force     the report (default: dpcal-report); replace an old one

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcal import _validate
-from dpcal.errors import BrokenObjective
+from dpcal.errors import BrokenObjective, warn_caller
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
@@ -45,8 +45,13 @@ _GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 # loss has kinks they err more, at few records.
 _STEP, _DIFFERENCES = 1e-5, 1e-4
 
+# Halvings of the stretch between two parameters: what is left of it is far above rounding.
+_HALVINGS = 20
 
-def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> None:
+
+def check_objective(
+    objective: Objective, *, seed: int = 0, trials: int = 4, smoothness: float | None = None
+) -> None:
     """Test an objective on random rows and parameters, before any run: the test is not private.
 
     BrokenObjective is raised if a contribution exceeds its bound, sums are not those of their
@@ -59,6 +64,10 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         Any objective.
     seed, trials
         Of the rows and parameters that are tried, an integer >= 0; and their number, at least 1.
+    smoothness
+        L1 > 0 of one record's loss, if a theorem is to be used that needs it. VacuousSchedule, a
+        warning, names the row whose gradients change faster, as those of a hinge do: theorems for
+        smooth losses then promise nothing, while privacy holds.
     """
     rng = np.random.default_rng(seed)
     d = objective.dimension
@@ -71,6 +80,8 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         _check_all_sums(objective, w, v, rows, bound)
         _check_regularizer(objective, w)
         _check_hessian(objective, w, v, rows)
+        if smoothness is not None:
+            _check_smooth(objective, w, v, rows, _validate.positive(smoothness=smoothness))
 
 
 def screen(objective: Objective) -> None:
@@ -188,6 +199,32 @@ def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> No
             "a Hessian must be the derivative of the gradients: its product with a vector differs "
             "from a difference of gradients."
         )
+
+
+def _check_smooth(objective: Objective, w: Vector, v: Vector, rows: Rows, most: float) -> None:
+    """Warn of a row whose gradients change faster than ``most`` somewhere between w and v.
+
+    Of the halves of a stretch, one has at least the whole's rate of change: halving finds a kink.
+    """
+    for row in rows:
+        ends = [(at, objective.clipped_sum(at, rows[rows == row], math.inf)) for at in (w, v)]
+        for _ in range(_HALVINGS):
+            middle = (ends[0][0] + ends[1][0]) / 2
+            between = middle, objective.clipped_sum(middle, rows[rows == row], math.inf)
+            ends = max(([end, between] for end in ends), key=_moved)
+        apart = float(np.linalg.norm(ends[0][0] - ends[1][0]))
+        if _moved(ends) > (1 + _DIFFERENCES) * most * apart:
+            warn_caller(
+                f"the gradient of row {row} moves by {_moved(ends):.3g} between parameters "
+                f"{apart:.3g} apart, more than smoothness={most:.6g} allows: the loss has a kink, "
+                "as a hinge has, or is curved more. Theorems for smooth losses promise nothing.",
+            )
+            return
+
+
+def _moved(ends: list[tuple[Vector, Vector]]) -> float:
+    """Return how far apart the gradients at two parameters are."""
+    return float(np.linalg.norm(ends[0][1] - ends[1][1]))
 
 
 def _norm_of(v: Vector) -> float:
