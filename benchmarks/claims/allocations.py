@@ -9,7 +9,8 @@ own size, how many take more than a second, and which methods answer. With ``--o
 for more batches, fewer epochs, more noise and a larger delta at every setting, which must not cost
 more: no lower end may lie above the setting's upper end.
 
-Times are processor times of one core. With ``--file``, answers are kept as lines of JSON.
+Times are processor times of one core. With ``--file``, answers are kept as lines of JSON, and those
+that are there are not asked again: a long run may be stopped and resumed.
 """
 
 import argparse
@@ -84,12 +85,17 @@ def main():
     signal.signal(signal.SIGPROF, stop)
     answer((1.0, 2, 1, 1e-5), args.limit)
     methods, wide, slow, wrong = Counter(), [], [], []
+    kept = args.file.read_text().splitlines() if args.file and args.file.exists() else []
+    known = {tuple(row["setting"]): row for row in map(json.loads, kept)}
     for setting in settings(args.points, args.seed):
-        *ends, seconds = answer(setting, args.limit)
-        row = {"setting": setting, "ends": ends, "width": width(ends), "seconds": seconds}
-        if args.file:
-            with args.file.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+        row = known.get(setting)
+        if row is None:
+            *ends, seconds = answer(setting, args.limit)
+            row = {"setting": setting, "ends": ends, "width": width(ends), "seconds": seconds}
+            if args.file:
+                with args.file.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+        ends, seconds = row["ends"], row["seconds"]
         methods[ends[2].split(", relative")[0]] += 1
         text = "sigma {:.4g}, M {}, E {}, delta {:.2e}: ".format(*setting)
         text += f"{ends[2]}, {row['width']:.0e}, {seconds:.2f} s"
