@@ -1,0 +1,124 @@
+"""Deltas that are nearly 1: every way of inverting keeps its upper end above them."""
+
+import math
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from benchmarks import sweep
+from dpcal._ext import question
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.characteristic import log_delta_bounds
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.layered import invert_layered
+from dpcal.accountants.inversion.rare_losses import trimmed
+from dpcal.accountants.inversion.strategy import (
+    invert,
+    invert_as_split,
+    invert_on_one_contour,
+    invert_trimmed,
+)
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+
+
+def _compiled(direction, epsilon):
+    found = question.log_delta(direction.compiled, epsilon)
+    return found and Bounds(*found)
+
+
+WAYS = {
+    "answer": log_delta_bounds,
+    "compiled": _compiled,
+    "chosen": lambda item, at: invert(Total(item.parts), at).log_bounds(at),
+    "one contour": lambda item, at: invert_on_one_contour(Total(item.parts), at).log_bounds(at),
+    "split": lambda item, at: invert_as_split(Total(item.parts), at, 1.0).log_bounds(at),
+    "far split": lambda item, at: invert_as_split(Total(item.parts), at, 8.0).log_bounds(at),
+    "layered": lambda item, at: invert_layered(Total(item.parts), at, 0.0).log_bounds(at),
+    "trimmed": lambda item, at: (
+        (measure := trimmed(item.parts, -37.0, 1.0)) and invert_trimmed(measure, at).log_bounds(at)
+    ),
+}
+
+
+def _draw(seed, index):
+    """A law, an epsilon, and the log of a bound exp(a epsilon) M(-a)^T on 1 - delta."""
+    rng = np.random.default_rng([seed, index])
+    q, sigma = float(10 ** rng.uniform(-5, -0.05)), float(10 ** rng.uniform(-1, 1))
+    loss = SampledGaussian(q, sigma, ("remove", "add")[index % 2])
+    a, target = float(rng.uniform(0.0, 1.0) ** 2), float(rng.uniform(-70, -0.5))
+    log_mass, mean = loss.cumulants([-a])[0, :2]
+    steps = math.ceil(target / (log_mass + a * mean)) if log_mass + a * mean < 0 else 0
+    direction = Direction("", ((loss, steps),))
+    return direction, steps * mean, steps * (log_mass + a * mean)
+
+
+def _found(direction, epsilon):
+    for name, way in WAYS.items():
+        try:
+            bounds = way(direction, epsilon)
+        except OutOfReach:
+            continue
+        if bounds is not None:
+            yield name, bounds
+
+
+def _in_balls(direction, epsilon, most):
+    """Bounds on log delta in balls of 256 bits; None where they take too long."""
+    try:
+        chosen = choose_contour(direction.parts, epsilon, width=1e-24)
+    except OutOfReach:
+        return None
+    points = sum(item.last - item.first for item in chosen.sums if item)
+    if (chosen.nodes + 100) * points > most:
+        return None
+    lower, upper = enclose(chosen, direction.parts, epsilon, bits=256)
+    with ctx.workprec(256):
+        return arb(lower).log().lower(), arb(upper).log().upper()
+
+
+def _search(seed, indices, *, work=0.0):
+    """How often each way answers, and how many balls; fails at the first bounds that are wrong."""
+    seen = dict.fromkeys([*WAYS, "balls"], 0)
+    for index in indices:
+        direction, epsilon, bound = _draw(seed, index)
+        if not (0 < direction.parts[0][1] < 1e9 and epsilon > 0):
+            continue
+        least = math.log1p(-math.exp(bound * (1 - 1e-9)))
+        balls = _in_balls(direction, epsilon, work) if work and bound > -40 else None
+        seen["balls"] += balls is not None
+        for name, bounds in _found(direction, epsilon):
+            assert bounds.upper >= max(least, bounds.lower), (name, direction, epsilon)
+            if balls is not None:
+                meets = bounds.lower <= balls[1] and balls[0] <= bounds.upper
+                assert meets, (name, direction, epsilon)
+            seen[name] += 1
+    return seen
+
+
+def test_a_bulk_and_its_jumps_keep_the_upper_end():
+    """The setting at which it once was 2.7e-14 too low."""
+    point = sweep.draw(7, 271)
+    epsilon, direction = point.epsilon, point.directions[0]
+    c = -0.0668
+    ((loss, steps),) = direction.parts
+    assert steps * loss.cumulants([c])[0, 0] - c * epsilon < -56
+    seen = dict(_found(direction, epsilon))
+    assert {"split", "far split"} <= set(seen)
+    assert all(bounds.upper > -math.exp(-56) for bounds in seen.values())
+
+
+def test_bounds_near_1_agree_with_balls():
+    assert _search(5, [215], work=6e4)["balls"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.study
+def test_bounds_near_1_hold_everywhere():
+    seen = _search(11, range(1500), work=1e5)
+    assert min(seen["answer"], seen["one contour"]) > 400
+    assert min(seen["split"], seen["layered"], seen["trimmed"], seen["balls"]) > 10
