@@ -103,8 +103,8 @@ static inline dpcal_angle dpcal_angle_of(double angle) {
 #include "widths.h"
 #undef DPCAL_LOOPS
 
-/* Whether exp(c l) grows little from the real line to twice an angle, c = highest, when adding: sums of absolute values,
-   without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
+/* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
+   values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
 static int dpcal_grows_little(const dpcal_law *law, double *room) {
     double on_line[3], on_edge[3], peak = -INFINITY;
     for (ptrdiff_t j = 0; j < law->n; j++)

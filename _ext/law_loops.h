@@ -59,7 +59,8 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
     DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
     turned += DPCAL_CHOICE(far, line.angle, 0.0);
     /* The derivative is q exp(u + i angle) / w. */
-    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * line.cosine), pi = DPCAL_CHOICE(far, 0.0, q * power * line.sine);
+    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * line.cosine);
+    const dpcal_v pi = DPCAL_CHOICE(far, 0.0, q * power * line.sine);
     rest = rest / all;
     turned += rest * (pi * whole - pr * b);
     *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));

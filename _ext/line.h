@@ -174,9 +174,9 @@ static double dpcal_least(const double *x, ptrdiff_t first) {
     return least;
 }
 
-/* Blocks of points at a time, in two lists: `blocks` has those whose terms are w (exp(i s) - 1 - i s), and `late` those
-   where s is at least sqrt(2), whose terms are w exp(i s) and, with their sums of w and w l in `gone`, - w - i s w. Late
-   blocks whose exp(i s) is below exp(-35) are left out: the rest is less than the error of a direct evaluation. */
+/* Sorts blocks of points at a time into two lists: `blocks` has terms w (exp(i s) - 1 - i s), and `late`, where s is at
+   least sqrt(2), terms w exp(i s) and, by sums of w and w l in `gone`, - w - i s w. Late blocks whose exp(i s) is below
+   exp(-35) are left out: the rest is less than the error of a direct evaluation. Returns whether a list changed. */
 static int dpcal_sort(
     const dpcal_tilt *tilt, double time, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *late, ptrdiff_t *m, double *gone
 ) {
@@ -237,8 +237,8 @@ static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdi
     return far * DPCAL_LANES;
 }
 
-/* Log psi(k h) and 1 / abs(psi) of one law, by recurrences from node to node that begin at those over 16 nodes, and these
-   anew at node 16 and every 128 nodes: `table` holds 17 numbers for each point. */
+/* Log psi(k h) and 1 / abs(psi) of one law, by recurrences from node to node that begin at those over 16 nodes, and
+   these anew at node 16 and every 128 nodes: `table` holds 17 numbers for each point. */
 static void dpcal_log_psi(
     const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
 ) {
@@ -278,7 +278,8 @@ static void dpcal_log_psi(
 static void dpcal_caps(const dpcal_tilt *tilt, double h, double *caps) {
     const double edge = 1.4142135623730951;
     for (ptrdiff_t first = 0; first < tilt->n; first += DPCAL_LANES) {
-        const double least = h * dpcal_least(tilt->distance, first), stride = DPCAL_STRIDE, more = DPCAL_ANCHOR / stride;
+        const double least = h * dpcal_least(tilt->distance, first);
+        const double stride = DPCAL_STRIDE, more = DPCAL_ANCHOR / stride;
         for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++) {
             const double s = h * tilt->distance[j];
             caps[j] = least >= edge ? 1.0 : 2.0 + (stride * least >= edge ? stride * s : more * edge * s / least);
@@ -288,8 +289,8 @@ static void dpcal_caps(const dpcal_tilt *tilt, double h, double *caps) {
 
 /* Adds the errors of a law's log psi at the nodes, in units, from sums at 12 of them: see dpcal_rounding_sums. */
 static void dpcal_add_errors(
-    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse, double *caps,
-    double *errors
+    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
+    double *caps, double *errors
 ) {
     const double last = nodes > 2 ? nodes - 1.0 : 1.0;
     double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};

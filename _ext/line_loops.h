@@ -11,7 +11,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
     const double *log_size = line->size + from, *error = line->error + from, *rounding = line->rounding + from;
     dpcal_v left_re = {0}, left_im = {0};
     for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size), grown = c * DPCAL_AT(re);
+        const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
+        const dpcal_v grown = c * DPCAL_AT(re);
         const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y;
         const dpcal_v sum = DPCAL_AT(log_size) + grown, all = sum - at->log_mass;
         const dpcal_v lengths = DPCAL_SIZE(grown) + DPCAL_SIZE(sum) + DPCAL_SIZE(all) + c * y + DPCAL_SIZE(turned);
@@ -66,8 +67,8 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_complex_expm2)(
     *out_im = first * turned + DPCAL_CHOICE(t < 0.36, cubic, turned - y);
 }
 
-/* A recurrence for the terms w (exp(i s) - 1 - i s) of n points in `blocks`, at multiples of `stride` nodes: rows of
-   state, factor, constant and slope of the increment, real and imaginary parts apart. */
+/* A recurrence for the terms w (exp(i s) - 1 - i s) of n points in `blocks`, at multiples of a time h: rows of state,
+   factor, constant and slope of the increment, real and imaginary parts apart. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
     const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, double h, double *table
 ) {
@@ -156,22 +157,22 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
     }
 }
 
-/* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are sums
-   of dpcal_rounding_sums at the nodes `start` before and at or beyond them; all rise with t, and all but the last fall
-   over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of a recurrence
+/* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are
+   sums of dpcal_rounding_sums at the nodes `start` before and at or beyond them: all rise with t, and all but the last
+   fall over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of a recurrence
    adds 5, and the sum n / 16. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
     const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
     const double *high, double points, double times, double *errors
 ) {
+    const double most = DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE;
     for (int k = first; k < last; k++) {
         const double ratio = k / start, square = ratio * ratio, away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
         const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
         const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
         const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
-        const double steps = k < DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE ? k : DPCAL_STRIDE + DPCAL_ANCHOR / DPCAL_STRIDE;
-        const double all = b0 + b1 * (away < 2.0 ? away : 2.0) + (10.0 + points / 16.0 + 5.0 * steps) * b2 + 4.0 * high[3];
-        errors[k] += times * all * inverse[k];
+        const double steps = k < most ? k : most, own = 10.0 + points / 16.0 + 5.0 * steps;
+        errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + 4.0 * high[3]) * inverse[k];
     }
 }
 

@@ -20,7 +20,8 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_turn)(const dpcal_v *x, dpcal_v
     const dpcal_v s = r + r * t * (((-1.0 / 6 + t * (1.0 / 120)) + u * (-1.0 / 5040 + t * (1.0 / 362880)))
         + u * u * ((-1.0 / 39916800 + t * (1.0 / 6227020800.0)) + u * (-1.0 / 1307674368000.0)));
     const dpcal_v c = 1.0 + t * (((-1.0 / 2 + t * (1.0 / 24)) + u * (-1.0 / 720 + t * (1.0 / 40320)))
-        + u * u * ((-1.0 / 3628800 + t * (1.0 / 479001600)) + u * (-1.0 / 87178291200.0 + t * (1.0 / 20922789888000.0))));
+        + u * u * ((-1.0 / 3628800 + t * (1.0 / 479001600))
+            + u * (-1.0 / 87178291200.0 + t * (1.0 / 20922789888000.0))));
     const dpcal_m odd = DPCAL_HAS_BIT(shifted, 1);
     const dpcal_v along = DPCAL_CHOICE(odd, s, c), across = DPCAL_CHOICE(odd, c, s);
     *cosine = DPCAL_CHOICE(DPCAL_HAS_BIT(shifted + 1.0, 2), -along, along);
