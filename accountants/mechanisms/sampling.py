@@ -50,6 +50,8 @@ _MARGIN = 1e-9
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
 # infinite loss. It adds to delta: a larger value would be visible at small deltas.
 _FAILURE = 1e-18
+# Most draws of one record that are priced.
+_MOST_DRAWS = 64
 
 
 def poisson(q: float, sigma: float, relation: str) -> Pairs:
@@ -165,25 +167,44 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     relation
         Any neighboring relation.
     """
-    from scipy.stats import binom
-
     size = _validate.count(source_dataset_size=size)
     batch = _validate.count(sample_size=batch)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
-    chances = [float(binom.pmf(k, batch, 1 / size)) for k in range(min(batch, 64) + 1)]
-    most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _FAILURE), batch)
-    if most >= len(chances):
+    # With more draws on average than are priced, no number of draws is rarely exceeded.
+    tried = range(1, min(batch, _MOST_DRAWS + 1) if batch <= _MOST_DRAWS * size else 1)
+    most = next((k for k in tried if _chance_beyond(k, batch, size) < _FAILURE), batch)
+    if most > _MOST_DRAWS:
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
-    beyond = max(float(binom.sf(most, batch, 1 / size)) * (1 + _MARGIN), _SMALLEST)
+    chances = [_chance(k, batch, size) for k in range(most + 1)]
+    beyond = max(_chance_beyond(most, batch, size) * (1 + _MARGIN), _SMALLEST)
     drawn = -math.expm1(batch * math.log1p(-1 / size))
     above, below = (
-        _of_draws(chances[: most + 1], drawn, sigma, relation, way)
-        for way in (_towards_more, _towards_fewer)
+        _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
     )
     return LossWithFailure(above[0], beyond, below[0]), LossWithFailure(above[1], beyond, below[1])
+
+
+def _chance(k: int, batch: int, size: int) -> float:
+    """Return the probability that one of ``size`` records is drawn k times, to some 1e-14."""
+    value = math.exp((batch - k) * math.log1p(-1 / size))
+    for i in range(k):
+        value *= (batch - i) / (i + 1) / size
+    return value
+
+
+def _chance_beyond(k: int, batch: int, size: int) -> float:
+    """Return the probability of more than k draws, without terms that are less than rounding."""
+    total = 0.0
+    for count in range(k + 1, batch + 1):
+        term = _chance(count, batch, size)
+        total += term
+        # Beyond twice the mean, terms fall by half or more.
+        if count * size > 2 * batch and term <= 1e-17 * total:
+            break
+    return total
 
 
 def _of_draws(
