@@ -178,7 +178,7 @@ def plan_of(name, table, epsilon):
 def run(name, table, plan, seed):
     """Return one run as a row; its epsilon is that of the ledger."""
     objective = table.objective()
-    options = {"output": "tail"} if name == "dpsgd" else {}
+    options: dict[str, Any] = {}
     began = time.process_time()
     result = OPTIMIZERS[name].optimizer()(objective, plan, seed=seed, **options)
     taken = time.process_time() - began

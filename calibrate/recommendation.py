@@ -346,8 +346,13 @@ class _Case:
         return Defaults.of(self.loss, **given, release=self.release, **sizes)
 
     def _plan(self, tuned: Defaults) -> Plan:
-        sizes = {"n": self.n, "batch_size": tuned.batch_size, "steps": tuned.steps}
-        return dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
+        return dpsgd(
+            n=self.n,
+            batch_size=tuned.batch_size,
+            steps=tuned.steps,
+            max_norm=tuned.max_norm,
+            **self.target,
+        )
 
     def _waste(self, tuned: Defaults) -> float:
         """Return noise on Poisson samples, in units of that on full batches at the same price."""

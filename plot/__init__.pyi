@@ -6,6 +6,7 @@ from dpcal.plot.accuracy import (
     utility as utility,
 )
 from dpcal.plot.loaders import samplers as samplers
+from dpcal.plot.predicted import crossings as crossings, errors as errors
 from dpcal.plot.privacy import (
     STYLES as STYLES,
     Curve as Curve,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 import dpcal
 from dpcal.commands._options import TARGET, add_options, fields_of, relation
@@ -28,6 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     the bound)
 --l2 L:number=0.0           weight of the penalty (default: %(default)s)
 --passes E:number=60.0      most passes over the records (default: %(default)s)
+--picture FILE:path         a .png or .svg file: errors from a thirtieth to thirty times N, and
+    where the first row changes
 """,
         TARGET,
         relation(default="replace-special"),
@@ -39,5 +42,21 @@ def run(options: Namespace) -> int:
     sizes = ("n", "dimension", "row_norm", "typical_norm", "l2", "passes")
     target = ("epsilon", "delta", "neighboring_relation")
     table = dpcal.calibrate.recommend(options.loss, **fields_of(options, *sizes, *target))
-    present(options, table.to_dict(), str(table))
+    document, text = table.to_dict(), str(table)
+    if options.picture is not None:
+        document["crossings"] = _drawn(options, fields_of(options, *sizes, *target))
+        text += f"\npicture written to {options.picture}"
+    present(options, document, text)
     return 0
+
+
+def _drawn(options: Namespace, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Draw errors against the number of records; return where the first row changes."""
+    dpcal.plot.check_picture(options.picture)
+    n = sorted({max(1, round(options.n * 30.0 ** (place / 4))) for place in range(-4, 5)})
+    tables = [dpcal.calibrate.recommend(options.loss, **(asked | {"n": each})) for each in n]
+    figure = dpcal.plot.errors(n, tables)
+    title = "Predicted errors by the number of records"
+    dpcal.plot.save(figure, options.picture, title=title, description=tables[0].note)
+    found = dpcal.plot.crossings(n, tables)
+    return [{"n": where, "before": one, "after": two} for where, one, two in found]

@@ -131,7 +131,8 @@ def _tuned(
         plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
     else:
         query = replace(first.queries[-1], max_norm=max_norm)
-        plan = replace(first, queries=(query,), parameters=sizes)
+        parameters = {"steps": tuned.steps, "batch_size": tuned.batch_size}
+        plan = replace(first, queries=(query,), parameters=parameters)
     # Beside another query a shuffle has a looser price, and rows of a person have no common length.
     if not (chosen or request.by_person or sampler == "shuffled-epochs"):
         coding = request.coding
