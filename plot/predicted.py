@@ -53,6 +53,7 @@ def errors(n: Sequence[int], tables: Sequence[Recommendation]) -> Any:
         If matplotlib is not installed.
     """
     figure, axes = figure_and_axes()
+    axes.set(xscale="log", yscale="log", xlabel="number of records")
     names = sorted({row.optimizer for table in tables for row in table.rows}, reverse=True)
     for name, color in zip(names, itertools.cycle(_COLORS), strict=False):
         at = [each for each, table in zip(n, tables, strict=True) if _error(table, name) < np.inf]
@@ -68,7 +69,6 @@ def errors(n: Sequence[int], tables: Sequence[Recommendation]) -> Any:
         low, _ = axes.get_ylim()
         text = f"{before} to {after}\nat {where:.2g}"
         note(axes, text, (where, low), (4, 4), fontsize=7, color=INK, va="bottom")
-    axes.set(xscale="log", yscale="log", xlabel="number of records")
     axes.set_ylabel("predicted excess of the training loss")
     legend(axes, loc="upper right")
     return figure

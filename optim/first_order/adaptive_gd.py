@@ -92,7 +92,7 @@ def adaptive_gd(
         taken = _close(oracle, run, 2 * eta, closing)
         if run.going:
             run.finish(message + (f"; {taken} more took what was left" if taken else ""))
-    return best if output == "smallest-norm" else None  # 14
+    return best if output == "smallest-norm" else None
 
 
 def _walk(
@@ -100,20 +100,20 @@ def _walk(
 ) -> tuple[Vector, str]:
     """Take the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end."""
     least = oracle.plan.query("gradient").noise_multiplier
-    smallest, best = math.inf, run.w  # 4
-    while run.going and run.step < until:  # 5
-        if not oracle.affords("norm", z_norm):  # 6
+    smallest, best = math.inf, run.w
+    while run.going and run.step < until:
+        if not oracle.affords("norm", z_norm):  # 1
             return best, NO_NORM
-        N_t = oracle.norm(run.w, "norm", noise_multiplier=z_norm)  # 7
-        if N_t < smallest:  # 8
+        N_t = oracle.norm(run.w, "norm", noise_multiplier=z_norm)  # 2
+        if N_t < smallest:
             smallest, best = N_t, run.w
-        if N_t <= 0:  # 9
+        if N_t <= 0:  # 3
             return best, LOST
-        z_t = unit * N_t  # 10
-        if z_t < least or not oracle.affords("gradient", z_t):  # 11
+        z_t = unit * N_t  # 4
+        if z_t < least or not oracle.affords("gradient", z_t):  # 5
             return best, NO_GRADIENT
-        g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 12
-        run.move(run.w - eta * g_t)  # 13
+        g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 6
+        run.move(run.w - eta * g_t)  # 6
     return best, TAKEN
 
 

@@ -59,21 +59,21 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
     """
     refunds = plan.parameters["preset"] == "practical" and not plan.parameters["vacuous"]
     longest = 1 / number(plan.parameters, "smoothness")
-    for k, each in enumerate(rounds):  # 8
+    for k, each in enumerate(rounds):  # 1, 2
         if not run.going:
             break
         spare = [_left(oracle, rounds[k:])] if refunds else []
-        z_0, z_1 = multipliers(plan, each, *spare)  # 9 to 13
-        g = oracle.gradient(run.w, "gradient", noise_multiplier=z_0)  # 14
-        t = 0  # 15
-        while t < each.steps and (norm := l2_norm(g)) >= each.threshold:  # 16
+        z_0, z_1 = multipliers(plan, each, *spare)
+        g = oracle.gradient(run.w, "gradient", noise_multiplier=z_0)  # 3
+        t = 0  # 4
+        while t < each.steps and (norm := l2_norm(g)) >= each.threshold:  # 5
             before = run.w
-            run.move(run.w - min(each.length / norm, longest) * g)  # 17
-            t += 1  # 18
+            run.move(run.w - min(each.length / norm, longest) * g)  # 6, 9
+            t += 1  # 7
             if not run.going:
                 break
-            if t < each.steps:  # 19
-                g = g + oracle.difference(run.w, before, "difference", noise_multiplier=z_1)  # 20
+            if t < each.steps:  # 8
+                g = g + oracle.difference(run.w, before, "difference", noise_multiplier=z_1)
     if not rounds:
         run.finish("returned its start: the theorem promises nothing better at these sizes")
     elif run.going:

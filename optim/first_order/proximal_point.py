@@ -58,9 +58,9 @@ def proximal_point(
     Menart et al. 2024, Algorithms 2 and 4. Weights grow from stage to stage, and the inner steps
     are those of the averaging weights.
     """
-    for weight in weights:  # 6, 7
+    for weight in weights:  # 1, 2
         if run.going:
-            run.move(regularized_descent(oracle, run.w, weight, inner_steps))  # 8
+            run.move(regularized_descent(oracle, run.w, weight, inner_steps))  # 3
     if not weights:
         run.finish("returned its start: the theorem promises nothing better at these sizes")
 
@@ -72,12 +72,12 @@ def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: in
     ``steps`` answers to the query ``"gradient"``. F + weight / 2 ||w||^2 is convex. The mean of the
     iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1, is returned.
     """
-    radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
+    radius = oracle.plan.query("gradient").max_norm / (2 * weight)
     w, mean = center, center
-    for t in range(1, steps + 1):  # 4
+    for t in range(1, steps + 1):
         away = w - center
-        g = oracle.gradient(w, "gradient") + 2 * weight * away  # 5
-        away -= 2 / (weight * (t + 1)) * g  # 6
+        g = oracle.gradient(w, "gradient") + 2 * weight * away
+        away -= 2 / (weight * (t + 1)) * g  # 4
         w = center + radius / max(norm(away), radius) * away
-        mean = mean + 2 / (t + 2) * (w - mean)  # 7: weight t + 1 of 1 + ... + (t + 1)
+        mean = mean + 2 / (t + 2) * (w - mean)  # 4: weight t + 1 of 1 + ... + (t + 1)
     return mean
