@@ -44,13 +44,18 @@ _DIGITS = 60
 Parts = list[tuple[EnclosedLoss, int]]
 
 
-def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certificate:
+def verify_certificate(
+    document: str | Mapping[str, Any] | Certificate, *, most: float = MAX_WORK
+) -> Certificate:
     """Return a certificate after proving every bound again, from its numbers alone.
 
     Parameters
     ----------
     document
         A certificate, as JSON text, as the values parsed from it, or as an object.
+    most
+        Units of work of all proofs together, as in
+        :mod:`~dpcal.accountants.certificates.cost`; by default about ten minutes.
 
     Returns
     -------
@@ -61,7 +66,7 @@ def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certi
     ------
     CertificateRejected
         If the document is malformed, was changed, claims more than its proofs give, or asks for
-        more than about ten minutes of work.
+        more work.
     """
     if isinstance(document, Certificate):
         document = document.to_dict()
@@ -74,7 +79,7 @@ def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certi
                 f"directions of the certificate must be {names!r}, as its mechanisms have, "
                 f"got {[item.direction for item in bounds.directions]!r}."
             )
-    _check_work(certificate, composition)
+    _check_work(certificate, composition, most)
     for bounds in certificate.proofs:
         for claim, direction in zip(bounds.directions, composition.directions, strict=True):
             _check_bounds(claim, direction, bounds.epsilon, certificate.rounded)
@@ -102,7 +107,7 @@ def _refused(error: Exception) -> CertificateRejected:
     return CertificateRejected(f"The certificate's mechanisms are refused: {reason}.")
 
 
-def _check_work(certificate: Certificate, composition: Composition) -> None:
+def _check_work(certificate: Certificate, composition: Composition, most: float) -> None:
     """Refuse proofs that do not fit their losses, or take more work than any proof needs."""
     total = 0.0
     for direction in range(len(composition.directions)):
@@ -115,10 +120,10 @@ def _check_work(certificate: Certificate, composition: Composition) -> None:
             for item in bounds.directions[direction].arguments:
                 _check_fit(item.proof, parts)
                 total += work(item.proof, parts, item.bits)
-    if total > MAX_WORK:
+    if total > most:
         raise CertificateRejected(
             f"The proofs ask for more work than any proof needs: {total:.3g} units, of which at "
-            f"most {MAX_WORK:.3g} are allowed."
+            f"most {most:.3g} are allowed."
         )
 
 

@@ -23,6 +23,7 @@ from dpcal.calibrate.papers.claims.language import (
     Prose as Prose,
     Quantity as Quantity,
     Rate as Rate,
+    Recursion as Recursion,
     Release as Release,
     Schedule as Schedule,
     Setting as Setting,

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
+from dpcal.calibrate import papers
 from dpcal.calibrate.papers.claims.base import Claim
 from dpcal.calibrate.papers.claims.verdicts import Verdict
-from dpcal.calibrate.papers.prover import prove
 
 __all__ = ["Store", "decided", "default_store"]
 
@@ -83,7 +83,7 @@ def decided(
 
 def _here(claims: Sequence[Claim], indices: Sequence[int]) -> Iterator[tuple[int, Verdict]]:
     for k in indices:
-        yield k, prove(claims[k])
+        yield k, papers.prove(claims[k])
 
 
 # ---------------------------------------------------------------------------------------- children
@@ -133,13 +133,19 @@ def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
     """Start a child that shares the claims and decides those that it is told."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, ours, claims), daemon=True)
+    # The prover is loaded before the fork, once for all children.
+    process = context.Process(target=_work, args=(theirs, ours, claims, papers.prove), daemon=True)
     process.start()
     theirs.close()
     return ours, process
 
 
-def _work(pipe: Connection, other: Connection, claims: Sequence[Claim]) -> None:
+def _work(
+    pipe: Connection,
+    other: Connection,
+    claims: Sequence[Claim],
+    prove: Callable[[Claim], Verdict],
+) -> None:
     other.close()
     _limit_memory()
     with suppress(EOFError, OSError):
@@ -243,8 +249,8 @@ class Store:
         rows, found = self._documents(), {}
         for key in keys:
             with suppress(KeyError, ValueError, TypeError):
-                text, seconds = rows[key]
-                found[key] = _with_seconds(Verdict.from_json(text), float(seconds))
+                fields, seconds = rows[key]
+                found[key] = _with_seconds(Verdict(**fields), float(seconds))
         return found
 
     def write(self, verdicts: dict[str, Verdict]) -> None:
@@ -252,7 +258,7 @@ class Store:
         if not verdicts:
             return
         rows = self._documents()
-        rows.update({key: [v.to_json(), v.seconds] for key, v in verdicts.items()})
+        rows.update({key: [v.fields(), v.seconds] for key, v in verdicts.items()})
         text = json.dumps({"fingerprint": fingerprint(), "verdicts": rows})
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.accountants import epsilon
+from dpcal.accountants.certificates.certify import certify
 from dpcal.calibrate.papers.claims import claims, privacy
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.growth import Orders
@@ -51,12 +53,15 @@ from dpcal.calibrate.papers.search.engine import Search
 from dpcal.calibrate.papers.search.points import points, witness
 from dpcal.calibrate.papers.search.rates import by_constant, terms_of, ways
 from dpcal.calibrate.papers.search.renamings import logarithms
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["STATUSES", "Verdict", "prove"]
 
 SAMPLES = 60
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
+_ORDERS = (2, 4, 8, 16, 32, 64)  # of divergences, where a claim about samples names none
+_PRICED_POINTS = 3  # at which a claim about samples is priced; a certificate takes up to seconds
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
 
 
@@ -95,6 +100,8 @@ def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
 
 
 def _decide(claim: claims.Claim, deadline: float) -> Verdict:
+    if isinstance(claim, privacy.Private) and claim.is_sampled and claim.renyi is None:
+        return _decide_sampled(claim, deadline)
     special: dict[type, Callable[[Any, float], Verdict]] = {
         claims.Prose: _decide_prose,
         claims.Enumeration: _decide_enumeration,
@@ -372,7 +379,43 @@ def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
     return Verdict("SAMPLED", "cases", f"true in {count} exact cases", {"cases": count})
 
 
+def _decide_sampled(claim: privacy.Private, deadline: float) -> Verdict:
+    """Prove a claim about samples by one order, or settle numbers by a certificate."""
+    refuted = _counterexample(claim, claim.necessary(), FIRST_POINTS, 0)
+    if refuted is not None:
+        return refuted
+    where = witness(claim)
+    if where is None:
+        return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
+    numbers = not claim.ranges()
+    orders = [number(k) for k in _ORDERS] if claim.order is None else [claim.order]
+    for order in orders:
+        goals = claim.goals(order)
+        proofs = None
+        if not numbers or not any(_fails(goal, {}) for goal in goals):
+            proofs = _proofs(claim, goals, deadline)
+        if proofs is not None:
+            evidence = {"witness": _plain(where), "given": [encode(order)], "proofs": proofs}
+            reason = f"by the divergence of order {show(order)}, {_why(claim, proofs)}"
+            return Verdict(claim.proved, _method(proofs), reason, evidence)
+    if numbers:
+        for outward in (True, False):
+            found = _certified(claim.priced({}, outward))
+            if found is not None and found.status == ("PROVED" if outward else "REFUTED"):
+                return found
+        return Verdict("OPEN", "none", "the certificate's interval holds the claim")
+    for point in itertools.islice(points(claim, MORE_POINTS), _PRICED_POINTS):
+        found = _certified(claim.priced(point, outward=False))
+        if found is not None and found.status == "REFUTED":
+            evidence = {"point": _plain(point), **found.evidence}
+            return Verdict("REFUTED", "certificate", f"{_at(point)} {found.reason}", evidence)
+    return Verdict("OPEN", "none", "no order proves it; give one with the option order")
+
+
 def _decide_priced(claim: privacy.Priced, deadline: float) -> Verdict:
+    certified = _certified(claim)
+    if certified is not None:
+        return certified
     relation = claim.neighboring_relation
     price = epsilon(claim.event(), delta=claim.delta, neighboring_relation=relation)
     evidence = {"lower": price.lower, "upper": price.upper, "accountant": price.accountant}
@@ -382,6 +425,22 @@ def _decide_priced(claim: privacy.Priced, deadline: float) -> Verdict:
     if price.upper <= claim.epsilon:
         return Verdict("SAMPLED", "price", f"{reason}; in floating point rounded outward", evidence)
     return Verdict("OPEN", "none", f"{reason}; the accountant's interval holds the claim")
+
+
+def _certified(claim: privacy.Priced) -> Verdict | None:
+    """Return the verdict of a certificate of delta, or None where none settles the claim."""
+    relation = claim.neighboring_relation
+    try:
+        found = certify(claim.event(), epsilon=claim.epsilon, neighboring_relation=relation)
+    except (UnsupportedEvent, TargetUnreachable, ValueError):
+        return None
+    holds, fails = found.upper <= claim.delta, found.lower > claim.delta
+    if not holds and not fails:
+        return None
+    end = f"at most {found.upper:.4g}" if holds else f"at least {found.lower:.4g}"
+    reason = f"delta is {end} at epsilon {claim.epsilon:.6g}, claimed {claim.delta:.6g}"
+    evidence = {"certificate": found.to_dict()}
+    return Verdict("PROVED" if holds else "REFUTED", "certificate", reason, evidence)
 
 
 def _decide_prose(claim: claims.Prose, deadline: float) -> Verdict:

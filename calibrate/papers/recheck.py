@@ -1,7 +1,8 @@
 """Check a verdict again: proofs by the kernel, and all other evidence.
 
-The kernel accepts proofs. Counterexamples, tried points and prices of accountants are checked here;
-points and prices have the status SAMPLED (a price above the claim: REFUTED).
+The kernel accepts proofs, and the verifier of certificates bounds on delta. Counterexamples, tried
+points and prices of accountants are checked here; points and prices have the status SAMPLED (a
+price above the claim: REFUTED).
 
 >>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
@@ -19,9 +20,11 @@ import math
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from dpcal.accountants import epsilon
+from dpcal.accountants.certificates.document import Certificate
+from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.calibrate.papers.claims import claims, privacy
 from dpcal.calibrate.papers.claims.growth import check_outgrown
 from dpcal.calibrate.papers.claims.verdicts import Verdict
@@ -38,6 +41,7 @@ from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require
 __all__ = ["recheck", "shown", "verdict_of"]
 
 _FINEST, _COARSEST = 0.01, 0.5  # errors of the second price, which takes seconds at the first
+_MOST_WORK = 5e8  # units of the check of a certificate; at most half a minute
 
 
 def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
@@ -57,13 +61,16 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
 
 def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
     """Return an empty text if the evidence is sound, or else the missing part."""
-    if verdict.status == claim.proved and not isinstance(claim, privacy.Priced):
+    certified = isinstance(claim, privacy.Priced) or "certificate" in verdict.evidence
+    if verdict.status == claim.proved and not certified:
         return refusal(claim, verdict.status, verdict.evidence, seconds)
     deadline = time.thread_time() + seconds
     try:
         require(len(json.dumps(verdict.evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
         if verdict.status == "OPEN":
             require(not verdict.evidence, "an open verdict has no evidence.")
+        elif "certificate" in verdict.evidence:
+            _check_certificate(claim, verdict)
         elif isinstance(claim, privacy.Priced):
             _check_price(claim, verdict)
         else:
@@ -133,9 +140,30 @@ def _check_points(claim: claims.Claim, evidence: Mapping[str, Any], deadline: fl
             require(balls.sign_at(minus(right, left), point) in good, "the claim at each point.")
 
 
+def _check_certificate(claim: claims.Claim, verdict: Verdict) -> None:
+    """Verify a certificate of delta for the claim's event; a point may refute only."""
+    proved, point = verdict.status == claim.proved, point_of(verdict.evidence.get("point", {}))
+    require(proved or verdict.status == "REFUTED", "a certificate proves or refutes.")
+    if isinstance(claim, privacy.Private):
+        require(contains(claim, point), "the point lies in the domain.")
+        require(not (proved and claim.ranges()), "a point is no proof.")
+        priced = claim.priced(point, outward=proved)
+    else:
+        require(isinstance(claim, privacy.Priced), "a claim about a price.")
+        priced = cast(privacy.Priced, claim)
+    found = Certificate.from_json(verdict.evidence["certificate"])
+    require(found.covers(priced.event()), "a certificate of the claim's event.")
+    require(found.neighboring_relation == priced.neighboring_relation, "the claim's relation.")
+    require(found.quantity == "delta", "a certificate of delta.")
+    require(found.proofs[0].epsilon == priced.epsilon, "the claim's epsilon.")
+    settled = found.upper <= priced.delta if proved else found.lower > priced.delta
+    require(settled, "bounds that settle the claim.")
+    verify_certificate(found, most=_MOST_WORK)
+
+
 def _check_price(claim: privacy.Priced, verdict: Verdict) -> None:
     """Price the event again, and by convolution as finely as the distance from the claim needs."""
-    require(verdict.status in ("REFUTED", "SAMPLED"), "a price is never a proof.")
+    require(verdict.status in ("REFUTED", "SAMPLED"), "a price is no proof.")
     price = functools.partial(
         epsilon, claim.event(), delta=claim.delta, neighboring_relation=claim.neighboring_relation
     )

@@ -10,13 +10,16 @@ Traceback (most recent call last):
 ValueError: schedule must be one of 6 known names, got 'kl_conditon'; did you mean 'kl_condition'?
 """
 
+from __future__ import annotations
+
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.claims.language import Schedule, nearest
-from dpcal.calibrate.papers.from_schedule import ALGORITHMS, PLANNERS, algorithm_plan, plan_from
-from dpcal.calibrate.plan import Plan
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.plan import Plan
 
 __all__ = ["PAPERS", "load", "plan_of"]
 
@@ -40,8 +43,17 @@ def load(name: str) -> Schedule:
     if name not in PAPERS:
         raise ValueError(f"schedule {nearest(name, PAPERS)}")
     schedule: Schedule = import_module(f"dpcal.calibrate.papers.{name}").SCHEDULE
-    planner = partial(plan_from, schedule) if name in PLANNERS else None
-    return schedule.planned_by(planner)
+    return schedule.planned_by(partial(_planned, schedule))
+
+
+def _builders() -> Any:
+    """Return the module that builds plans, which an audit does not load."""
+    return import_module("dpcal.calibrate.papers.from_schedule")
+
+
+def _planned(schedule: Schedule, **target: Any) -> Plan:
+    plan: Plan = _builders().plan_from(schedule, **target)
+    return plan
 
 
 def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
@@ -72,8 +84,10 @@ def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any
     """
     if name in PAPERS:
         return load(name).plan(n=n, epsilon=epsilon, delta=delta, **constants)
-    if name not in ALGORITHMS:
-        raise ValueError(f"schedule {nearest(name, (*PAPERS, *ALGORITHMS))}")
+    builders = _builders()
+    if name not in builders.ALGORITHMS:
+        raise ValueError(f"schedule {nearest(name, (*PAPERS, *builders.ALGORITHMS))}")
     if "d" not in constants:
         raise ValueError(f"constants of {name} must include d, got none.")
-    return algorithm_plan(name, n=n, epsilon=epsilon, delta=delta, **constants)
+    plan: Plan = builders.algorithm_plan(name, n=n, epsilon=epsilon, delta=delta, **constants)
+    return plan

@@ -13,14 +13,26 @@ Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 is content.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
 from dpcal.calibrate.papers.claims.normal import Normal
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, over, substitute, symbols
+from dpcal.calibrate.papers.claims.privacy import Private
+from dpcal.calibrate.papers.kernel.terms import (
+    ONE,
+    Term,
+    Undecided,
+    minus,
+    number,
+    over,
+    substitute,
+    symbol,
+    symbols,
+)
 
 __all__ = ["restated", "same_as_written"]
 
@@ -35,6 +47,8 @@ def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = Non
     settings
         Formulas of each setting, as corrected and as printed.
     """
+    if isinstance(claim, Private):
+        return _restated_cost(claim, settings or {})
     if isinstance(claim, (Definition, Balance)) or not isinstance(claim, (Identity, Bound)):
         return ""
     left, right = claim.left, claim.right
@@ -44,18 +58,30 @@ def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = Non
     for pair in claim.where if isinstance(claim, Bound) else ():
         if same_as_written(over(left, right), over(pair.small, pair.large)):
             return f"it restates the hypothesis {pair.text()}"
-    known = {name: row for name, row in (settings or {}).items() if name not in claim.free}
-    for lone, other in (special, special[::-1]):
-        if lone[0] == "sym" and any(same_as_written(other, f) for f in known.get(lone[1], ())):
-            return f"it restates the setting of {lone[1]}; declare it as a Definition"
+    return _restated_settings(claim, special, settings or {}) if isinstance(claim, Identity) else ""
+
+
+def _restated_settings(
+    claim: Identity, special: list[Term], settings: Mapping[str, tuple[Term, ...]]
+) -> str:
+    """Return the reason why an identity only repeats a setting or a value, or holds for any."""
+    left, right = claim.left, claim.right
+    known = {name: row for name, row in settings.items() if name not in claim.free}
+    stated = {**known, **{name: (value,) for name, value in claim.at.items()}}
+    for name, row in stated.items():
+        ratios = [over(symbol(name), formula) for formula in row]
+        told = {_form(part) for ratio in ratios for part in (ratio, over(ONE, ratio))}
+        if told & {_form(over(left, right)), _form(over(*special))}:
+            kind = "value" if name in claim.at else "setting"
+            return f"it restates the {kind} of {name}; declare it as a Definition"
     used = known.keys() & (symbols(special[0]) | symbols(special[1]))
-    if isinstance(claim, Identity) and len(used) == 1:
+    if len(used) == 1:
         (name,) = used
         for formula in known[name]:
             sides = [substitute(side, {name: formula}) for side in special]
             if same_as_written(*sides):
                 return f"it restates the setting of {name}; declare it as a Definition"
-    if isinstance(claim, Identity) and known.keys() & (symbols(left) | symbols(right)):
+    if known.keys() & (symbols(left) | symbols(right)):
         forms = Normal(dict.fromkeys(symbols(left) | symbols(right), "+"))
         try:
             return "it holds whatever its settings are" if forms.is_zero(minus(*special)) else ""
@@ -64,11 +90,25 @@ def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = Non
     return ""
 
 
+def _restated_cost(claim: Private, settings: Container[str]) -> str:
+    """Return the reason why releases have no content: their cost is the budget as it is written."""
+    if claim.rho is None or claim.definition:
+        return ""
+    cost, rho = (
+        substitute(part, claim.at) for part in (over(claim.squared_mu, number(2)), claim.rho)
+    )
+    used = {name for name in symbols(cost) | symbols(rho) if name in settings}
+    if used - {*claim.free} or not same_as_written(cost, rho):
+        return ""
+    return "it restates the cost of Gaussian noise; declare it as a definition"
+
+
 def same_as_written(left: Term, right: Term) -> bool:
     """Return whether two terms differ only in the order and the grouping of their parts."""
     return _form(left) == _form(right)
 
 
+@functools.lru_cache(maxsize=8192)
 def _form(term: Term, cancel: bool = True) -> _Form:
     """Return a product as its factors; with ``cancel``, equal factors are put together."""
     head = term[0]

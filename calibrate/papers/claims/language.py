@@ -45,6 +45,7 @@ from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
 from dpcal.calibrate.papers.claims.notation import claims_of, indented, nearest, theorems_of
 from dpcal.calibrate.papers.claims.privacy import Priced, Private, Release
 from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
+from dpcal.calibrate.papers.claims.recursion import Recursion
 from dpcal.calibrate.papers.claims.resolve import resolved, unfold
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
@@ -66,6 +67,7 @@ __all__ = [
     "Prose",
     "Quantity",
     "Rate",
+    "Recursion",
     "Release",
     "Schedule",
     "Setting",

@@ -5,19 +5,24 @@ are indented more deeply continue it. The formula says what kind of claim it is:
 
 ======================= ==========================================================
 ``a = b``               :class:`Identity`; with the option ``definition`` a
-                        :class:`Definition`, with ``balance of T`` a :class:`Balance`
+                        :class:`Definition`, with ``balance of T`` a :class:`Balance`; the
+                        first also for releases
 ``a <= b``, ``a < b``   :class:`Bound`; with the option ``loose 2`` a :class:`Loose`
 ``a <= b, c < d``       :class:`Feasible`; ``a <= b <= c`` is two conditions
 ``a =O b``, ``a =O~ b`` :class:`Rate`, :class:`SoftRate`, with ``growth n = 1, d = 1/2``
+``s <= b``              with ``recursion s over k from 0, first F, next N`` a
+                        :class:`Recursion`, by induction over the whole number k; also ``s = b``
 ``[a] = loss/time**2``  :class:`Units`; ``1`` for a pure number
-``release ...``         :class:`Private`: ``release S with noise N times K within rho``, several
-                        releases between commas, or ``within epsilon, delta``
+``release ...``         :class:`Private`: ``release S with noise N times K on a sample Q within
+                        rho``, several releases between commas, or ``within epsilon, delta``,
+                        or ``within order 8, epsilon``
 ``check NAME``          a program: the ``Enumeration`` or ``Priced`` of this name
 ``open REASON``         :class:`Prose`: a statement that no program decides, with the reason
 ======================= ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
-``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` of releases.
+``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` and ``order 1 + 2*x``
+of releases.
 
 >>> young, size = read('''
 ...     young: x*y <= x**2/2 + y**2/2    # Young's inequality
@@ -58,6 +63,7 @@ from dpcal.calibrate.papers.claims.claims import (
 from dpcal.calibrate.papers.claims.formulas import parse, show
 from dpcal.calibrate.papers.claims.privacy import Private, Release
 from dpcal.calibrate.papers.claims.ranges import assignments, top_level
+from dpcal.calibrate.papers.claims.recursion import Recursion, options_of
 from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
 
 __all__ = ["claims_of", "indented", "line", "nearest", "read", "text_of", "theorems_of"]
@@ -67,7 +73,7 @@ Checks = Mapping[str, Claim]  # claims that are programs, by the names that line
 _HEAD = re.compile(r"([\w.\-]*):\s+")
 _PART = re.compile(r"\s+(about|claim|open|printed|settings|use): ")
 _RANGE = re.compile(r"(\w+) in \[\s*([^\]]+?)\s*\]$")
-_RELEASE = re.compile(r"(.+?) with noise (.+?)(?: times (.+))?$")
+_RELEASE = re.compile(r"(.+?) with noise (.+?)(?: times (.+?))?(?: on a sample (.+))?$")
 
 
 def claims_of(source: str, *parts: str | Claim) -> tuple[Claim, ...]:
@@ -197,8 +203,10 @@ _OPTIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "free": lambda text: {"free": text},
     "growth": lambda text: {"growth": assignments(text)},
     "loose": lambda text: {"kind": Loose, "factor": text},
+    "order": lambda text: {"order": text},
     "points": lambda text: {"points": tuple(map(assignments, text.split("|")))},
     "printed": lambda text: {"printed": text},
+    "recursion": lambda text: {"kind": Recursion, **options_of(text, top_level(text))},
     "relation": lambda text: {"neighboring_relation": text},
 }
 
@@ -213,12 +221,15 @@ def _option(text: str) -> dict[str, Any]:
 def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
     kind: Any = values.pop("kind", None)
     if formula.startswith("release "):
+        values["definition"] = kind is Definition
         return _private(name, formula.removeprefix("release "), values)
     if formula.startswith("["):
         inside, _, unit = formula[1:].rpartition("] = ")
         return Units(name, inside, _unit(parse(unit)), **values)
     if "=O" in formula:
         return (SoftRate if "=O~" in formula else Rate)(name, formula, **values)
+    if kind is Recursion:
+        return Recursion(name, formula, **values)
     several = len(top_level(formula)) > 1 or len(re.findall("[<>]", formula)) > 1
     if several:
         return Feasible(name, (formula,), **values)
@@ -232,11 +243,13 @@ def _private(name: str, formula: str, values: dict[str, Any]) -> Private:
     limits = top_level(budget)
     if None in found or "" in limits or len(limits) > 2:
         raise ValueError(
-            "releases must be 'release S with noise N [times K], ... within rho' (or within "
-            f"epsilon, delta), got {formula!r}."
+            "releases must be 'release S with noise N [times K] [on a sample Q], ... within rho' "
+            f"(or within epsilon, delta, or within order A, epsilon), got {formula!r}."
         )
     releases = tuple(Release(*match.groups("1")) for match in found if match)
     names = ("rho",) if len(limits) == 1 else ("epsilon", "delta")
+    if limits[0].startswith("order "):
+        limits[0], names = limits[0].removeprefix("order "), ("renyi", "epsilon")
     return Private(name, releases, **{**values, **dict(zip(names, limits, strict=True))})
 
 

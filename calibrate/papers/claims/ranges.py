@@ -8,6 +8,7 @@ Range(low=Fraction(1, 1), high=Fraction(2, 1), open_low=False, open_high=True, w
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -73,6 +74,7 @@ class Range(NamedTuple):
         return found
 
     @classmethod
+    @functools.cache
     def parse(cls, text: str, whole: bool = False) -> Range:
         """Read an interval such as ``"[1, 2]"``, ``"(0, 1)"`` or ``"(0, oo)"``."""
         found = re.fullmatch(r"\s*([\[(])\s*([^,]+?)\s*,\s*([^,]+?)\s*([\])])\s*", text)

@@ -44,15 +44,14 @@ class Verdict:
     evidence: Mapping[str, Any] = field(default_factory=dict, hash=False)
     seconds: float = field(default=0.0, compare=False)
 
+    def fields(self) -> dict[str, Any]:
+        """Return the verdict as JSON-able fields, without its time."""
+        names = ("status", "method", "reason", "evidence")
+        return {name: getattr(self, name) for name in names}
+
     def to_json(self) -> str:
         """Return the verdict as a JSON document."""
-        document = {
-            "status": self.status,
-            "method": self.method,
-            "reason": self.reason,
-            "evidence": dict(self.evidence),
-        }
-        return json.dumps(document)
+        return json.dumps(self.fields())
 
     @classmethod
     def from_json(cls, document: str) -> Verdict:

@@ -1,12 +1,8 @@
-"""Programs that claims and errata of the paper name: loops, sums, and prices."""
+"""Programs that claims and errata of the paper name: loops and sums."""
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
-from dpcal.accountants.events import DpEvent, dpsgd
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration, Priced
+from dpcal.calibrate.papers.claims.language import Claim, Enumeration
 
 
 def _releases(case: tuple[int, int, int, bool]) -> int:
@@ -27,21 +23,6 @@ def _increments_counted(case: tuple[int, int, int]) -> bool:
         not (step == 0 and round_ % period == 0) for round_ in range(total) for step in range(inner)
     )
     return made == _releases((total, inner, period, True))
-
-
-def _rounds(noise_multiplier: Fraction) -> DpEvent:
-    """100 Poisson-sampled Gaussian releases at rate 0.05."""
-    sigma = float(noise_multiplier)
-    return dpsgd(sampling_probability=0.05, noise_multiplier=sigma, steps=100)
-
-
-def _sampled_increment() -> DpEvent:
-    """One increment with the noise of Theorem 2 at epsilon 1/2, delta 1e-5, n = 1e4, S2 = 22.
-
-    A record changes the mean over S2 records by L times the movement over S2.
-    """
-    deviation = 2 * math.sqrt(math.log(1.25e5)) / (1e4 * 0.5)
-    return dpsgd(sampling_probability=22 / 1e4, noise_multiplier=22 * deviation, steps=1)
 
 
 _COUNTS = [(4, 5, 2), (6, 2, 3), (10, 5, 4)]
@@ -83,11 +64,6 @@ def _last_is_kept(values: tuple[int, ...]) -> bool:
 CHECKS: dict[str, Claim] = {
     "increments_counted": Enumeration("", _increments_counted, _COUNTS),
     "increments_fit_rounds": Enumeration("", _increments_fit_rounds, _COUNTS),
-    "joint_releases": Priced("", lambda: _rounds(Fraction(8, 10)), epsilon=8.88, delta=1e-06),
-    "separate_releases": Priced(
-        "", lambda: _rounds(Fraction(8, 10) / Fraction(14142, 10000)), epsilon=8.88, delta=1e-06
-    ),
-    "sampled_increment": Priced("", _sampled_increment, epsilon=0.5, delta=1e-05),
     "refresh_alone": Enumeration("", _refresh_counts_once, [False], complete=True),
     "refresh_and_increment": Enumeration("", _refresh_counts_once, [True]),
     "corrected_inner_loop": Enumeration("", _corrected_inner_loop, [2, 3, 5]),

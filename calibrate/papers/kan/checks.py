@@ -6,8 +6,7 @@ import itertools
 from fractions import Fraction
 from math import comb
 
-from dpcal.accountants.events import DpEvent, dpsgd
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration, Priced
+from dpcal.calibrate.papers.claims.language import Claim, Enumeration
 
 RATES = [Fraction(1, 3), Fraction(7, 10), Fraction(19, 20)]
 
@@ -177,11 +176,6 @@ def _noisy_steps(case: tuple[int, bool]) -> bool:
     return len(range(1, steps)) == (steps if literal else steps - 1)
 
 
-def _steps(noise_multiplier: float) -> DpEvent:
-    """100 Poisson-sampled Gaussian releases at rate 0.1."""
-    return dpsgd(sampling_probability=0.1, noise_multiplier=noise_multiplier, steps=100)
-
-
 CHECKS: dict[str, Claim] = {
     "inverse_pair": Enumeration("", _inverse_pair, _SIZES),
     "row_sums": Enumeration("", _row_sums, _SIZES),
@@ -193,8 +187,6 @@ CHECKS: dict[str, Claim] = {
     "closed_sensitivity": Enumeration("", _closed_sensitivity, PARTS),
     "batch_variance": Enumeration("", _batch_variance, [2, 3], complete=True),
     "duality": Enumeration("", _duality, [Fraction(k, 3) for k in (1, 2, 3, 4, 9)]),
-    "price_at_kappa": Priced("", lambda: _steps(1.0), epsilon=7.06, delta=1e-05),
-    "price_at_kappa_over_clip": Priced("", lambda: _steps(1.0), epsilon=0.347, delta=1e-05),
     "bound_holds": Enumeration("", _bound_holds, PARTS),
     "at_most_8": Enumeration(
         "", _chernoff_count, [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))], complete=True

@@ -18,11 +18,6 @@ def _recursion_is_maximum(case: tuple[Fraction, int, int]) -> bool:
     return value == max(contraction**-rounds, lowest)
 
 
-def _weights_sum_to_one(steps: int) -> bool:
-    """The weights 2 t / (T (T + 1)) of Algorithm 4 sum to one."""
-    return sum(Fraction(2 * k, steps * (steps + 1)) for k in range(1, steps + 1)) == 1
-
-
 def _literal_loop_count(steps: Fraction) -> bool:
     """``while t <= T`` makes at most T steps."""
     taken = 0
@@ -188,7 +183,6 @@ CHECKS: dict[str, Claim] = {
         _recursion_is_maximum,
         [(Fraction(p, 8), q, k) for p in (9, 12, 20) for q in (3, 50, 4000) for k in (1, 5, 17)],
     ),
-    "weights_sum_to_one": Enumeration("", _weights_sum_to_one, list(range(1, 40))),
     "repaired_loop_count": Enumeration(
         "", _repaired_loop_count, [Fraction(k, 4) for k in range(2, 30)]
     ),

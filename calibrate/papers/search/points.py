@@ -24,7 +24,8 @@ __all__ = ["points", "witness"]
 
 Point = dict[str, Fraction]
 _HUGE = Fraction(10) ** 30
-USUAL = 24  # points of usual sizes, before others; most counterexamples lie at one of them
+FIELD = 12  # points of the field's sizes, before others: a reader trusts a counterexample there
+USUAL = 24  # points of smaller sizes, next; most counterexamples lie at one of both
 
 
 def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:
@@ -54,8 +55,8 @@ def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -
         yield {s: hint.get(s, _within(r, Fraction(1))) for s, r in domain.items()}
     if any(values.whole for values in domain.values()):
         sizes = random.Random(seed)
-        for _ in range(USUAL):
-            yield {s: _usual(r, sizes) for s, r in domain.items()}
+        for k in range(FIELD + USUAL):
+            yield {s: _usual(r, sizes, field=k < FIELD) for s, r in domain.items()}
     for base in (Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 1000), _HUGE, Fraction(0)):
         yield {s: _within(r, base) for s, r in domain.items()}
     for k in range(count):
@@ -63,9 +64,17 @@ def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -
         yield _moved_inside(claim, domain, point) if k % 2 else point
 
 
-def _usual(values: Range, generator: random.Random) -> Fraction:
-    """Return a size that a reader may have: a count up to a million, or a number near 1."""
-    powers = range(1, 7) if values.whole else range(-1, 2)
+def _usual(values: Range, generator: random.Random, field: bool) -> Fraction:
+    """Return a size that a reader may have.
+
+    In the field counts are 1e3 to 1e8 and probabilities 1e-9 to 1e-3; smaller counts go up to a
+    million. Other numbers are near 1.
+    """
+    powers = range(-1, 2)
+    if values.whole:
+        powers = range(3, 9) if field else range(1, 7)
+    elif field and (values.low, values.high) == (0, 1):
+        powers = range(-9, -2)
     return _within(values, Fraction(10) ** generator.choice(powers))
 
 

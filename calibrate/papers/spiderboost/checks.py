@@ -1,4 +1,4 @@
-"""Programs that claims and errata of the paper name: loops, sums, and prices."""
+"""Programs that claims and errata of the paper name: loops and sums."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from math import comb
 
 import flint
 
-from dpcal.accountants import events
-from dpcal.accountants.events import DpEvent
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration, Priced
+from dpcal.calibrate.papers.claims.language import Claim, Enumeration
 
 
 def depth_first(depth: int) -> list[str]:
@@ -20,12 +18,6 @@ def depth_first(depth: int) -> list[str]:
         return here if len(label) == depth else here + visit(label + "0") + visit(label + "1")
 
     return visit("")
-
-
-def floored_depth(size: int) -> bool:
-    """The largest D with D 2^(D + 1) <= b keeps D 2^D/b <= 1/2."""
-    depth = max(k for k in range(1, 30) if k * 2 ** (k + 1) <= size)
-    return Fraction(depth * 2**depth, size) <= FRACTION_HALF
 
 
 FRACTION_HALF = Fraction(1, 2)
@@ -45,26 +37,6 @@ def _tree_facts(depth: int) -> bool:
         and follows
         and noise == depth + 1
     )
-
-
-def _records_of_round(depth: int) -> bool:
-    """A round uses b (D/2 + 1) records."""
-    right = [label for label in depth_first(depth) if label.endswith("1")]
-    used = 1 + sum(Fraction(1, 2 ** len(label)) for label in right)
-    return used == 1 + Fraction(depth, 2)
-
-
-def _geometric_sum(case: tuple[Fraction, int]) -> bool:
-    """Sum (1 - x)^-k = ((1 - x)^-K - 1)/x."""
-    step, count = case
-    total = sum((1 - step) ** -k for k in range(1, count + 1))
-    return total == ((1 - step) ** -count - 1) / step
-
-
-def _modulus(rounds: int) -> bool:
-    """The weights lam_t = 2^t lam add up to (2^t - 1) lam, between lam_t/2 and lam_t."""
-    total = sum(2**k for k in range(rounds))
-    return bool(total == 2**rounds - 1 and total < 2**rounds <= 2 * total)
 
 
 def _total_variation_is_small(size: int) -> bool:
@@ -92,34 +64,11 @@ def _useful_releases(case: tuple[int, int]) -> bool:
     return refreshes == -(-total // period)
 
 
-def _joint_run(scale: float) -> DpEvent:
-    """53 refreshes, 2621 sampled differences: n = 10^4, T = 2674, q = 51, b2 = 194."""
-    refresh = events.GaussianDpEvent(scale * (2674 / 51) ** 0.5)
-    gaussian = events.GaussianDpEvent(scale * 194 * 2674**0.5 / 10_000)
-    difference = events.PoissonSampledDpEvent(0.0194, gaussian)
-    return events.ComposedDpEvent(
-        [
-            events.SelfComposedDpEvent(refresh, 53),
-            events.SelfComposedDpEvent(difference, 2621),
-        ]
-    )
-
-
 _CASES = [(total, period) for total in (5, 6, 12) for period in (2, 3, 5)]
 
 
 def _leaves(depth: int) -> int:
     return sum(len(label) == depth for label in depth_first(depth))
-
-
-def _printed_leaf_count(depth: int) -> bool:
-    """A tree of this depth has 2^(D - 1) leaves."""
-    return _leaves(depth) * 2 == 1 << depth
-
-
-def _true_leaf_count(depth: int) -> bool:
-    """A tree of this depth has 2^D leaves."""
-    return _leaves(depth) == 1 << depth
 
 
 def _steps_of_round(depth: int, carry: bool) -> int:
@@ -182,26 +131,15 @@ _RECORDS = [
 
 
 CHECKS: dict[str, Claim] = {
-    "records_of_round": Enumeration("", _records_of_round, list(range(1, 9))),
     "tree_facts": Enumeration("", _tree_facts, list(range(1, 9))),
-    "floored_depth": Enumeration("", floored_depth, [4, 5, 15, 16, 100, 1000, 12345]),
-    "modulus": Enumeration("", _modulus, list(range(1, 30))),
-    "geometric_sum": Enumeration(
-        "", _geometric_sum, [(Fraction(a, 7), k) for a in (1, 2, 5) for k in (1, 4, 9)]
-    ),
     "gradient_of_instance": Enumeration("", _gradient_of_instance, _RECORDS),
     "total_variation_is_small": Enumeration(
         "", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100]
     ),
-    "joint_run_of_both": Priced("", lambda: _joint_run(5.999), epsilon=1.0, delta=1e-06),
-    "joint_run_of_one": Priced("", lambda: _joint_run(4.2248), epsilon=1.0, delta=1e-06),
     "useful_releases": Enumeration("", _useful_releases, _CASES),
     "printed_releases": Enumeration("", _printed_releases, _CASES),
-    "true_leaf_count": Enumeration("", _true_leaf_count, list(range(1, 9))),
-    "printed_leaf_count": Enumeration("", _printed_leaf_count, list(range(1, 9))),
     "carried_round": Enumeration("", _carried_round, list(range(1, 7))),
     "printed_round": Enumeration("", _printed_round, list(range(1, 7))),
-    "floored_depth_for_E22": Enumeration("", floored_depth, [4, 5, 17, 100, 1001]),
     "integer_depth": Enumeration("", _integer_depth, [4, 16, 48, 100]),
     "all_blocks": Enumeration("", _all_blocks, _ROUNDS),
     "printed_blocks": Enumeration("", _printed_blocks, _ROUNDS),

@@ -22,8 +22,10 @@ from dpcal.calibrate.papers.claims.language import Bound, Identity, Quantity, Sc
 
 KINDS = ("balance", "bound", "definition", "feasible", "identity", "loose")
 EFFORT = 200_000  # steps of Z3 for one question, a tenth of a second
+PASSED = "passed over"  # a claim with functions that Z3 does not have
 DIGITS = 450
 POINTS = 12
+LEAST = 0.9  # share of the claims in Z3's arithmetic that it decides within its effort
 
 
 class Unknown(Exception):  # noqa: N818
@@ -244,14 +246,14 @@ class Digits:
 
 
 def decided(schedule, claim, z3):
-    """Return ``"holds"``, ``"fails"``, or ``""`` where Z3 has no answer."""
+    """Return ``"holds"``, ``"fails"``, ``""`` for no answer, or ``"passed over"``."""
     algebra = Algebra(z3)
     reader = Reader(Text(schedule, claim), algebra)
     try:
         goals = [compare(reader.of(a), sign, reader.of(b)) for a, sign, b in reader.text.goals]
         inside = domain(reader)
     except Unknown:
-        return ""
+        return PASSED
     solver = z3.Solver()
     solver.set("rlimit", EFFORT)
     wrong = z3.Not(z3.And(*reader.defined, *goals))
@@ -287,7 +289,7 @@ KNOWN = [
     (Identity("c", "q*n = 1", at="T = n"), "holds"),
     (Bound("c", "n <= T"), "fails"),
     (Bound("c", "n <= T", on={"x": (1, 2)}), "holds"),
-    (Bound("c", "log(x) <= x"), ""),
+    (Bound("c", "log(x) <= x"), PASSED),
 ]
 
 
@@ -320,12 +322,10 @@ def test_both_checkers_agree(paper):
     pytest.importorskip("z3")
     found, schedule = answers(paper), load(paper)
     wanted = {c.name: "holds" if true else "fails" for c, true in expected(schedule).items()}
-    assert {
-        name: answer for name, answer in found.items() if answer not in ("", wanted[name])
-    } == {}
-    # Most formulas of the moments accountant have exponentials and logarithms.
-    least = len(wanted) / (4 if paper == "moments" else 2)
-    assert sum(answer != "" for answer in found.values()) > least
+    read = {name: answer for name, answer in found.items() if answer != PASSED}
+    assert {name: answer for name, answer in read.items() if answer not in ("", wanted[name])} == {}
+    # Of what Z3 can read, it leaves few open.
+    assert sum(answer != "" for answer in read.values()) > LEAST * len(read)
 
 
 def drawn(text, generator):
