@@ -80,11 +80,11 @@ class Recursion(Claim):
                 raise ValueError(
                     f"equation must be {self.of} = a formula, got {self.conditions!r}."
                 )
-            pairs = (Relation(left, right), Relation(right, left))
+            pairs = [Relation(left, right), Relation(right, left)]
         else:
             given = (self.conditions,) if isinstance(self.conditions, str) else self.conditions
-            pairs = tuple(pair for part in given for pair in relations(part))
-        self._set("conditions", pairs)
+            pairs = [pair for part in given for pair in relations(part)]
+        self._set("conditions", tuple(pairs))
         if self._equation() is None:  # the hypothesis of the step to the next index
             self._set("where", (*self.where, *(p for p in pairs if p not in self.where)))
 

@@ -73,7 +73,7 @@ def _usual(values: Range, generator: random.Random, field: bool) -> Fraction:
     powers = range(-1, 2)
     if values.whole:
         powers = range(3, 9) if field else range(1, 7)
-    elif field and (values.low, values.high) == (0, 1):
+    elif field and values.low == 0 and values.high == 1:
         powers = range(-9, -2)
     return _within(values, Fraction(10) ** generator.choice(powers))
 
