@@ -10,6 +10,8 @@
     ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
 ``dpcal.adapters.loaders``
     Samplers in place of ``shuffle=True``, with their price, and ``check(loader)``; in numpy.
+``dpcal.adapters.ranks``
+    ``RankedOracle(plan, ranks, ...)``: one run on several processes, in numpy.
 ``dpcal.adapters.optax``
     ``Guard(plan, params)``: the same for JAX, as a gradient transformation.
 ``dpcal.adapters.stepwise``

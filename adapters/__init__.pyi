@@ -4,6 +4,7 @@ from dpcal.adapters import (
     opacus as opacus,
     optax as optax,
     pipeline_dp as pipeline_dp,
+    ranks as ranks,
     stepwise as stepwise,
     torch as torch,
 )

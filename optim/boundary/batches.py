@@ -133,7 +133,10 @@ class Batches:
         self._plan, self._dimension, self._streams = plan, dimension, streams
         self._n = n
         self.parts = Parts(plan, streams)
-        self._everyone = everyone(n)
+
+    @cached_property
+    def _everyone(self) -> Rows:
+        return everyone(self._n)
 
     @cached_property
     def rounds(self) -> dict[str, Rounds]:

@@ -37,6 +37,8 @@ __all__ = ["Partitioned", "PartitionsLost"]
 _PATIENCE = 600.0
 # How often a lost partition is read again, on a worker that is there.
 _TRIES = 3
+# Row numbers that are compared at once, 512 KB of them.
+_TOGETHER = 1 << 16
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
@@ -79,7 +81,8 @@ class Partitioned(Objective):
     Raises
     ------
     ValueError
-        If there is no worker or no partition, or partitions differ in what they must share.
+        If there is no worker or no partition, a partition is given twice, or partitions differ in
+        what they must share.
 
     Notes
     -----
@@ -112,6 +115,7 @@ class Partitioned(Objective):
                 "makers must be one for each partition and at least one, with a tuple of arguments "
                 f"each, got {len(makers)} and {len(given)}."
             )
+        _check_distinct(makers, given)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
         self._makers = list(zip(makers, given, strict=True))
         workers = self._workers()
@@ -130,7 +134,6 @@ class Partitioned(Objective):
         self.linear_loss, self.checked, self.read_from_data = first.shared[4:]
         self._ends = np.cumsum([0, *(facts.n for facts in self._facts)])
         self.n = int(self._ends[-1])
-        self._everyone = everyone(self.n)
 
     def _workers(self) -> list[str]:
         known = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
@@ -144,7 +147,9 @@ class Partitioned(Objective):
         where = None if worker is None else [worker]
         return self._client.submit(_Part, maker, *given, actor=True, workers=where, pure=False)
 
-    def whole_total(self, kind: str, rows: Rows, bound: float, *at: Vector) -> NDArray[np.int64]:
+    def whole_total(
+        self, kind: str, rows: Rows | None, bound: float, *at: Vector
+    ) -> NDArray[np.int64]:
         """Return a sum of clipped contributions in whole steps: what each partition has, added.
 
         Parameters
@@ -152,23 +157,23 @@ class Partitioned(Objective):
         kind
             ``"gradient_sum"``, ``"difference_sum"`` or ``"loss_sum"``.
         rows, bound
-            Row numbers, and the bound on each contribution.
+            Row numbers, None for all, and the bound on each contribution.
         *at
             Parameters, shape (dimension,) each.
         """
         total: NDArray[np.int64] = self._total("whole", kind, rows, bound, *at)
         return total
 
-    def _total(self, how: str, kind: str, rows: Rows, *given: Any) -> Any:
+    def _total(self, how: str, kind: str, rows: Rows | None, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
-        whole = np.array_equal(rows, self._everyone)
-        ordered = rows if whole else np.sort(rows)
-        cuts = self._ends if whole else np.searchsorted(ordered, self._ends)
-        asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
-        calls = {
-            j: (how, kind, None if whole else ordered[cuts[j] : cuts[j + 1]] - self._ends[j])
-            for j in asked
-        }
+        calls: dict[int, tuple[Any, ...]]
+        if rows is None or _are_all(rows, self.n):
+            calls = {j: (how, kind, None) for j, facts in enumerate(self._facts) if facts.n}
+        else:
+            ordered = np.sort(rows)
+            cuts = np.searchsorted(ordered, self._ends)
+            asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
+            calls = {j: (how, kind, ordered[cuts[j] : cuts[j + 1]] - self._ends[j]) for j in asked}
         return sum(self._answers({j: (*call, *given) for j, call in calls.items()}))
 
     def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
@@ -217,19 +222,42 @@ class Partitioned(Objective):
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        return self.clipped_loss_sum(w, self._everyone, math.inf) / self.n + self.regularizer(w)
+        total = float(self._total("plain", "clipped_loss_sum", None, math.inf, w))
+        return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
         for w in _places(self.dimension):
-            state.update(self.whole_total("gradient_sum", self._everyone, 1.0, w).tobytes())
+            state.update(self.whole_total("gradient_sum", None, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
         calls = dict.fromkeys(range(len(self._actors)), ("plain", "fingerprints", None, key))
         return [each for some in self._answers(calls) for each in some]
+
+
+def _check_distinct(makers: Sequence[Any], given: Sequence[tuple[Any, ...]]) -> None:
+    """Refuse a partition that is given twice, whose records would count twice."""
+    from dask.base import tokenize
+
+    seen: dict[str, int] = {}
+    for j, pair in enumerate(zip(makers, given, strict=True)):
+        first = seen.setdefault(tokenize(pair), j)
+        if first != j:
+            raise ValueError(
+                "partitions must have a maker or arguments of their own, or their records would "
+                f"count twice: partition {j} is partition {first} again."
+            )
+
+
+def _are_all(rows: Rows, n: int) -> bool:
+    """Return whether rows are 0 to n - 1 in their order, without another array of this length."""
+    return len(rows) == n and all(
+        np.array_equal(rows[i : i + _TOGETHER], np.arange(i, min(i + _TOGETHER, n)))
+        for i in range(0, n, _TOGETHER)
+    )
 
 
 def _places(dimension: int) -> tuple[Vector, Vector]:

@@ -1,5 +1,7 @@
 """Batches from cryptographic words: exact coins, numpy's methods, streams that are resumed."""
 
+import tracemalloc
+
 import mpmath
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from dpcal import calibrate, optim
 from dpcal._ext.keyed import KeyedBits, law_of_gaps
 from dpcal._ext.noise import poisson_sample
 from dpcal._ext.samples import drawn
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Plan, Query
 from dpcal.optim.boundary.seeds import KeyStream, Streams
 
 UNIT = mpmath.mpf(2) ** -128
@@ -124,3 +128,22 @@ def test_a_discrete_run_resumes_with_the_same_batches(tmp_path):
     with pytest.raises(KilledError):
         optim.dpsgd(objective, **options, store=store, callback=kill)
     assert (optim.dpsgd(objective, **options, store=store).w == whole.w).all()
+
+
+def test_the_memory_of_poisson_batches_does_not_grow_with_the_records():
+    """Five batches of about a hundred of 5 10^8 records: row numbers of all would be 4 GB."""
+    n = 500_000_000
+    query = Query(
+        name="gradient", kind="gradient", sampler="poisson", sampling_probability=2e-7,
+        max_norm=1.0, noise_multiplier=1.0, count=5,
+    )  # fmt: skip
+    plan = Plan(optimizer="dpsgd", n=n, queries=(query,), epsilon=9.0, delta=1e-9)
+    tracemalloc.start()
+    try:
+        oracle = StepwiseOracle(plan, dimension=2, seed=0)
+        for _ in range(5):
+            oracle.add(np.ones((len(oracle.draw()), 2)))
+            oracle.answer()
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()

@@ -131,3 +131,8 @@ def test_partitions_must_be_alike(client):
         optim.Partitioned(client, [])
     with pytest.raises(TypeError, match="client must be"):
         optim.Partitioned(None, [part])
+
+
+def test_a_partition_that_is_given_twice_is_refused(client):
+    with pytest.raises(ValueError, match="partition 2 is partition 0 again"):
+        optim.Partitioned(client, [part] * 3, arguments=[(0, 300), (300, 900), (0, 300)])
