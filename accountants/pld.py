@@ -116,7 +116,8 @@ def _(loss: LatticeLoss, builders: Any, grid: _Grid) -> Any:
 def _(loss: LossWithFailure, builders: Any, grid: _Grid) -> Any:
     from dp_accounting.pld import common
 
-    if loss.failure_probability == 1 or not grid.pessimistic:
+    unknown = math.isinf(loss.given.upper)
+    if loss.failure_probability == 1 or unknown or not grid.pessimistic:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
     if isinstance(loss.given, ScatteredLoss):
         return _scattered(loss.given, loss.failure_probability, builders, grid)
