@@ -10,6 +10,7 @@ import sys
 
 STUDIES = {
     "accountants": "epsilon and calibration beside four other packages",
+    "performance": "one page: times beside other packages and numpy, starts, plans and runs",
     "streams": "correlated noise against the normals that it is made from",
     "corpus": "our answers to all questions with proved brackets",
     "sweep": "every answer at 10,000 random points against independent bounds",

@@ -226,6 +226,27 @@ def _autodp_deltas(steps, epsilons):
     return [mechanism.get_approx_delta(epsilon) for epsilon in epsilons]
 
 
+def _jax(steps, delta):
+    from fractions import Fraction
+
+    from jax_privacy import accounting
+
+    if len(steps) > 1:
+        raise NotImplementedError
+    ((q, sigma, count),) = steps
+    share = Fraction(str(q))
+    accountant = accounting.DpsgdTrainingAccountant(
+        dp_accountant_config=accounting.PldAccountantConfig(value_discretization_interval=INTERVAL)
+    )
+    parameters = accounting.DpParams(
+        noise_multipliers=sigma,
+        num_samples=share.denominator,
+        batch_size=share.numerator,
+        delta=delta,
+    )
+    return None, accountant.compute_epsilon(count, parameters)
+
+
 PEERS = {
     "dpcal": Peer("dpcal", "dpcal", _dpcal, _dpcal_calibrated, _dpcal_deltas),
     "pld": Peer(
@@ -252,4 +273,5 @@ PEERS = {
     "opacus_rdp": Peer("Opacus RDP", "opacus", _opacus_rdp, _opacus_rdp_calibrated),
     "opacus_prv": Peer("Opacus PRV", "opacus", _opacus_prv, _opacus_prv_calibrated),
     "autodp": Peer("autodp RDP", "autodp", _autodp, _autodp_calibrated, _autodp_deltas),
+    "jax": Peer(f"JAX Privacy PLD, interval {INTERVAL:g}", "jax_privacy", _jax),
 }

@@ -1,0 +1,478 @@
+"""How fast are questions, starts, plans and runs, beside other packages and beside numpy?
+
+    python -m benchmarks.performance [--page docs/performance.md] [--seconds 6] [--peers NAME ...]
+
+One run makes the whole page and its picture. Each accountant of :mod:`benchmarks.peers` answers in
+one process of its own, on one thread, after a small question that pays for imports; a package that
+this interpreter lacks gets a virtual environment under ``build/corpus/environments``. Times are of
+the processor, medians of several calls, and the page shows them as ratios: to dpcal's in the same
+run, and to the complex exponentials of 60 x 60 numbers by numpy. A question that takes more than
+``--seconds`` ends there.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from benchmarks.peers import PEERS
+
+DELTA = 1e-6
+COMMON = (0.013, 1.07, 9_000)
+DISTINCT = [(0.002 + 0.0001 * i, 0.8 + 0.005 * i) for i in range(200)]
+# Names of packages on PyPI, where a package's module has another name.
+ON_PYPI = {
+    "dp_accounting": "dp-accounting",
+    "jax_privacy": "jax-privacy",
+    "prv_accountant": "prv-accountant",
+}
+
+# The steps (q, sigma, count) and delta of each epsilon; a target in place of delta asks for noise.
+EPSILONS = {
+    "epsilon: q = .013, sigma = 1.07, T = 9000, delta = 1e-6": ([COMMON], DELTA),
+    "the same, delta = 1e-15": ([COMMON], 1e-15),
+    "sigma = 100, T = 10^8": ([(0.01, 100.0, 10**8)], DELTA),
+    "200 distinct steps": ([(q, sigma, 1) for q, sigma in DISTINCT], DELTA),
+    "200 distinct steps, 50 times each": ([(q, sigma, 50) for q, sigma in DISTINCT], DELTA),
+}
+NOISE = "sigma for epsilon = 2, q = .013, T = 9000"
+CURVE = "delta at 100 epsilons, q = .013, T = 9000"
+# What is scaled, and by which accountants: (label, values, steps and delta of a value).
+SCALED = {
+    "steps T": (
+        [10**k for k in range(2, 9)],
+        lambda t: ([(0.01, max(1.0, t**0.5 / 100), t)], DELTA),
+    ),
+    "distinct steps": (
+        [1, 3, 10, 30, 100, 300, 1000],
+        lambda n: ([(0.002 + 0.02 * i / n, 0.8 + i / n, 50) for i in range(n)], DELTA),
+    ),
+    "1 / delta": (
+        [10.0**k for k in (3, 6, 12, 25, 50, 100, 200, 300)],
+        lambda x: ([COMMON], 1 / x),
+    ),
+}
+SCALED_BY = ("dpcal", "pld", "rdp")
+# Fewest seconds of one measurement.
+FEWEST_SECONDS = 0.25
+
+
+TEXT = """\
+# Performance
+
+`python -m benchmarks performance --page docs/performance.md` made this page and its picture in
+one run ({date}), on a machine with {cores} cores that may have had other work: read ratios, not
+times. Times are of the processor, on one thread, medians of several calls.
+
+## Beside other packages
+
+A cell has a package's time over ours, and how far its answer lies above ours, relatively. Ours is
+an interval, of some 1e-12; an answer below it claims too much privacy. Times in numpy's units
+count complex exponentials of 60 x 60 numbers, {unit} in this run. Packages are asked as their
+documentation asks them (`benchmarks/peers.py`).
+
+{rows}
+
+## What a question's size costs
+
+![Processor time against steps, distinct steps and 1 / delta](figures/performance.png)
+
+On the left the noise grows with the root of T from 10^4 steps on, so that epsilon stays in one
+range. Lines end where an answer takes more than a quarter of the seconds that a question may
+take.
+
+## Where the time goes
+
+{stages}
+
+Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take layers of contours, in Python and numpy:
+
+{rare}
+
+## Starts, plans and runs
+
+{starts}
+
+{runs}
+
+`LogisticRegression.fit` on 30,000 rows of 20 columns takes {fit} times its own loop in plain
+numpy.
+"""
+
+
+# -- in a process of an accountant's own
+
+
+def timed(call):
+    """Return the median processor seconds of a call, and its answer.
+
+    Short calls are timed many at once, for some clocks of processor time tick in milliseconds.
+    """
+    start = time.process_time()
+    answer = call()
+    first = time.process_time() - start
+    together = math.ceil(FEWEST_SECONDS / 10 / max(first, 1e-4))
+    seconds = [first] if together == 1 else []
+    while sum(seconds) * together < FEWEST_SECONDS:
+        start = time.process_time()
+        for _ in range(together):
+            call()
+        seconds.append(max(time.process_time() - start, 1e-6) / together)
+    return statistics.median(seconds), answer
+
+
+@contextlib.contextmanager
+def at_most(seconds):
+    """Raise TimeoutError after so much processor time."""
+
+    def stop(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def tried(call, seconds):
+    """Return seconds and the answer as JSON values, or how the call failed."""
+    try:
+        with at_most(seconds):
+            found, answer = timed(call)
+    except TimeoutError:
+        return {"failed": f"over {seconds:g} s"}
+    except NotImplementedError:
+        return {"failed": "not offered"}
+    # A package's refusal may be any exception.
+    except Exception as error:
+        return {"failed": type(error).__name__}
+    return {"seconds": found, "answer": None if answer is None else float(answer)}
+
+
+def child(name, seconds):
+    """Print the answers of one accountant as JSON."""
+    import numpy as np
+
+    warnings.simplefilter("ignore")
+    peer, ((q, _, count),) = PEERS[name], [COMMON]
+    out, sys.stdout = sys.stdout, sys.stderr
+    numbers = np.random.default_rng(0).standard_normal((60, 60)) + 1j
+    found = {"numpy": timed(lambda: np.exp(numbers) is None)[0], "scaled": {}}
+    peer.epsilon([(0.01, 1.0, 10)], DELTA)
+    for text, (steps, delta) in EPSILONS.items():
+        found[text] = tried(lambda s=steps, d=delta: peer.epsilon(s, d)[1], seconds)
+    if peer.noise_multiplier:
+        found[NOISE] = tried(lambda: peer.noise_multiplier(q, count, 2.0, DELTA), seconds)
+    if peer.deltas:
+        points = np.linspace(0.5, 10.0, 100)
+        found[CURVE] = tried(lambda: np.asarray(peer.deltas([COMMON], points))[50], seconds)
+    for label, (values, asked) in SCALED.items() if name in SCALED_BY else ():
+        rows = found["scaled"][label] = []
+        for value in values:
+            steps, delta = asked(value)
+            answer = tried(lambda s=steps, d=delta: peer.epsilon(s, d)[1], seconds / 4)
+            if "failed" in answer:
+                break
+            rows.append((value, answer["seconds"]))
+    print(json.dumps(found), file=out)
+
+
+# -- our own stages, starts, plans and runs
+
+
+def stages():
+    """Return seconds of the parts of one common epsilon, and the slowest files of a rare one."""
+    import cProfile
+    import pstats
+    from collections import Counter
+
+    from dpcal._ext import question
+    from dpcal.accountants import epsilon, events
+    from dpcal.accountants.mechanisms.decompose import decompose
+
+    q, sigma, count = COMMON
+
+    def event():
+        return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=count)
+
+    run = event()
+    parts = [item.compiled for item in decompose(run, "add-or-remove-one").directions]
+    found = {
+        "all": timed(lambda: epsilon(event(), delta=DELTA) * 0)[0],
+        "the event": timed(lambda: event() is None)[0],
+        "its losses": timed(lambda: decompose(run, "add-or-remove-one") is None)[0],
+        "the compiled contour, first direction": timed(
+            lambda: question.epsilon(parts[0], -13.8) is None
+        )[0],
+    }
+    rare = [
+        events.dpsgd(sampling_probability=1e-5, noise_multiplier=0.6, steps=steps)
+        for steps in (99_999, 100_000)
+    ]
+    # The first one pays for imports.
+    epsilon(rare[0], delta=1e-9)
+    profile = cProfile.Profile()
+    profile.enable()
+    epsilon(rare[1], delta=1e-9)
+    profile.disable()
+    files = Counter()
+    for (path, _, _), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
+        name = "/".join(Path(path).parts[-2:])
+        files["compiled code and builtins" if name == "~" else f"`{name}`"] += own
+    whole = sum(files.values())
+    return found, [(name, own / whole) for name, own in files.most_common(6)]
+
+
+def processor_of(*words):
+    """Return the least processor seconds of three runs of Python with these words."""
+
+    def once():
+        before = _children()
+        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+        return _children() - before
+
+    return min(once() for _ in range(3))
+
+
+def _children():
+    """Return the processor seconds of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def starts():
+    """Return processor seconds of the starts of Python with numpy and with this package."""
+    question = ("--sampling-probability", ".01", "--noise-multiplier", "1", "--steps", "9000")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        _write_table(path)
+        train = ("train", str(path), "--target", "y", "--bounds=-3:3", "--epsilon", "1")
+        report = ("--delta", "1e-6", "--output", str(Path(folder) / "report"), "--force")
+        return {
+            "`import numpy`": processor_of("-c", "import numpy"),
+            "`dpcal --help`": processor_of("-m", "dpcal", "--help"),
+            "`from dpcal.accountants import epsilon, events`": processor_of(
+                "-c", "from dpcal.accountants import epsilon, events"
+            ),
+            "`dpcal epsilon ...`": processor_of(
+                "-m", "dpcal", "epsilon", *question, "--delta", "1e-6"
+            ),
+            "`dpcal train`, 30,000 rows of 20 columns, all in all": processor_of(
+                "-m", "dpcal", *train, *report
+            ),
+        }
+
+
+def _write_table(path):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 20)).clip(-3, 3)
+    y = X @ rng.standard_normal(20) + rng.standard_normal(30_000) > 0
+    names = ",".join([*(f"x{i}" for i in range(20)), "y"])
+    rows = np.column_stack([X, y])
+    np.savetxt(path, rows, delimiter=",", fmt="%.4f", header=names, comments="")
+
+
+def plans_and_runs():
+    """Return seconds of each optimizer's plan with its objective, its price, a run's opening."""
+    from benchmarks.steps.overhead import CASES, prepared
+
+    rows = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in CASES.values():
+            _, objective, plan, run = prepared(*case)
+
+            def opening(objective=objective, plan=plan, run=run):
+                run(objective, plan, callback=lambda _: True, callback_every=1)
+
+            made = timed(lambda case=case: prepared(*case) is None)[0]
+            rows.setdefault(case[0], (made, timed(plan.price)[0], timed(opening)[0]))
+    return rows
+
+
+def fit():
+    """Return seconds of an estimator's fit on 30,000 rows, and of its loop in plain numpy."""
+    import numpy as np
+    from scipy.special import expit
+
+    from dpcal.estimators import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 20)).clip(-3, 3)
+    y = X @ rng.standard_normal(20) + rng.standard_normal(30_000) > 0
+    model = LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-3, 3), classes=[False, True])
+    fitted = timed(lambda: model.fit(X, y) is None)[0]
+    Z = np.column_stack([X, np.ones(len(X))])
+    norms = np.linalg.norm(Z, axis=1)
+
+    def bare():
+        w = np.zeros(21)
+        for _ in range(model.n_iter_):
+            slopes = expit(Z @ w) - y
+            slopes *= np.minimum(1, 1 / np.maximum(np.abs(slopes) * norms, 1e-12))
+            w -= (Z.T @ slopes + rng.standard_normal(21)) / len(X)
+
+    return fitted, timed(bare)[0]
+
+
+def ours():
+    """Print what only this package is measured for, as JSON."""
+    print(json.dumps({"stages": stages(), "runs": plans_and_runs(), "fit": fit()}))
+
+
+# -- the process that asks
+
+
+def python_of(peer):
+    """Return an interpreter that has a peer's package, perhaps of an environment made for it."""
+    from benchmarks.corpus.scoring import interpreter
+
+    return (
+        sys.executable if peer.installed else interpreter(ON_PYPI.get(peer.package, peer.package))
+    )
+
+
+def in_process(python, *words):
+    """Return what a process on one thread prints as JSON."""
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    done = subprocess.run(
+        [python, "-m", "benchmarks.performance", *words],
+        text=True,
+        stdout=subprocess.PIPE,
+        env=os.environ | dict.fromkeys(threads, "1"),
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measured(options):
+    """Return everything that the page shows."""
+    found = {"answers": {}, "started": time.strftime("%Y-%m-%d")}
+    for name in options.peers:
+        start = _children()
+        words = ("--child", name, "--seconds", str(options.seconds))
+        found["answers"][name] = in_process(python_of(PEERS[name]), *words)
+        spent = f"{_children() - start:.0f} s of the processor"
+        print(f"{PEERS[name].text}: {spent}", file=sys.stderr, flush=True)
+    return found | in_process(sys.executable, "--ours") | {"starts": starts()}
+
+
+# -- the page
+
+
+def duration(seconds):
+    """Return a time with its unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def cell(answer, own):
+    """Return a peer's time over ours, and how far its answer lies above ours."""
+    if answer is None:
+        return ""
+    if "failed" in answer:
+        return answer["failed"]
+    ratio = f"{answer['seconds'] / own['seconds']:.3g}"
+    if abs(answer["answer"]) == float("inf"):
+        return f"{ratio}, infinite"
+    return f"{ratio}, {answer['answer'] / own['answer'] - 1:+.0e}"
+
+
+def lines_of(rows):
+    """Return rows as a table in Markdown, the first of them its head."""
+    head, *rest = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *rest])
+
+
+def page(found):
+    """Return the page's text."""
+    own = found["answers"]["dpcal"]
+    others = [name for name in found["answers"] if name != "dpcal"]
+    rows = [["", "dpcal", "in numpy's", *(PEERS[name].text for name in others)]]
+    for question in (*EPSILONS, NOISE, CURVE):
+        mine = own[question]
+        cells = [cell(found["answers"][name].get(question), mine) for name in others]
+        units = f"{mine['seconds'] / own['numpy']:.3g}"
+        rows.append([question, duration(mine["seconds"]), units, *cells])
+    (parts, files), unit = found["stages"], own["numpy"]
+    stages_of = [["part of one common epsilon", "time", "in numpy's"]]
+    stages_of += [[name, duration(each), f"{each / unit:.2f}"] for name, each in parts.items()]
+    rare = [["file", "share of the time"], *([name, f"{share:.0%}"] for name, share in files)]
+    first = found["starts"]["`import numpy`"]
+    begun = [["start", "processor time", "over `import numpy`"]]
+    begun += [[name, duration(t), f"{t / first:.2f}"] for name, t in found["starts"].items()]
+    run = [["optimizer", "plan and objective", "its price", "opening and first step of a run"]]
+    run += [[f"`{name}`", *map(duration, each)] for name, each in found["runs"].items()]
+    fitted, bare = found["fit"]
+    return TEXT.format(
+        date=found["started"],
+        cores=os.cpu_count(),
+        unit=duration(unit),
+        rows=lines_of(rows),
+        stages=lines_of(stages_of),
+        rare=lines_of(rare),
+        starts=lines_of(begun),
+        runs=lines_of(run),
+        fit=f"{fitted / bare:.2f}",
+    )
+
+
+def draw(found, path):
+    """Write the picture of times against sizes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    for axes, label in zip(figure.subplots(1, 3, sharey=True), SCALED, strict=True):
+        for name, answers in found["answers"].items():
+            if rows := answers["scaled"].get(label):
+                sizes, seconds = zip(*rows, strict=True)
+                axes.loglog(sizes, seconds, marker="o", markersize=3, label=PEERS[name].text)
+        axes.set_xlabel(label)
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("processor seconds")
+    figure.axes[0].legend(fontsize=7)
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--page", type=Path, help="file to write, and figures/ beside it")
+    parser.add_argument("--seconds", type=float, default=6.0, help="most seconds of a question")
+    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS))
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--ours", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child, options.seconds)
+    elif options.ours:
+        ours()
+    else:
+        options.peers = dict.fromkeys(["dpcal", *options.peers])
+        found = measured(options)
+        text = page(found)
+        if options.page:
+            draw(found, options.page.parent / "figures" / "performance.png")
+            options.page.write_text(text)
+        else:
+            print(text)
+
+
+if __name__ == "__main__":
+    main()
