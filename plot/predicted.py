@@ -1,4 +1,12 @@
-"""Pictures of predicted errors: which optimizer fits best at which number of records?"""
+"""Pictures of predicted errors: which optimizer fits best at which number of records?
+
+>>> from types import SimpleNamespace as Row
+>>> def table(*rows):
+...     return Row(rows=[Row(optimizer=name, error=error) for name, error in rows])
+>>> tables = table(("one", 1.0), ("other", 10.0)), table(("other", 0.1), ("one", 1.0))
+>>> [(round(n), before, after) for n, before, after in crossings((10, 1_000), tables)]
+[(100, 'one', 'other')]
+"""
 
 from __future__ import annotations
 
