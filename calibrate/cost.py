@@ -51,12 +51,12 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
     each = _seconds_a_record(dimension, 2 ** math.floor(math.log2(rows)))
     total = _OPENING
     for query in queries:
-        gradients = query.count * query.expected_batch_size(n)
+        gradients = query.sums * query.expected_batch_size(n)
         gradients *= _DIFFERENCE if query.kind == "gradient difference" else 1.0
         sampled = query.sampler != "full"
         total += gradients * (_SAMPLED * each + _FOUND if sampled else each)
         answer = _ANSWER if query.correlation is None else _CORRELATED
-        total += query.count * (answer + _COORDINATE * dimension)
+        total += query.sums * (answer + _COORDINATE * dimension)
     return total
 
 

@@ -79,6 +79,9 @@ class Descent:
         """Return a descent from its JSON values, or the descent that is given."""
         return cls(**given) if isinstance(given, Mapping) else given
 
+    def __str__(self) -> str:
+        return f"of {self.steps} steps, contraction {self.contraction:.6g}"
+
     @property
     def contraction(self) -> float:
         """Lipschitz constant of a step without noise, rounded up, at most 1."""

@@ -261,7 +261,7 @@ class Plan:
         """Gradients of one record that the answers take at most, on average; two a difference."""
         return sum(
             (2 if query.kind == "gradient difference" else 1)
-            * (query.count if query.descent is None else query.count * query.descent.steps)
+            * query.sums
             * query.expected_batch_size(self.n)
             for query in self.queries
             if "gradient" in query.kind or query.descent is not None

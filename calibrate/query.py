@@ -411,6 +411,11 @@ class Query:
             self.sampling, self.noise_multiplier, neighboring_relation
         )
 
+    @property
+    def sums(self) -> int:
+        """Number of noisy sums over records: every step is one behind a last iterate."""
+        return self.count if self.descent is None else self.count * self.descent.steps
+
     def expected_batch_size(self, n: int) -> float:
         """Return the mean number of records in one answer, of ``n``; as public as n is."""
         rounds = self.count if self.correlation is None else self.correlation.strategy.steps

@@ -291,6 +291,7 @@ def test_every_other_way_out_is_closed(name, value, tmp_path):
 
 def test_nothing_but_the_last_iterate_leaves():
     plan = plan_for()
+    assert plan.evaluations == 40 * N
     result = noisy_gd(OBJECTIVE, plan)
     assert result.trace.step.tolist() == [40]
     assert result.trace.norm == pytest.approx([np.linalg.norm(result.w)])
