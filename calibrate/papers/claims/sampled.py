@@ -7,7 +7,7 @@ u is 1/z**2. Relation: add or remove one. The divergences of an order add up ove
 >>> from dpcal.calibrate.papers.kernel import balls
 >>> cost = at_whole_order(2, parse("1/100"), parse("1/16"))
 >>> balls.value(cost, {}).str(6, radius=False)
-'6.44944e-6'
+'6.44943e-6'
 """
 
 from __future__ import annotations
