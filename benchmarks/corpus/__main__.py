@@ -3,6 +3,7 @@
     python -m benchmarks.corpus generate [--jobs 2]
     python -m benchmarks.corpus verify [ID ...] [--jobs 2] [-o FILE]
     python -m benchmarks.corpus score PACKAGE ... [--rows N] [--seconds 10] [-o FOLDER]
+    python -m benchmarks.corpus hardest [-o FOLDER]
 
 Generation goes on where it was stopped: answered rows are kept in ``build/corpus`` until every
 family of questions is complete.
@@ -25,6 +26,8 @@ from benchmarks.corpus.proving import answered
 from benchmarks.corpus.questions import FAMILIES
 
 SEED = 2026
+# Rows that the tests ask every time.
+HARDEST = 200
 UNFINISHED = Path("build/corpus")
 
 
@@ -135,7 +138,18 @@ def score(options: argparse.Namespace) -> int:
             print(line(found), flush=True)
     every = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     (folder / "scores.html").write_text(page.page(every))
+    (folder / "scores.md").write_text(page.markdown(every) + "\n")
     print(f"page: {folder / 'scores.html'}")
+    return 0
+
+
+def hardest(options: argparse.Namespace) -> int:
+    """Choose the rows of ``hardest.txt``, which the tests ask, from the scores of a folder."""
+    folder = options.output or Path("build/corpus/scores")
+    every = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    chosen = scoring.hardest(corpus(), every, HARDEST)
+    (rows.FOLDER / "hardest.txt").write_text("\n".join(sorted(chosen)) + "\n")
+    print(f"{len(chosen)} rows from the scores of {len(every)} accountants")
     return 0
 
 
@@ -148,7 +162,7 @@ def line(found: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus")
-    parser.add_argument("action", choices=("generate", "verify", "score"))
+    parser.add_argument("action", choices=("generate", "verify", "score", "hardest"))
     parser.add_argument("names", nargs="*", help="rows to verify (default: all), packages to score")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument(
@@ -158,7 +172,8 @@ def main() -> int:
     parser.add_argument("--python", help="interpreter that has the package (default: a new one)")
     parser.add_argument("-o", "--output", type=Path, help="folder of scores, or file of a proof")
     options = parser.parse_args()
-    return {"generate": generate, "verify": verify, "score": score}[options.action](options)
+    actions = {"generate": generate, "verify": verify, "score": score, "hardest": hardest}
+    return actions[options.action](options)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ Bounds = tuple[Ball, Ball]
 Leaves = list[tuple[Event, int]]
 
 CLOSED = "closed form in balls"
+ADD = "add-or-remove-one"
 RATIONAL = "exact enumeration in rational numbers"
 ENUMERATED = "enumeration in balls"
 BRACKET = "attack below, theorem above"
@@ -70,7 +71,8 @@ class Question:
         found = _exact(leaves(event), relation)
         if found is None:
             return None
-        return cls(*found, ("remove", "add") if direction == "worst" else (direction,))
+        both = direction == "worst" and not _is_symmetric(event, relation)
+        return cls(*found, ("remove", "add") if both else (direction,))
 
     def delta(self, epsilon: Ball) -> Bounds:
         """Return bounds on delta, of the worst direction that is asked for."""
@@ -79,6 +81,13 @@ class Question:
         for low, high in found[1:]:
             lower, upper = arb.max(lower, low), arb.max(upper, high)
         return lower, upper
+
+
+def _is_symmetric(event: Event, relation: str) -> bool:
+    """Whether one answer holds for both directions of a relation."""
+    kinds = {each["type"] for each, _ in leaves(event)}
+    plain = {"GaussianDpEvent", "LaplaceDpEvent", "SingleEpochTreeAggregationDpEvent"}
+    return kinds <= plain or (kinds == {"SampledWithoutReplacementDpEvent"} and relation != ADD)
 
 
 Found = tuple[str, Callable[[str, Ball], Bounds]]
@@ -97,13 +106,13 @@ def _exact(items: Leaves, relation: str) -> Found | None:
         function = _SINGLE[single]
         kind = BRACKET if single in _BRACKETS else CLOSED
         return kind, lambda direction, epsilon: function(items[0][0], relation, direction, epsilon)
-    if single == "PoissonSampledDpEvent" and items[0][0]["event"]["type"] in _SAMPLED:
-        function = _SAMPLED[items[0][0]["event"]["type"]]
-        return CLOSED, lambda direction, epsilon: function(
-            items[0][0], relation, direction, epsilon
+    if single == "PoissonSampledDpEvent" and _inner(items[0][0]) in _NOISE:
+        return CLOSED, lambda direction, epsilon: _both(
+            _poisson(items[0][0], relation, direction, epsilon)
         )
-    if single == "SampledWithoutReplacementDpEvent" and _inner(items[0][0]) == "GaussianDpEvent":
-        return CLOSED, lambda direction, epsilon: _without_replacement(
+    if single == "SampledWithoutReplacementDpEvent" and _inner(items[0][0]) in _NOISE:
+        kind = BRACKET if relation == "replace-special" else CLOSED
+        return kind, lambda direction, epsilon: _without_replacement(
             items[0][0], relation, direction, epsilon
         )
     return _by_enumeration(items, relation)
@@ -154,25 +163,39 @@ def _sampled_pair(
     return Pair(noise, scale, alone, [(zero, 1 - q), (-moved, q)])
 
 
-def _poisson(noise: Any) -> Callable[[Event, str, str, Ball], Bounds]:
-    def bounds(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
-        q, scale = arb(event["sampling_probability"]), arb(event["event"]["noise_multiplier"])
-        return _both(_sampled_pair(noise, q, scale, 1, relation, direction).delta(epsilon))
-
-    return bounds
+def _poisson(event: Event, relation: str, direction: str, epsilon: Ball) -> Ball:
+    q, noise = arb(event["sampling_probability"]), _NOISE[event["event"]["type"]]
+    scale = arb(event["event"]["noise_multiplier"])
+    return _sampled_pair(noise, q, scale, 1, relation, direction).delta(epsilon)
 
 
-def _displaced(q: Ball, sigma: Ball, relation: str, direction: str, epsilon: Ball) -> Ball:
+def _displaced(
+    noise: Any, q: Ball, scale: Ball, relation: str, direction: str, epsilon: Ball
+) -> Ball:
     """Enclose delta of a record that is in a batch of fixed size, in another one's place."""
     # Losses above 0 of a replaced record are those of the sampled pair, at distance 2.
     side = direction if relation == "add-or-remove-one" else "remove"
-    return _sampled_pair(normal, q, sigma, 2, "add-or-remove-one", side).delta(epsilon)
+    return _sampled_pair(noise, q, scale, 2, "add-or-remove-one", side).delta(epsilon)
 
 
 def _without_replacement(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Bound delta of a batch of distinct records; of a blanked one, below by three attacks.
+
+    All others contribute -1, and the record 1 before it is blanked; or its contribution stands
+    alone, before or after.
+    """
     q = arb(event["sample_size"]) / event["source_dataset_size"]
-    sigma = arb(event["event"]["noise_multiplier"])
-    return _both(_displaced(q, sigma, relation, direction, epsilon))
+    noise = _NOISE[event["event"]["type"]]
+    scale = arb(event["event"]["noise_multiplier"])
+    above = _displaced(noise, q, scale, relation, direction, epsilon)
+    if relation != "replace-special":
+        return _both(above)
+    there, blank = ([(arb(0), 1 - q), (arb(moved), q)] for moved in (2, 1))
+    below = Pair(noise, scale, there, blank).delta(epsilon)
+    for side in ("remove", "add"):
+        alone = _sampled_pair(noise, q, scale, 1, "add-or-remove-one", side)
+        below = arb.max(below, alone.delta(epsilon))
+    return below, above
 
 
 def _with_replacement(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
@@ -223,7 +246,7 @@ def _truncated(event: Event, relation: str, direction: str, epsilon: Ball) -> Bo
     kept_at_all = (1 - full) * q + kept
     below = _sampled_pair(normal, kept_at_all, sigma, 1, relation, direction).delta(epsilon)
     plain = _sampled_pair(normal, q, sigma, 1, relation, direction).delta(epsilon)
-    cut = _displaced(kept / full, sigma, relation, direction, epsilon)
+    cut = _displaced(normal, kept / full, sigma, relation, direction, epsilon)
     return below, (1 - full) * plain + full * cut
 
 
@@ -324,7 +347,7 @@ _SINGLE: dict[str, Callable[[Event, str, str, Ball], Bounds]] = {
 # Pairs of a replaced record are not known, or only from above.
 _NOT_REPLACED = ("SampledWithReplacementDpEvent", "MixtureOfGaussiansDpEvent")
 _BRACKETS = ("TruncatedSubsampledGaussianDpEvent", "RepeatAndSelectDpEvent")
-_SAMPLED = {"GaussianDpEvent": _poisson(normal), "LaplaceDpEvent": _poisson(laplace)}
+_NOISE = {"GaussianDpEvent": normal, "LaplaceDpEvent": laplace}
 
 
 # -- laws with finitely many values
@@ -343,7 +366,25 @@ def _by_enumeration(items: Leaves, relation: str) -> Found | None:
         parts = [_law(event, relation, direction) for event, _ in items]
         return _both(laws.enumerated(list(zip(parts, counts, strict=True)), epsilon))
 
+    if relation == "replace-special" and any("sample_size" in event for event, _ in items):
+        return _blanked(items, bounds) if len(items) == 1 else None
     return (RATIONAL if exact else ENUMERATED), bounds
+
+
+def _blanked(items: Leaves, bounds: Callable[[str, Ball], Bounds]) -> Found:
+    """Bound delta of a blanked record in batches of distinct ones, below by three attacks."""
+    ((event, count),) = items
+    q = arb(event["sample_size"]) / event["source_dataset_size"]
+    a, shift = arb(event["event"]["noise_parameter"]), event["event"]["sensitivity"]
+
+    def both(direction: str, epsilon: Ball) -> Bounds:
+        there, blank = ([(0, 1 - q), (moved * shift, q)] for moved in (2, 1))
+        attacks = [laws.discrete_laplace(a, there, blank)]
+        attacks += [laws.sampled(_moved(a, shift), q, side) for side in ("remove", "add")]
+        below = [laws.enumerated([(law, count)], epsilon) for law in attacks]
+        return arb.max(arb.max(*below[:2]), below[2]), bounds(direction, epsilon)[1]
+
+    return BRACKET, both
 
 
 def _law(event: Event, relation: str, direction: str) -> laws.Law | None:
@@ -357,18 +398,34 @@ def _law(event: Event, relation: str, direction: str) -> laws.Law | None:
     if kind in ("EpsilonDeltaDpEvent", "PermuteAndFlipDpEvent"):
         return laws.stated(arb(event["epsilon"]), rational(event.get("delta", 0.0)))
     if kind == "DiscreteLaplaceDpEvent":
-        return laws.discrete_laplace(arb(event["noise_parameter"]), twice * event["sensitivity"])
-    inner = event.get("event", {})
-    if inner.get("type") != "DiscreteLaplaceDpEvent":
+        return _moved(arb(event["noise_parameter"]), twice * event["sensitivity"])
+    if event.get("event", {}).get("type") != "DiscreteLaplaceDpEvent":
         return None
-    a, shift = arb(inner["noise_parameter"]), inner["sensitivity"]
-    if kind == "PoissonSampledDpEvent" and relation != "replace-one":
+    return _law_of_batch(event, relation, direction)
+
+
+def _law_of_batch(event: Event, relation: str, direction: str) -> laws.Law | None:
+    """Return the law of discrete Laplace noise on a batch; None if it is not known here."""
+    kind, replaced = event["type"], relation == "replace-one"
+    a, shift = arb(event["event"]["noise_parameter"]), event["event"]["sensitivity"]
+    if kind == "PoissonSampledDpEvent":
         q = arb(event["sampling_probability"])
-        return laws.sampled(laws.discrete_laplace(a, shift), q, direction)
+        if not replaced:
+            return laws.sampled(_moved(a, shift), q, direction)
+        # The noise is symmetric and log-concave, so that opposite contributions are the worst.
+        there, back = ([(0, 1 - q), (sign * shift, q)] for sign in (1, -1))
+        return laws.discrete_laplace(a, there, back)
+    if kind == "AllocatedDpEvent" and not replaced:
+        return laws.allocated(_moved(a, shift), event["batches"], direction)
     if kind == "SampledWithoutReplacementDpEvent":
         q = arb(event["sample_size"]) / event["source_dataset_size"]
-        law = laws.discrete_laplace(a, 2 * shift)
+        law = _moved(a, 2 * shift)
         if relation == "add-or-remove-one":
             return laws.sampled(law, q, direction)
         return laws.fixed_batch(laws.sampled(law, q, "remove"))
     return None
+
+
+def _moved(a: Ball, shift: int) -> laws.Law:
+    """Return the law of discrete Laplace noise that is moved by ``shift``, against that at 0."""
+    return laws.discrete_laplace(a, [(shift, arb(1))], [(0, arb(1))])

@@ -21,6 +21,8 @@ from flint import arb, fmpq
 Ball = Any
 Law = list[tuple[Any, Any]]
 """Probabilities of each value under P and under Q: rational numbers, or balls."""
+Places = list[tuple[int, Ball]]
+"""Where noise is centered, and how likely each place is."""
 
 # Most combinations of values that are enumerated.
 MOST = 60_000
@@ -119,13 +121,39 @@ def stated(epsilon: Ball, delta: Any) -> Law:
     ]
 
 
-def discrete_laplace(a: Ball, shift: int) -> Law:
-    """Return the law of discrete Laplace noise that is moved by ``shift``, against that at 0."""
-    half = 1 / (1 + (-a).exp())
-    far = half * (-a * shift).exp()
-    inner = [(a / 2).tanh() * (-a * x).exp() for x in range(1, shift)]
-    column = [half, *inner, far]
-    return list(zip(column[::-1], column, strict=True))
+def discrete_laplace(a: Ball, p: Places, q: Places) -> Law:
+    """Return the law of discrete Laplace noise at random places, of P against Q."""
+    low, high = min(x for x, _ in p + q), max(x for x, _ in p + q)
+    sides = [_masses(a, side, low, high) for side in (p, q)]
+    return list(zip(*sides, strict=True))
+
+
+def _masses(a: Ball, places: Places, low: int, high: int) -> list[Ball]:
+    """Return the masses of "at most low", of the numbers in between, and of "at least high"."""
+    half, point = 1 / (1 + (-a).exp()), (a / 2).tanh()
+    found = [sum((w * half * (a * (low - x)).exp() for x, w in places), arb(0))]
+    for y in range(low + 1, high):
+        found.append(sum((w * point * (-a * abs(y - x)).exp() for x, w in places), arb(0)))
+    found.append(sum((w * half * (-a * (high - x)).exp() for x, w in places), arb(0)))
+    return found
+
+
+def allocated(law: Law, batches: int, direction: str) -> Law:
+    """Return the law of an epoch of batches of which a record draws one, uniformly.
+
+    Given the drawn batch, the law of the answers is that without the record times one ratio P / Q;
+    over all draws it is that law times the mean of the ratios.
+    """
+    ratios, found = [p / q for p, q in law], []
+    powers = [_row(q, batches, arb(0)) for _, q in law]
+    for counts in _vectors(batches, len(law)):
+        ways = math.factorial(batches) // math.prod(map(math.factorial, counts))
+        chance = arb(ways)
+        for row, count in zip(powers, counts, strict=True):
+            chance *= row[count]
+        mean = sum((n * r for n, r in zip(counts, ratios, strict=True)), arb(0)) / batches
+        found.append((chance * mean, chance))
+    return found if direction == "remove" else [(q, p) for p, q in found]
 
 
 def sampled(law: Law, q: Any, direction: str) -> Law:

@@ -21,7 +21,7 @@ from benchmarks.corpus.adapters import Refused
 from benchmarks.corpus.exact import Question
 from benchmarks.corpus.questions import FAMILIES, questions
 from benchmarks.corpus.rows import event_of, outward
-from benchmarks.corpus.strips import two_rounds
+from benchmarks.corpus.strips import independent, one_of_two, two_rounds
 from dpcal import accountants
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up
 from dpcal.errors import DpcalError
@@ -33,10 +33,9 @@ CERTIFICATE, STRIPS = "ball certificate", "strips of the plane in balls"
 WIDTH, WIDEST = 1e-8, 0.5
 # Families whose certificates are wide: no time is spent on a narrow one.
 _WIDE = ("poisson-replaced", "laplace-often", "fixed-batches-replaced", "mixtures", "shuffle")
-# Families whose brackets are wide, and wider still in delta.
-_BRACKETS = ("best-run", "truncated")
+_SLOW = (*_WIDE, "correlated")
 # Seconds after which a question is given up, and the next one is asked.
-_SECONDS, _SECONDS_OF_WIDE = 6, 40
+_SECONDS, _SECONDS_OF_SLOW = 6, 40
 # Digits of a bound before it is rounded outward, and precisions in bits that are tried.
 _DIGITS, _BITS = 30, (256, 1024)
 
@@ -66,9 +65,9 @@ def answered(
 ) -> Iterator[tuple[Row, Row | None]]:
     """Yield rows with brackets, and certificates where there are any, as many as the family has."""
     for question in questions(family, seed=seed, start=start):
-        if kept == FAMILIES[family][1]:
+        if kept >= FAMILIES[family][1]:
             return
-        seconds = _SECONDS_OF_WIDE if family in _WIDE else _SECONDS
+        seconds = _SECONDS_OF_SLOW if family in _SLOW else _SECONDS
         with contextlib.suppress(TooLong, DpcalError, ArithmeticError), at_most(seconds):
             found = prove(question)
             if found is not None:
@@ -79,13 +78,14 @@ def answered(
 def prove(question: Row) -> tuple[Row, Row | None] | None:
     """Return the row of a question and its certificate; None if no narrow bracket was found."""
     row = {name: value for name, value in question.items() if name != "near"}
-    if row["family"] in _BRACKETS:
+    known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
+    if known is not None and known.kind == exact.BRACKET:
+        # Such brackets are wide, and wider still in delta.
         row["asked"] = {"delta": question["near"]}
     if row["asked"] is None:
         row["asked"] = {"epsilon": _near(question)}
     if row["asked"].get("epsilon") == 0:
         return None
-    known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
     certificate = None
     if row["family"] == "correlated":
         if "epsilon" not in row["asked"]:
@@ -187,13 +187,14 @@ def _searched(known: Question, delta: Decimal) -> tuple[Decimal, Decimal] | None
 
 def of_strips(row: Row) -> tuple[Decimal, Decimal]:
     """Return bounds on delta of two rounds of correlated noise."""
-    event = row["event"]
-    found = []
+    event, found = row["event"], []
     with ctx.workprec(128):
+        q = event["sampler"].get("sampling_probability")
+        law = one_of_two() if q is None else independent(arb(q))
         for direction in ("remove", "add") if row["direction"] == "worst" else (row["direction"],):
             lower, upper = two_rounds(
                 event["strategy"],
-                event["sampler"]["sampling_probability"],
+                law,
                 event["noise_multiplier"],
                 direction,
                 arb(row["asked"]["epsilon"]),

@@ -47,7 +47,8 @@ def event_of(values: dict[str, Any]) -> Any:
         import numpy as np
 
         given["strategy"] = correlated.Matrix(np.array(given["strategy"]))
-        given["sampler"] = correlated.Poisson(given["sampler"]["sampling_probability"])
+        sampler = dict(given["sampler"])
+        given["sampler"] = getattr(correlated, sampler.pop("type"))(**sampler)
         given["seed"] = 0
     return getattr(events, values["type"])(**given)
 

@@ -1,14 +1,15 @@
 """Delta of two rounds of correlated noise on random batches, by brute force over the plane.
 
-The rounds answer C x plus Gaussian noise, C lower triangular, and a record is in each round with
-probability q: a mixture of four Gaussians against one (Choquette-Choo et al. 2024). The plane is
+The rounds answer C x plus Gaussian noise, C lower triangular, and a record joins none, one or both
+of the rounds: a mixture of four Gaussians against one (Choquette-Choo et al. 2024). The plane is
 cut into strips, in each of which an output is taken from a threshold on. What the strips miss is at
 most the mass between the thresholds at their two edges, times the gain there.
 
 >>> from flint import ctx
 >>> with ctx.workprec(64):
 ...     matrix = [[1.0, 0.0], [0.5, 1.0]]
-...     lower, upper = two_rounds(matrix, 0.1, 1.0, "remove", arb(0.5), strips=200)
+...     law = independent(arb(0.1))
+...     lower, upper = two_rounds(matrix, law, 1.0, "remove", arb(0.5), strips=200)
 ...     lower < upper < lower * 1.05
 True
 """
@@ -27,9 +28,24 @@ _Components = list[tuple[float, float, float]]
 _REACH = 14.0
 
 
+Law = dict[tuple[int, int], Any]
+"""Probability of each pair of participations, 0 or 1, in the two rounds."""
+
+
+def independent(q: Ball) -> Law:
+    """Return the law of a record that joins each round with probability q."""
+    chance = {0: 1 - q, 1: q}
+    return {(i, j): chance[i] * chance[j] for i in (0, 1) for j in (0, 1)}
+
+
+def one_of_two() -> Law:
+    """Return the law of a record that joins one of the rounds, either as likely."""
+    return {(1, 0): arb(0.5), (0, 1): arb(0.5)}
+
+
 def two_rounds(
     matrix: list[list[float]],
-    q: float,
+    law: Law,
     sigma: float,
     direction: str,
     epsilon: Ball,
@@ -41,10 +57,7 @@ def two_rounds(
     if zero != 0 or min(a, b, c) < 0:
         raise ValueError("matrix must be lower triangular with entries >= 0.")
     sign = 1.0 if direction == "remove" else -1.0
-    mixture = [(sign * i * a, sign * (i * b + j * c), i, j) for i in (0, 1) for j in (0, 1)]
-    chance = arb(q)
-    ball = {0: 1 - chance, 1: chance}
-    weighted = [(y, x, ball[i] * ball[j]) for y, x, i, j in mixture]
+    weighted = [(sign * i * a, sign * (i * b + j * c), chance) for (i, j), chance in law.items()]
     alone = [(0.0, 0.0, arb(1))]
     p, r = (weighted, alone) if sign > 0 else (alone, weighted)
     return _sum(p, r, sigma, epsilon.exp(), strips, (sign * a, 0.0))

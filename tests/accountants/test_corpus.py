@@ -1,7 +1,7 @@
 """The corpus of questions with proved answers: our answers hold, and so do its brackets.
 
-The hardest 200 rows are those on which the fewest accountants are inside of the bracket
-(``benchmarks/corpus/hardest.txt``), among rows that take little time here.
+The hardest 200 rows (``benchmarks/corpus/hardest.txt``) are chosen from the scores of all packages:
+family by family, those with the fewest sound answers, by ``benchmarks.corpus.scoring.hardest``.
 """
 
 import contextlib
@@ -15,9 +15,13 @@ from flint import arb, ctx
 
 from benchmarks.corpus import adapters, rows, scoring
 from benchmarks.corpus.checking import problem
-from benchmarks.corpus.laws import enumerated, fixed_batch, sampled
+from benchmarks.corpus.exact import Question
+from benchmarks.corpus.laws import allocated, discrete_laplace, enumerated, fixed_batch, sampled
 from benchmarks.corpus.noise import Pair, laplace, normal
 from benchmarks.corpus.questions import FAMILIES, RELATIONS, questions
+from benchmarks.corpus.strips import one_of_two, two_rounds
+from dpcal import accountants
+from dpcal.accountants import events
 from dpcal.cli import main
 from dpcal.errors import DpcalError
 
@@ -51,6 +55,7 @@ def wrong(names):
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_our_answers_to_the_hardest_rows_hold(chunk):
     assert len(HARDEST) == len(set(HARDEST)) == 200
+    assert len({name.rpartition("-")[0] for name in HARDEST}) >= 25
     assert wrong(HARDEST[chunk::CHUNKS]) == {}
 
 
@@ -142,6 +147,66 @@ def test_a_replaced_record_costs_no_less_than_one_direction_of_a_fixed_batch():
             one, other = (enumerated([(law, 1)], arb(text)) for law in (removed, both))
             assert one.overlaps(other)
         assert enumerated([(both, 4)], arb("0.3")) >= enumerated([(removed, 4)], arb("0.3")).lower()
+
+
+def test_the_hardest_rows_have_the_fewest_sound_answers():
+    asked = [
+        {"id": name, "family": name[0], "setting": setting}
+        for name, setting in (("a1", "typical"), ("a2", "nasty"), ("a3", "nasty"), ("b1", "nasty"))
+    ]
+
+    def scores(package, **verdicts):
+        seconds = {"b1": 2.0} if package == "dpcal" else {}
+        answers = [
+            {"id": name, "verdict": each, "seconds": seconds.get(name, 0.1)}
+            for name, each in verdicts.items()
+        ]
+        return {"package": package, "answers": answers}
+
+    ours = scores("dpcal", a1="inside", a2="inside", a3="above", b1="inside")
+    peer = scores("peer", a1="below", a2="inside", a3="refused", b1="refused")
+    assert scoring.hardest(asked, [ours, peer], 3) == ["a3", "a1", "a2"]
+
+
+def test_laws_agree_where_two_of_them_are_the_same_mechanism():
+    with ctx.workprec(96):
+        a, one, none = arb("0.4"), arb(1), arb(0)
+        moved = discrete_laplace(a, [(2, one)], [(0, one)])
+        everyone = discrete_laplace(a, [(0, none), (1, one)], [(0, none), (-1, one)])
+        single = allocated(moved, 1, "remove")
+        for text in ("0", "0.3", "0.7"):
+            deltas = [enumerated([(law, 3)], arb(text)) for law in (moved, everyone, single)]
+            assert deltas[0].overlaps(deltas[1])
+            assert deltas[0].overlaps(deltas[2])
+        for law in (moved, allocated(moved, 5, "add")):
+            assert all(sum(side, none).overlaps(one) for side in zip(*law, strict=True))
+
+
+def test_two_rounds_without_correlation_are_an_epoch_of_two_batches():
+    matrix, batches = [[1.0, 0.0], [0.0, 1.0]], events.RandomAllocationDpEvent(1.5, 2)
+    exact = accountants.delta(batches, epsilon=0.5)
+    with ctx.workprec(96):
+        found = [
+            two_rounds(matrix, one_of_two(), 1.5, side, arb(0.5), strips=400)
+            for side in ("remove", "add")
+        ]
+    assert max(low for low, _ in found) <= exact.upper
+    assert exact.lower <= max(high for _, high in found)
+    assert max(high for _, high in found) <= 1.01 * exact
+
+
+def test_attacks_on_a_blanked_record_are_below_the_theorem():
+    event = {
+        "type": "SampledWithoutReplacementDpEvent",
+        "source_dataset_size": 10,
+        "sample_size": 3,
+        "event": {"type": "GaussianDpEvent", "noise_multiplier": 1.0},
+    }
+    question = Question.of(event, "replace-special", "worst")
+    with ctx.workprec(96):
+        for text in ("0.1", "1", "3"):
+            below, above = question.delta(arb(text))
+            assert 0 < below < above
 
 
 @pytest.mark.parametrize(
