@@ -57,6 +57,7 @@ COMMANDS = {
     "mlp_step": ["benchmarks.steps.mlp"],
     "overhead": ["benchmarks.steps.overhead"],
     "partitions": ["benchmarks.steps.partitions"],
+    "performance": ["benchmarks.steps.performance"],
     "correlated_claims": ["benchmarks.claims.correlated"],
     "curved": ["benchmarks.problems.curved"],
     "persons": ["benchmarks.problems.persons"],

@@ -1,6 +1,6 @@
 """How fast are questions, starts, plans and runs, beside other packages and beside numpy?
 
-    python -m benchmarks.performance [--page docs/performance.md] [--seconds 6] [--peers NAME ...]
+    python -m benchmarks.steps.performance [--page FILE.md] [--seconds 6] [--peers NAME ...]
 
 One run makes the whole page and its picture. Each accountant of :mod:`benchmarks.peers` answers in
 one process of its own, on one thread, after a small question that pays for imports; a package that
@@ -350,7 +350,7 @@ def in_process(python, *words):
     """Return what a process on one thread prints as JSON."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     done = subprocess.run(
-        [python, "-m", "benchmarks.performance", *words],
+        [python, "-m", "benchmarks.steps.performance", *words],
         text=True,
         stdout=subprocess.PIPE,
         env=os.environ | dict.fromkeys(threads, "1"),
