@@ -77,7 +77,7 @@ CONTENTS = """
 PAGES = {
     "Start": "first_steps tables releases scikit_learn other_libraries scale loaders migrating "
     "security",
-    "Price and prove": "accountants your_own_mechanism correlated corpus",
+    "Price and prove": "accountants your_own_mechanism correlated corpus performance",
     "Optimize": "optimizers optimizers_spider optimizers_second_order optimizers_minimax "
     "optimizers_kl optimizers_sealed your_own_optimizer errata audit",
     "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "

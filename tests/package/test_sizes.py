@@ -16,6 +16,7 @@ FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
 KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
     "commands": (21, "a module for each command, which is found by its name"),
+    "optim/boundary": (21, "all that sees records and noise, for an auditor to read"),
 }
 
 KERNEL = "one compiled unit: its inner functions are inlined into each other"

@@ -9,6 +9,7 @@ from dp_accounting import dp_event
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.interface import has_bracket
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import UnsupportedEvent
 
@@ -31,8 +32,10 @@ EXAMPLES = [
     events.ExponentialMechanismDpEvent(0.5),
     events.PermuteAndFlipDpEvent(0.5),
     events.RandomAllocationDpEvent(1.0, 10),
+    events.UnequalAllocationDpEvent(((1.0, 3, 0.9), (2.0, 1, 0.1))),
     events.AllocatedDpEvent(events.LaplaceDpEvent(1.0), 3),
     events.ShuffledEpochsDpEvent(10.0, 10, 1),
+    events.LastIterateDpEvent(2.0, 60, 0.9),
     events.AboveThresholdDpEvent(8.0, 16.0),
     events.GaussianAboveThresholdDpEvent(8.0, 16.0, 20),
     events.ReportNoisyMaxDpEvent(8.0),
@@ -96,7 +99,9 @@ def rows():
 
 
 def verdict_of(event, relation):
-    """What an event has: a law ("yes"), Renyi divergences alone, or neither ("refused")."""
+    """What an event has: a law ("yes"), a bracket, Renyi divergences alone, or none ("refused")."""
+    if has_bracket(event, relation):
+        return "a bracket"
     try:
         if isinstance(event, events.CorrelatedGaussianDpEvent | events.ShuffledEpochsDpEvent):
             accountants.epsilon(event, delta=1e-5, neighboring_relation=relation)
