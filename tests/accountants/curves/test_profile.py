@@ -98,6 +98,16 @@ def test_profile_of_everything_else(event, relation):
         assert high <= single.upper * (1 + 1e-6) + 1e-300
 
 
+def test_lower_ends_of_losses_that_may_fail_are_those_of_losses_rounded_down():
+    claims = events.ComposedDpEvent(
+        [events.LaplaceDpEvent(2.0), events.EpsilonDeltaDpEvent(0.5, 1e-3)]
+    )
+    event = events.SelfComposedDpEvent(events.PoissonSampledDpEvent(0.5, claims), 3)
+    for x in (0.1, 1.0):
+        (low,) = privacy_profile(event, [x]).log_lower
+        assert low <= log_delta(event, epsilon=x).lower + 1e-10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 10_000), (0.3, 4.0, 200)])
 def test_epsilons_at_many_deltas_are_the_single_answers(q, sigma, steps):
