@@ -61,15 +61,18 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
 
 def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
     """Return an empty text if the evidence is sound, or else the missing part."""
-    certified = isinstance(claim, privacy.Priced) or "certificate" in verdict.evidence
-    if verdict.status == claim.proved and not certified:
+    evidence = verdict.evidence
+    with_certificate = isinstance(evidence, Mapping) and "certificate" in evidence
+    if verdict.status == claim.proved and not (
+        isinstance(claim, privacy.Priced) or with_certificate
+    ):
         return refusal(claim, verdict.status, verdict.evidence, seconds)
     deadline = time.thread_time() + seconds
     try:
         require(len(json.dumps(verdict.evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
         if verdict.status == "OPEN":
             require(not verdict.evidence, "an open verdict has no evidence.")
-        elif "certificate" in verdict.evidence:
+        elif with_certificate:
             _check_certificate(claim, verdict)
         elif isinstance(claim, privacy.Priced):
             _check_price(claim, verdict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpcal import calibrate, plot
@@ -15,6 +16,7 @@ from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cance
 from dpcal.commands.training.documents import about_data, add_pages, risk
 from dpcal.commands.training.plans import default_sizes
 from dpcal.commands.training.task import AVERAGING, Run, Task, train
+from dpcal.optim.first_order.dpsgd import regret_rate
 from dpcal.plot import Point
 from dpcal.report import (
     bind,
@@ -59,7 +61,10 @@ def demonstrate(options: Namespace) -> int:
     progress = stage(options, "")
     task = breast_cancer()
     sizes = default_sizes(task.n, {})
-    plans = [calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes) for epsilon in EPSILONS]
+    plans = [
+        _rated(calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes), task)
+        for epsilon in EPSILONS
+    ]
     needs = _calibrate(plans, progress)
     tuning = _tuning(plans)
     if not options.json:
@@ -164,6 +169,13 @@ def tuning_text(tuning: Mapping[str, Any]) -> str:
 # -- train
 
 
+def _rated(plan: Plan, task: Task) -> Plan:
+    """Return a plan with its rate: rows are far longer than the clip, not as the default has it."""
+    query = plan.query("gradient")
+    rate = regret_rate(dimension=task.objective.dimension, query=query, n=plan.n)
+    return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
+
+
 def _train(task: Task, plans: list[Plan], progress: Progress) -> list[list[Run]]:
     """Run every plan with every seed."""
     total = sum(plan.query("gradient").count for plan in plans) * len(SEEDS)
@@ -210,7 +222,7 @@ def _document(
         "training": {
             "loss": task.loss,
             "l2": task.l2,
-            "learning_rate": "dpcal.optim.first_order.dpsgd.default_learning_rate",
+            "learning_rate": "dpcal.optim.first_order.dpsgd.regret_rate",
             "averaging": AVERAGING,
         },
         "calibration": [need.to_dict() for need in needs],

@@ -100,7 +100,8 @@ def default_learning_rate(
 
     Of logistic, softmax and squared losses of a linear model it is limited by smoothness and noise
     (:class:`dpcal.calibrate.defaults.Defaults`): rows are taken to be as long as the clip, targets
-    of squared losses to be in [-1, 1]. Of other losses it is :func:`regret_rate`.
+    of squared losses to be in [-1, 1]. Of other losses it is :func:`regret_rate`, which is better,
+    too, where rows are much longer than the clip.
 
     Examples
     --------

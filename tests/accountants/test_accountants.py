@@ -12,7 +12,7 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events, pld, renyi
+from dpcal.accountants import characteristic, events, interface, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
@@ -366,7 +366,7 @@ def test_a_cross_check_finds_an_epsilon_that_is_too_small(monkeypatch):
 
 
 def test_a_cross_check_finds_a_broken_backend(monkeypatch):
-    monkeypatch.setattr(pld, "epsilon_bounds", broken_below)
+    monkeypatch.setattr(interface._BACKENDS["pld"], "epsilon_bounds", broken_below)
     event = dpsgd(0.1, 2.0, 100)
     assert accountants.epsilon(event, delta=1e-6, accountant="pld") == 0.6
     for name in ("pld", "auto"):
@@ -399,7 +399,7 @@ def test_pld_bounds_epsilon_from_both_sides():
 
 def test_a_comparison_warns_of_intervals_that_do_not_meet(monkeypatch):
     event = dpsgd(0.1, 2.0, 100)
-    monkeypatch.setattr(pld, "epsilon_bounds", broken_below)
+    monkeypatch.setattr(interface._BACKENDS["pld"], "epsilon_bounds", broken_below)
     with pytest.warns(DisagreementWarning, match="pld gives at most"):
         found = accountants.compare(event, delta=1e-6, accountants=("characteristic", "pld"))
     assert "CONTRADICTION" in str(found)

@@ -1,6 +1,7 @@
 """Each kind of violation is planted, and found by its name."""
 
 import dataclasses
+import math
 from unittest import mock
 
 import numpy as np
@@ -207,7 +208,7 @@ def mostly_the_same(out, standard_deviation, generator):
     """Noise that is a share of the last noise, and new noise, of the planned size together."""
     fresh = np.zeros_like(out)
     add_gaussian(fresh, 1.0, generator)
-    LAST[:] = 0.8 * LAST + 0.6 * fresh
+    LAST[:] = 0.9 * LAST + math.sqrt(1 - 0.9**2) * fresh
     out += standard_deviation * LAST
 
 
