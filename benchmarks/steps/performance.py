@@ -13,7 +13,6 @@ run, and to the complex exponentials of 60 x 60 numbers by numpy. A question tha
 import argparse
 import contextlib
 import json
-import math
 import os
 import resource
 import signal
@@ -57,9 +56,9 @@ SCALED = {
         [1, 3, 10, 30, 100, 300, 1000],
         lambda n: ([(0.002 + 0.02 * i / n, 0.8 + i / n, 50) for i in range(n)], DELTA),
     ),
-    "1 / delta": (
-        [10.0**k for k in (3, 6, 12, 25, 50, 100, 200, 300)],
-        lambda x: ([COMMON], 1 / x),
+    "digits of 1 / delta": (
+        [3, 6, 12, 25, 50, 100, 200, 300],
+        lambda digits: ([COMMON], 10.0**-digits),
     ),
 }
 SCALED_BY = ("dpcal", "pld", "rdp")
@@ -85,7 +84,7 @@ documentation asks them (`benchmarks/peers.py`).
 
 ## What a question's size costs
 
-![Processor time against steps, distinct steps and 1 / delta](figures/performance.png)
+![Processor time against steps, distinct steps and digits of 1 / delta](figures/performance.png)
 
 On the left the noise grows with the root of T from 10^4 steps on, so that epsilon stays in one
 range. Lines end where an answer takes more than a quarter of the seconds that a question may
@@ -121,13 +120,16 @@ def timed(call):
     start = time.process_time()
     answer = call()
     first = time.process_time() - start
-    together = math.ceil(FEWEST_SECONDS / 10 / max(first, 1e-4))
-    seconds = [first] if together == 1 else []
-    while sum(seconds) * together < FEWEST_SECONDS:
+    seconds, together = [first], 1
+    while first < FEWEST_SECONDS and sum(seconds) * together < FEWEST_SECONDS:
         start = time.process_time()
         for _ in range(together):
             call()
-        seconds.append(max(time.process_time() - start, 1e-6) / together)
+        took = time.process_time() - start
+        if took < FEWEST_SECONDS / 10:
+            seconds, together = [], 2 * together
+        else:
+            seconds.append(took / together)
     return statistics.median(seconds), answer
 
 
