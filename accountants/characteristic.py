@@ -171,10 +171,10 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
         ):
             bounds = Bounds.around(*closed, "closed form")
             return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
-    exact = log_delta_of_sum(parts, epsilon)
-    loss, times = parts[0]
-    if isinstance(loss, Laplace) and are_few_uses(parts):
-        exact = log_delta_of_few_uses(loss, times, epsilon)
+    if are_few_uses(parts):
+        exact = log_delta_of_few_uses(*parts[0], epsilon)
+    else:
+        exact = log_delta_of_sum(parts, epsilon)
     if exact is not None and exact[1] < _MOST_LOST:
         return Bounds.around(*exact, "convolution")
     return None
