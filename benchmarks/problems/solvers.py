@@ -23,7 +23,6 @@ The relation is that of a blanked record, delta is 1e-6. Noise of the last three
 trial is about what they reach, and none of them is a part of the package.
 """
 
-import argparse
 import itertools
 import math
 import warnings
@@ -34,10 +33,10 @@ from scipy.special import expit, ndtr
 
 from benchmarks.problems.untuned import (
     DELTA,
-    EPSILONS,
     RELATION,
     held_out,
     problems,
+    with_options,
 )
 from dpcal import calibrate, estimators, optim
 from dpcal.calibrate.defaults import Defaults
@@ -230,9 +229,4 @@ def main(seeds, epsilons, *, fresh):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
-    parser.add_argument("--held-out", action="store_true")
-    given = parser.parse_args()
-    main(given.seeds, given.epsilons, fresh=given.held_out)
+    with_options(main, __doc__.splitlines()[0])

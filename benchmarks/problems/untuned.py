@@ -252,10 +252,15 @@ def main(seeds, epsilons, *, fresh):
         print(f"{what:36}" + "".join(f"{a:10.2f} /{b:6.2f}" for a, b in both))
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def with_options(main, description):
+    """Run a study of these problems with the options of the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--held-out", action="store_true")
     given = parser.parse_args()
     main(given.seeds, given.epsilons, fresh=given.held_out)
+
+
+if __name__ == "__main__":
+    with_options(main, __doc__.splitlines()[0])
