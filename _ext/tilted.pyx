@@ -236,7 +236,8 @@ def band_table(
     Returns
     -------
     table
-        Shape (distinct, kinds^(bands - 1)), first column 0.
+        Shape (distinct, kinds^(bands - 1)), first column 0. Before the first rounds there are no
+        counts: a row of round t < bands - 1 has only its first kinds^t entries, and zeros.
     kept
         Probability of no participation in the round after each state, of the same shape.
     places
@@ -249,6 +250,7 @@ def band_table(
     """
     cdef Py_ssize_t rounds = log_binomial.shape[0], kinds = log_binomial.shape[1]
     cdef Py_ssize_t lags = gram.shape[1] - 1, states = kinds ** lags, t, w, k, l, next_, last = 0
+    cdef Py_ssize_t reached
     cdef double pull, top, total, highest
     rows, chances = [np.zeros(states)], [np.ones(states)]
     sums, at = np.empty(rounds), np.zeros(rounds + 1, dtype=np.intp)
@@ -272,7 +274,8 @@ def band_table(
                 continue
             highest = -INFINITY
             same = True
-            for w in range(states):
+            reached = kinds ** min(t, lags)
+            for w in range(reached):
                 pull = pull_of(gram, t, kinds, w)
                 next_ = (w * kinds) % states
                 top = -INFINITY
@@ -289,16 +292,19 @@ def band_table(
                 keep[w] = exp(terms[0] - now[w])
                 highest = max(highest, now[w] - ahead[w])
             norms[t] = now[0]
-            for w in range(states):
+            for w in range(reached):
                 now[w] -= norms[t]
                 same &= fabs(now[w] - ahead[w]) <= 1e-14 * (1.0 + fabs(now[w]))
-        rows.append(np.asarray(now).copy())
-        chances.append(np.asarray(keep).copy())
+        rows.append(np.asarray(now)[:reached].copy())
+        chances.append(np.asarray(keep)[:reached].copy())
         ahead = rows[len(rows) - 1]
         last += 1
         repeated = same and t < rounds - 1
         places[t] = last
-    return np.array(rows), np.array(chances), at, sums
+    tables = np.zeros((2, last + 1, states))
+    for t in range(last + 1):
+        tables[0, t, : len(rows[t])], tables[1, t, : len(rows[t])] = rows[t], chances[t]
+    return tables[0], tables[1], at, sums
 
 
 def band_draws(

@@ -73,7 +73,14 @@ def moment_by_enumeration(mechanism, rate, order):
 
 
 @pytest.mark.parametrize(
-    "run", [LambdaCGD(6, 0.6), BLT(6, (0.8,), (0.4,)), Banded(6, 3, (1.0, 0.7, 0.3))], ids=repr
+    "run",
+    [
+        LambdaCGD(6, 0.6),
+        BLT(6, (0.8,), (0.4,)),
+        Banded(6, 3, (1.0, 0.7, 0.3)),
+        Banded(5, 5, (1.0, 0.7, 0.5, 0.3, 0.2)),
+    ],
+    ids=repr,
 )
 @pytest.mark.parametrize("order", [2, 3])
 def test_moments_against_every_count(run, order):
