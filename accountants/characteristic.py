@@ -109,14 +109,17 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         if exact is not None:
             return exact
 
-    def bounds_of(other: Direction) -> Bounds:
+    def bounds_of(other: Direction, _: int) -> Bounds:
         return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon))
 
-    def without_failures(given: Direction) -> Bounds:
-        bounds = _log_delta(given, epsilon)
-        return narrowed(given, bounds, bounds.upper, bounds_of, _distance)
+    def on_side(item: Direction, side: int) -> Bounds:
+        def without_failures(given: Direction) -> Bounds:
+            bounds = _log_delta(given, epsilon)
+            return narrowed(given, bounds, bounds.upper, bounds_of, _distance, side)
 
-    return _rounded(direction, lambda item: log_delta_with_failures(item, without_failures))
+        return log_delta_with_failures(item, without_failures)
+
+    return _rounded(direction, on_side, -math.inf)
 
 
 def _distance(bounds: Bounds) -> float:
@@ -124,12 +127,19 @@ def _distance(bounds: Bounds) -> float:
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
 
-def _rounded(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds:
-    """Return bounds if losses may be rounded up; the lower end is of losses rounded down."""
-    bounds, below = bounds_of(direction), direction.below
+def _rounded(
+    direction: Direction, bounds_of: Callable[[Direction, int], Bounds], nothing: float
+) -> Bounds:
+    """Return bounds if losses may be rounded up; the lower end is of losses rounded down.
+
+    ``bounds_of`` takes the end that counts, as :func:`narrowed` does. Where losses that are rounded
+    up have no lower end but ``nothing``, those that are rounded down are not asked.
+    """
+    below = direction.below
     if below is None:
-        return bounds
-    lower = bounds_of(below).lower
+        return bounds_of(direction, 0)
+    bounds = bounds_of(direction, 1)
+    lower = bounds_of(below, -1).lower if bounds.lower > nothing else nothing
     return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
 
 
@@ -237,18 +247,20 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         if exact is not None:
             return exact
 
-    def without_failures(given: Direction, target: float) -> Bounds:
-        return narrowed(
-            given,
-            _finite_epsilon(given, target),
-            target,
-            lambda other: epsilon_with_failures(other, target, _finite_epsilon),
-            lambda item: _distance(item) / item.upper if item.upper > 0 else 0.0,
-        )
+    def on_side(item: Direction, side: int) -> Bounds:
+        def without_failures(given: Direction, target: float) -> Bounds:
+            return narrowed(
+                given,
+                _finite_epsilon(given, target),
+                target,
+                lambda other, end: epsilon_with_failures(other, target, _finite_epsilon, end),
+                lambda found: _distance(found) / found.upper if found.upper > 0 else 0.0,
+                side,
+            )
 
-    return _rounded(
-        direction, lambda item: epsilon_with_failures(item, log_delta, without_failures)
-    )
+        return epsilon_with_failures(item, log_delta, without_failures, side)
+
+    return _rounded(direction, on_side, 0.0)
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:

@@ -55,7 +55,11 @@ def combine(log_finite: float, given: Bounds) -> Bounds:
 
 
 def _epsilon_beyond(
-    log_finite: float, log_delta: float, given: Callable[[float], Bounds], support: float
+    log_finite: float,
+    log_delta: float,
+    given: Callable[[float], Bounds],
+    support: float,
+    side: int,
 ) -> Bounds:
     """Return bounds on epsilon at a delta, from bounds given that all losses are finite.
 
@@ -69,12 +73,16 @@ def _epsilon_beyond(
         Returns bounds on epsilon at a log delta, given that all losses are finite.
     support
         Supremum of the finite losses.
+    side
+        1 or -1 if only the upper or the lower end counts, which saves a search; 0 if both do.
     """
     infinite = _log_infinite(log_finite)
     margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
     # Log of the target for finite losses, rounded down for the upper end and up for the lower.
     least = _left(log_delta - margin, infinite, log_finite)
     most = _left(log_delta + margin, infinite, log_finite)
+    if side:
+        least = most = least if side > 0 else most
     if most is None:
         return Bounds(math.inf, math.inf, "infinite loss")
     if most >= 0.0:
@@ -117,7 +125,10 @@ def log_delta_with_failures(
 
 
 def epsilon_with_failures(
-    direction: Direction, log_delta: float, bounds_of: Callable[[Direction, float], Bounds]
+    direction: Direction,
+    log_delta: float,
+    bounds_of: Callable[[Direction, float], Bounds],
+    side: int = 0,
 ) -> Bounds:
     """Return bounds on epsilon of losses that may be infinite, from an accountant of finite ones.
 
@@ -129,9 +140,13 @@ def epsilon_with_failures(
         Log of the target.
     bounds_of
         Bounds on epsilon of a direction in which every loss is finite, at a log delta.
+    side
+        1 or -1 if only the upper or the lower end counts, 0 if both do.
     """
     log_finite, given = direction.finite
     if log_finite == 0.0:
         return bounds_of(direction, log_delta)
     support = Total(given.parts).upper
-    return _epsilon_beyond(log_finite, log_delta, lambda target: bounds_of(given, target), support)
+    return _epsilon_beyond(
+        log_finite, log_delta, lambda target: bounds_of(given, target), support, side
+    )

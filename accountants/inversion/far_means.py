@@ -104,8 +104,9 @@ def narrowed(
     direction: Direction,
     bounds: Bounds,
     log_delta: float,
-    bounds_of: Callable[[Direction], Bounds],
+    bounds_of: Callable[[Direction, int], Bounds],
     width: Callable[[Bounds], float],
+    side: int = 0,
 ) -> Bounds:
     """Return bounds without far means of tiny weight, where they are closer than those given.
 
@@ -118,9 +119,12 @@ def narrowed(
     log_delta
         Approximate logarithm of delta.
     bounds_of
-        The same bounds for another direction, whose losses may be infinite.
+        The same bounds for another direction, whose losses may be infinite, and the only end that
+        counts there, 1 for the upper one and -1 for the lower one.
     width
         The width of such bounds.
+    side
+        1 or -1 if only the upper or the lower end of the result counts, 0 if both do.
     """
     last = None
     for share in _SHARES:
@@ -130,7 +134,10 @@ def narrowed(
         if sides is None or sides == last:
             continue
         last = sides
-        below, above = (bounds_of(side) for side in sides)
+        ends = (side,) if side else (-1, 1)
+        # Where one end counts, the other shows how close the bounds of the same losses are.
+        found = [bounds_of(sides[end > 0], end) for end in ends]
+        below, above = found[0], found[-1]
         upper, method = min((bounds.upper, bounds.method), (above.upper, above.method))
         bounds = Bounds(min(max(bounds.lower, below.lower), upper), upper, method)
     return bounds
