@@ -24,6 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
@@ -61,6 +62,8 @@ def divergence(direction: Direction, order: float) -> float:
 # Tilts at which bounds in closed form are compared if no quadrature is affordable: 40 a decade,
 # between which the best is refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
+# Steps that refine it: the tilt is then known to 1e-5, and its bound to the square of that.
+_SECTIONS = 20
 
 
 @functools.cache
@@ -87,7 +90,6 @@ def _best_tilt(
 
 def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
     """Return the tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c)."""
-    from scipy.optimize import minimize_scalar
 
     def bound(c: float, chernoff: float) -> tuple[float, float, float]:
         log_mgf = total.log_mgf_bound(c)
@@ -105,8 +107,8 @@ def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> 
     at = found.index(best)
     neighbors = _TILTS[max(at - 1, 0)], _TILTS[min(at + 1, len(_TILTS) - 1)]
     ends = math.log(neighbors[0]), math.log(neighbors[1])
-    inner = minimize_scalar(lambda x: refined(x)[0], bounds=ends, method="bounded")
-    return min(best, refined(inner.x))[1:]
+    inner = minimum(lambda x: refined(x)[0], *ends, sections=_SECTIONS)
+    return min(best, refined(inner))[1:]
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:

@@ -142,8 +142,9 @@ class Truncation:
         # The part on the other side of the only cut, if both parts share their points.
         self._other: Truncation | None = None
         self._rule: TrapezoidRule | None = None
-        # Moments at the last single tilt, since a contour uses its own tilt several times.
-        self._last: tuple[float, Reals] = (math.nan, np.empty(0))
+        # Moments at the last tilts: a contour uses its own tilt several times, and the part on the
+        # other side of a cut and the rounding of masses ask at the same tilts.
+        self._last: tuple[Reals, Reals] = (np.empty(0), np.empty((0, 4)))
         # Logs of the masses of Q and of P beyond the upper cut.
         self._log_base_rest = self._log_mixed_rest = self.log_rest = -math.inf
         if upper is not None:
@@ -254,7 +255,11 @@ class Truncation:
         central moment.
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        if len(c) == 1 and c[0] == self._last[0]:
+        if len(c) == 1:
+            known = np.flatnonzero(self._last[0] == c[0])[:1]
+            if len(known):
+                return self._last[1][known]
+        elif np.array_equal(c, self._last[0]):
             return self._last[1].copy()
         rule = self._points(1.0 + c)
         plain = self._plain(c)
@@ -266,8 +271,7 @@ class Truncation:
                 result[plain] = plain_moments(rule.ell, self._log_kept, 1.0 + c[plain])
         if self._other is not None and self.upper is not None:
             self._keep_digits_of_the_whole(c, rule, result)
-        if len(c) == 1:
-            self._last = float(c[0]), result.copy()
+        self._last = c.copy(), result.copy()
         return result
 
     def _corrected(self, c: Reals, rule: TrapezoidRule) -> Reals:
