@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.corpus import page, rows, scoring
 from benchmarks.corpus.adapters import PACKAGES
 from benchmarks.corpus.checking import problem
-from benchmarks.corpus.proving import answered
+from benchmarks.corpus.proving import answered, certified
 from benchmarks.corpus.questions import FAMILIES
 
 SEED = 2026
@@ -93,11 +93,14 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Path) -> int:
-    """Write the certificate of one row, for ``dpcal certify --check``."""
-    found = [certificates[row["id"]] for row in chosen if row["id"] in certificates]
-    if len(found) != 1:
-        raise SystemExit("-o takes the id of one row whose proof is a ball certificate.")
-    path.write_text(json.dumps(found[0]) + "\n")
+    """Write a certificate of one row, its proof or one made now, for ``dpcal certify --check``."""
+    if len(chosen) != 1:
+        raise SystemExit("-o takes the id of one row.")
+    (row,) = chosen
+    document = certificates.get(row["id"]) or certified(row)[0]
+    if document is None:
+        raise SystemExit(f"no certificate covers {row['id']}: verify it without -o.")
+    path.write_text(json.dumps(document) + "\n")
     return 0
 
 

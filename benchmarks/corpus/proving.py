@@ -95,7 +95,7 @@ def prove(question: Row) -> tuple[Row, Row | None] | None:
         kind, bounds = known.kind, _by(known, row)
     else:
         kind = CERTIFICATE
-        certificate, bounds = _certified(row)
+        certificate, bounds = certified(row)
     if bounds is None or not _is_narrow(*bounds):
         return None
     lower, upper = outward(*bounds)
@@ -206,7 +206,11 @@ def of_strips(row: Row) -> tuple[Decimal, Decimal]:
 # -- certificates
 
 
-def _certified(row: Row) -> tuple[Row | None, tuple[Decimal, Decimal] | None]:
+def certified(row: Row) -> tuple[Row | None, tuple[Decimal, Decimal] | None]:
+    """Return a certificate of a row and its bounds; None if no proof covers the event.
+
+    The direction of a row becomes "worst" where that of its own is not proved narrowly.
+    """
     event, how = event_of(row["event"]), {**row["asked"]}
     how["neighboring_relation"] = row["neighboring_relation"]
     certificate = None
