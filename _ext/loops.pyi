@@ -20,4 +20,6 @@ def descend(
     average: NDArray[np.float64] | None = None,
     averaged: int = 0,
     growth: float = 0.0,
+    reach: float = ...,
+    squares: NDArray[np.float64] | None = None,
 ) -> None: ...

@@ -5,7 +5,7 @@ and summed block by block, so memory does not depend on its size.
 """
 
 cimport cython
-from libc.math cimport sqrt
+from libc.math cimport INFINITY, sqrt
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
@@ -25,7 +25,7 @@ cdef class _Step:
     cdef ClippedSum kernel
     cdef bitgen_t* sampling
     cdef Sums sums
-    cdef double sampling_probability, max_norm, expected_batch_size, l2, radius
+    cdef double sampling_probability, max_norm, expected_batch_size, l2, radius, reach, squares
     cdef Py_ssize_t penalized
     cdef double[::1] w, total
     cdef Py_ssize_t[BLOCK] rows
@@ -53,14 +53,20 @@ cdef class _Step:
 
     cdef void move(self, double learning_rate) noexcept nogil:
         """Step against the noisy mean gradient plus the regulariser's, then project."""
-        cdef double gradient
+        cdef double gradient, longest
         cdef double squares = 0
         cdef Py_ssize_t j
         for j in range(self.kernel.dimension):
             gradient = self.total[j] / self.expected_batch_size
             if j < self.penalized:
                 gradient += self.l2 * self.w[j]
-            self.w[j] -= learning_rate * gradient
+            self.total[j] = gradient
+            self.squares += gradient * gradient
+        longest = self.reach / sqrt(self.squares)
+        if longest < learning_rate:
+            learning_rate = longest
+        for j in range(self.kernel.dimension):
+            self.w[j] -= learning_rate * self.total[j]
             squares += self.w[j] * self.w[j]
         if squares > self.radius * self.radius:
             squares = self.radius / sqrt(squares)
@@ -84,6 +90,8 @@ def descend(
     double[::1] average=None,
     Py_ssize_t averaged=0,
     double growth=0.0,
+    double reach=INFINITY,
+    double[::1] squares=None,
 ):
     """Take one DP-SGD step per learning rate, in place.
 
@@ -116,6 +124,9 @@ def descend(
         already.
     growth
         Weights of the mean: 0 for equal ones, 1 for those that grow with the iterate's number.
+    reach, squares
+        No rate is above ``reach`` over the root of the sum of squared norms of all gradients so
+        far, of which ``squares``, shape (1,), holds that of those before; it is overwritten.
     """
     if w.shape[0] != kernel.dimension or (
         average is not None and average.shape[0] != kernel.dimension
@@ -133,6 +144,8 @@ def descend(
     step.l2 = l2
     step.penalized = penalized
     step.radius = radius
+    step.reach = reach
+    step.squares = 0 if squares is None else squares[0]
     step.w = kernel.padded(w)
     step.total = aligned_zeros(kernel.stride)
     cdef Py_ssize_t t, j
@@ -146,3 +159,5 @@ def descend(
                         (step.w[j] - average[j]) * (1 + growth) / (averaged + t + 1 + growth)
                     )
     w[:] = step.w[: kernel.dimension]
+    if squares is not None:
+        squares[0] = step.squares

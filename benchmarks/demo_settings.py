@@ -4,8 +4,8 @@
 
 Prints the mean held-out accuracy over five folds of the 455 training records, twenty seeds each,
 for each target epsilon and over all of them, and what a private choice of the best row would cost.
-The demonstration uses the defaults of ``dpcal train``, whatever is printed here: this study looks
-at records without noise. Takes some minutes.
+The demonstration's sizes are functions of n, and its steps the defaults of ``optim.dpsgd``,
+whatever is printed here: this study looks at records without noise. Takes some minutes.
 """
 
 import itertools

@@ -146,10 +146,14 @@ class Defaults:
         full = self.batch_size >= self.n
         spread = 0.0 if full else min(0.5 * self.unit, clip) ** 2 * (1 - self.batch_size / self.n)
         noise = self.dimension * (noise_multiplier * clip / self.batch_size) ** 2
-        distance = _SCORES[self.loss] * self.unit * math.sqrt(self.dimension)
-        distance = min(distance, radius * self.row_norm)
+        distance = self.distance(radius) * self.row_norm
         longest = _LONGEST[self.loss] / _CURVATURE[self.loss]
         far = math.sqrt(self.steps * (noise + spread / self.batch_size))
         step = longest if far == 0 else min(longest, distance / far)
         step /= self.row_norm**2
         return step / (1 + step * l2)
+
+    def distance(self, radius: float = math.inf) -> float:
+        """Return how far the optimum is taken to be, at most a radius."""
+        guess = _SCORES[self.loss] * self.unit * math.sqrt(self.dimension) / self.row_norm
+        return min(guess, radius)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from dpcal import calibrate, plot
@@ -16,7 +15,6 @@ from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cance
 from dpcal.commands.training.documents import about_data, add_pages, risk
 from dpcal.commands.training.plans import default_sizes
 from dpcal.commands.training.task import AVERAGING, Run, Task, train
-from dpcal.optim.first_order.dpsgd import regret_rate
 from dpcal.plot import Point
 from dpcal.report import (
     bind,
@@ -47,9 +45,9 @@ OUTSIDE = (
     "secret seed would give, on records that are public anyway.",
     "The ranges of the features and the split into training and held-out records are public: the "
     "ranges are constants, the split depends on the number of records alone.",
-    "Nothing was tuned on these records. Batch size, epochs and clipping norm are the defaults of "
-    "dpcal train, functions of the number of records alone; the regulariser is one over that "
-    "number; the learning rate follows from public numbers.",
+    "Nothing was tuned on these records. Batch size, epochs and clipping norm are functions of the "
+    "number of records alone; the regulariser is one over that number; the learning rate follows "
+    "from public numbers and released gradients.",
     "The held-out accuracies and the non-private optimum are not private quantities.",
 )
 READ = ("number of records",)
@@ -61,10 +59,7 @@ def demonstrate(options: Namespace) -> int:
     progress = stage(options, "")
     task = breast_cancer()
     sizes = default_sizes(task.n, {})
-    plans = [
-        _rated(calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes), task)
-        for epsilon in EPSILONS
-    ]
+    plans = [calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes) for epsilon in EPSILONS]
     needs = _calibrate(plans, progress)
     tuning = _tuning(plans)
     if not options.json:
@@ -169,13 +164,6 @@ def tuning_text(tuning: Mapping[str, Any]) -> str:
 # -- train
 
 
-def _rated(plan: Plan, task: Task) -> Plan:
-    """Return a plan with its rate: rows are far longer than the clip, not as the default has it."""
-    query = plan.query("gradient")
-    rate = regret_rate(dimension=task.objective.dimension, query=query, n=plan.n)
-    return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
-
-
 def _train(task: Task, plans: list[Plan], progress: Progress) -> list[list[Run]]:
     """Run every plan with every seed."""
     total = sum(plan.query("gradient").count for plan in plans) * len(SEEDS)
@@ -222,7 +210,7 @@ def _document(
         "training": {
             "loss": task.loss,
             "l2": task.l2,
-            "learning_rate": "dpcal.optim.first_order.dpsgd.regret_rate",
+            "learning_rate": "dpcal.optim.first_order.dpsgd.default_steps",
             "averaging": AVERAGING,
         },
         "calibration": [need.to_dict() for need in needs],

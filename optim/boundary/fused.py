@@ -103,6 +103,8 @@ class Loops:
         radius: float = math.inf,
         average: tuple[Vector, int] | None = None,
         growth: float = 0.0,
+        reach: float = math.inf,
+        squares: Vector | None = None,
     ) -> tuple[Vector, Vector | None]:
         """Take several gradient steps; return the last iterate and the continued mean.
 
@@ -127,6 +129,9 @@ class Loops:
             averaging.
         growth
             0 for equal weights of the mean, 1 for weights that grow with an iterate's number.
+        reach, squares
+            No rate is above ``reach`` over the root of the sum of squared norms of all gradients so
+            far; ``squares``, shape (1,), holds that of those before, and is overwritten.
         """
         w = self._parameters("w", w)
         rates = _learning_rates(learning_rates)
@@ -155,6 +160,8 @@ class Loops:
                 average=mean,
                 averaged=averaged,
                 growth=growth,
+                reach=reach,
+                squares=squares,
             )
         return w, mean
 

@@ -31,7 +31,7 @@ from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import averaged_descent
-from dpcal.optim.first_order.dpsgd import default_learning_rate, default_output
+from dpcal.optim.first_order.dpsgd import default_output, default_steps
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
@@ -56,7 +56,8 @@ def _settings(
     if chosen is None:
         strategy = query.correlation.strategy
         alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
-        chosen = default_learning_rate(
+        # Lengths of gradients tell nothing here: much of their noise will be taken back.
+        chosen, _ = default_steps(
             objective,
             query=dataclasses.replace(query, noise_multiplier=alike),
             n=plan.n,

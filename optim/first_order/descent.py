@@ -35,6 +35,8 @@ def projected_descent(
     until: int | None = None,
     mean: bool = False,
     growth: float = 0.0,
+    reach: float = math.inf,
+    squares: Vector | None = None,
 ) -> Vector:
     """Take steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
@@ -42,9 +44,13 @@ def projected_descent(
     from its step to the step ``until``, its last when omitted. The last iterate is returned, or the
     mean of the iterates that these steps lead to, in which iterate t has weight t if ``growth`` is
     1.
+
+    No rate is above ``reach / sqrt(|g_1|^2 + ... + |g_t|^2)``, where ``squares``, shape (1,), holds
+    the sum of the run's earlier steps, and is overwritten.
     """
     until = len(learning_rates) if until is None else until
     loops = _loops(run, query)
+    squares = np.zeros(1) if squares is None else squares
     average, count = np.zeros_like(run.w), 0
     while run.going and run.step < until:
         moves = min(run.until_noted, until - run.step)
@@ -56,6 +62,8 @@ def projected_descent(
                 radius=run.radius,
                 average=(average, count) if mean else None,
                 growth=growth,
+                reach=reach,
+                squares=squares,
             )
             if not math.isfinite(l2_norm(w)):
                 run.overflow(run.w, moves)
@@ -67,23 +75,40 @@ def projected_descent(
         before = run.step
         with run.answering():
             g = run.oracle.gradient(run.w, query)
-            run.move(run.w - learning_rates[run.step] * g)
+            eta = learning_rates[run.step]
+            if reach < math.inf and g.any():
+                # One after another, as a compiled loop adds them.
+                squares[0] = np.cumsum(np.append(squares, g * g))[-1]
+                eta = min(eta, reach / math.sqrt(squares[0]))
+            run.move(run.w - eta * g)
             if mean and run.step > before:
                 count += 1
                 average += (run.w - average) * (1 + growth) / (count + growth)
     return average if mean and count else run.w
 
 
-def averaged_descent(run: Run, query: str, learning_rates: Vector, output: str) -> Vector:
+def averaged_descent(
+    run: Run, query: str, learning_rates: Vector, output: str, *, reach: float = math.inf
+) -> Vector:
     """Take all steps of a run; return the last iterate, or a mean of iterates, as ``output`` says.
 
-    ``"tail"`` is the mean of the last half, and in ``"linear"`` iterate t has weight t.
+    ``"tail"`` is the mean of the last half, and in ``"linear"`` iterate t has weight t. See
+    :func:`projected_descent` for the ``reach``.
     """
+    squares = np.zeros(1)
     steps = len(learning_rates)
     averaged_from = {"last": steps, "tail": steps // 2}.get(output, 0)
-    projected_descent(run, query, learning_rates, until=averaged_from)
+    projected_descent(run, query, learning_rates, until=averaged_from, reach=reach, squares=squares)
     growth = 1.0 if output == "linear" else 0.0
-    return projected_descent(run, query, learning_rates, mean=output != "last", growth=growth)
+    return projected_descent(
+        run,
+        query,
+        learning_rates,
+        mean=output != "last",
+        growth=growth,
+        reach=reach,
+        squares=squares,
+    )
 
 
 def _loops(run: Run, query: str) -> Loops | None:

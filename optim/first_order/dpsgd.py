@@ -29,7 +29,7 @@ from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["default_learning_rate", "default_output", "dpsgd", "regret_rate"]
+__all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
 
 
 def _settings(
@@ -44,13 +44,16 @@ def _settings(
     _check_parameters(plan, query)
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
     output = default_output(objective, output, tuned=chosen is None)
+    reach = math.inf
     if chosen is None:
-        chosen = default_learning_rate(objective, query=query, n=plan.n, radius=radius)
-    return Settings(query.count, rates=_schedule(chosen, query), output=output)
+        chosen, reach = default_steps(objective, query=query, n=plan.n, radius=radius)
+    return Settings(query.count, rates=_schedule(chosen, query), output=output, reach=reach)
 
 
 @algorithm(_settings, radius=True)
-def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -> Vector:
+def dpsgd(
+    run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str, reach: float
+) -> Vector:
     """Minimise an objective by DP-SGD, spending a plan.
 
     Step t: sample records, clip each one's gradient to norm C, sum, add Gaussian noise of standard
@@ -65,7 +68,7 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
         ``"learning_rate"`` is used, and ``"steps"`` and ``"max_norm"`` must agree with the query.
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
-        :func:`default_learning_rate`.
+        :func:`default_steps`.
     output
         ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
         the last half, ``"linear"`` a mean of all in which iterate t has weight t. When omitted, the
@@ -77,7 +80,7 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
     Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
     """
     (query,) = plan.queries
-    return averaged_descent(run, query.name, rates, output)
+    return averaged_descent(run, query.name, rates, output, reach=reach)
 
 
 def default_output(objective: Objective | Oracle, output: str | None, *, tuned: bool) -> str:
@@ -93,15 +96,18 @@ def _linear_loss(objective: Objective | Oracle) -> tuple[str, float] | None:
     return found
 
 
-def default_learning_rate(
+def default_steps(
     objective: Objective | Oracle, *, query: Query, n: int, radius: float = math.inf
-) -> float:
-    """Return a learning rate that depends on public numbers alone.
+) -> tuple[float, float]:
+    """Return a learning rate, and a reach that shortens it on the way, from public numbers alone.
 
-    Of logistic, softmax and squared losses of a linear model it is limited by smoothness and noise
-    (:class:`dpcal.calibrate.defaults.Defaults`): rows are taken to be as long as the clip, targets
-    of squared losses to be in [-1, 1]. Of other losses it is :func:`regret_rate`, which is better,
-    too, where rows are much longer than the clip.
+    Of logistic, softmax and squared losses of a linear model the rate is limited by smoothness and
+    noise (:class:`dpcal.calibrate.defaults.Defaults`): rows are taken to be as long as the clip,
+    targets of squared losses to be in [-1, 1]. Where rows are longer, such steps are too long, and
+    the gradients that were released tell it: step t is at most ``reach / sqrt(|g_1|^2 + ... +
+    |g_t|^2)``, whose regret is as small as if their lengths had been known before (Levy, Yurtsever
+    and Cevher 2018), with half of the guessed distance to the optimum for the reach. Of other
+    losses the rate is :func:`regret_rate`, and the reach infinite.
 
     Examples
     --------
@@ -109,13 +115,14 @@ def default_learning_rate(
     >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
     ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
     >>> objective = Logistic(np.zeros((120, 15)), np.zeros(120), classes=[0, 1])
-    >>> rate = default_learning_rate(objective, query=query, n=120)
-    >>> print(f"{rate:.4f}")  # 6 / (4 sqrt(100 (1 + 0.225 / 12)))
-    0.1486
+    >>> rate, reach = default_steps(objective, query=query, n=120)
+    >>> print(f"{rate:.4f}", reach)  # 6 / (4 sqrt(100 (1 + 0.225 / 12))), and 6 / 2 / 2
+    0.1486 1.5
     """
     known = _linear_loss(objective)
     if known is None:
-        return regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
+        rate = regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
+        return rate, math.inf
     loss, weight = known
     tuned = Defaults(
         loss=loss,
@@ -129,7 +136,8 @@ def default_learning_rate(
     )
     l2 = float(getattr(objective, "l2", 0.0)) / weight
     radius = _validate.radius(radius=radius)
-    return tuned.learning_rate(query.noise_multiplier, l2=l2, radius=radius) / weight
+    rate = tuned.learning_rate(query.noise_multiplier, l2=l2, radius=radius) / weight
+    return rate, tuned.distance(radius) / 2
 
 
 def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.inf) -> float:

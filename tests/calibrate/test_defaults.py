@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 import dpcal
 from dpcal import calibrate, optim
 from dpcal.calibrate.defaults import Defaults
-from dpcal.optim.first_order.dpsgd import default_learning_rate, regret_rate
+from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
 
@@ -87,20 +87,22 @@ def test_a_default_is_the_same_about_an_oracle_and_follows_weights_and_penalties
     plain = optim.Logistic(X, y, classes=[False, True])
     plan = calibrate.dpsgd(n=300, batch_size=30, steps=9, epsilon=5.0, delta=1e-4)
     query = plan.query("gradient")
-    rate = default_learning_rate(plain, query=query, n=300)
-    assert default_learning_rate(optim.PrivateOracle(plain, plan), query=query, n=300) == rate
+    rate, reach = default_steps(plain, query=query, n=300)
+    assert default_steps(optim.PrivateOracle(plain, plan), query=query, n=300) == (rate, reach)
     # Losses four times as steep, with clips four times as large, are the same problem.
     weighted = optim.Logistic(X, y, class_weights=weights)
     wider = dataclasses.replace(query, max_norm=4.0)
-    assert default_learning_rate(weighted, query=wider, n=300) == pytest.approx(rate / 4)
+    assert default_steps(weighted, query=wider, n=300) == pytest.approx((rate / 4, reach))
     pulled = optim.Logistic(X, y, classes=[False, True], l2=3.0)
-    assert default_learning_rate(pulled, query=query, n=300) == pytest.approx(rate / (1 + 3 * rate))
-    assert default_learning_rate(plain, query=query, n=300, radius=1e-3) < rate / 100
+    shorter = rate / (1 + 3 * rate)
+    assert default_steps(pulled, query=query, n=300) == pytest.approx((shorter, reach))
+    near, within = default_steps(plain, query=query, n=300, radius=1e-3)
+    assert near < rate / 100
+    assert within == 5e-4
     # Of losses that are not known, the regret bound's.
     other = optim.Cauchy(X, X[:, 0])
-    assert default_learning_rate(other, query=query, n=300) == regret_rate(
-        dimension=4, query=query, n=300
-    )
+    regret = regret_rate(dimension=4, query=query, n=300)
+    assert default_steps(other, query=query, n=300) == (regret, np.inf)
 
 
 def test_units_of_rows_do_not_matter():

@@ -11,8 +11,8 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch
-from dpcal.optim import Ledger, Logistic, Squared, dpsgd
-from dpcal.optim.first_order.dpsgd import default_learning_rate, regret_rate
+from dpcal.optim import Ledger, Logistic, PrivateOracle, Squared, dpsgd, replaying
+from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
@@ -179,13 +179,13 @@ def test_overflowing_run_stops_at_finite_iterates_with_a_true_ledger():
     assert result.epsilon(1e-5) == result.plan.price(1e-5)
 
 
-def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(cancer):
+def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(cancer, tmp_path):
     objective, _ = cancer
     # Runs of different plans share no noise: there is next to none here, and no sampling.
     given = {"batch_size": objective.n, "noise_multiplier": 1e-13}
     bare = plan_for(objective.n, **given)
     planned = plan_for(objective.n, learning_rate=0.05, **given)
-    default = default_learning_rate(objective, query=bare.query("gradient"), n=objective.n)
+    default, reach = default_steps(objective, query=bare.query("gradient"), n=objective.n)
 
     def same(a, b):
         return np.allclose(a.w, b.w, rtol=1e-9, atol=1e-12)
@@ -193,10 +193,22 @@ def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(ca
     assert same(
         dpsgd(objective, planned, seed=1), dpsgd(objective, bare, seed=1, learning_rate=0.05)
     )
-    assert same(
-        dpsgd(objective, bare, seed=1),
-        dpsgd(objective, bare, seed=1, learning_rate=default, output="linear"),
-    )
+    w, squares, rates = np.zeros(objective.dimension), 0.0, []
+    with replaying():
+        oracle = PrivateOracle(objective, bare, seed=1)
+        for _ in range(120):
+            g = oracle.gradient(w, "gradient")
+            squares += g @ g
+            rates.append(min(default, reach / squares**0.5))
+            w = w - rates[-1] * g
+    # Rows are far longer than the clip, and steps of the default would be too long.
+    assert default > 2 * max(rates)
+    by_default = dpsgd(objective, bare, seed=1)
+    assert same(by_default, dpsgd(objective, bare, seed=1, learning_rate=rates, output="linear"))
+    # The steps of a compiled loop are those of a loop in Python.
+    with replaying():
+        stored = dpsgd(objective, bare, seed=1, store=tmp_path / "run", store_every=120)
+    assert same(by_default, stored)
     argument = dpsgd(objective, planned, seed=1, learning_rate=np.full(120, 0.2))
     assert same(argument, dpsgd(objective, bare, seed=1, learning_rate=0.2))
 
