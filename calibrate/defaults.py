@@ -24,7 +24,12 @@ from typing import Self
 
 from dpcal import _validate
 
-__all__ = ["Defaults"]
+__all__ = ["FULL_PASSES", "SCALE_SHARE", "Defaults"]
+
+# Passes of estimators over all records.
+FULL_PASSES = 120
+# Share of the squared budget that releases the records' mean square norm.
+SCALE_SHARE = 0.01
 
 # By loss: largest second derivative of a record's loss in its score; the deviation of scores; the
 # most steps in units of the inverse smoothness; and nu = d z / n at which the clip begins to fall.

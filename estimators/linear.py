@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.defaults import FULL_PASSES, SCALE_SHARE, Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
@@ -45,11 +45,8 @@ __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
 
-# Passes of gradient solvers over all records.
-PASSES = 120
-# Share of the squared budget that releases the records' mean square norm, and the least such norm,
-# in units of the largest.
-SCALE_SHARE, _LEAST_SCALE = 0.01, 0.01
+# Least mean square norm of records, in units of the largest.
+_LEAST_SCALE = 0.01
 
 # How many times the moment of a constant column is above the noise on moments, at least.
 _ABOVE_NOISE = 4.0
@@ -278,9 +275,9 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
         (n, d), l2 = rows.shape, alpha / len(rows)
         asked = scale_query(multiplier)
-        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), PASSES)
-        query = sum_query("gradient", norm, noise, PASSES)
-        whole = self._plan(n, asked, query, steps=PASSES)
+        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), FULL_PASSES)
+        query = sum_query("gradient", norm, noise, FULL_PASSES)
+        whole = self._plan(n, asked, query, steps=FULL_PASSES)
         with self._paid(whole):
             typical, ledger = self._typical_norm(whole, rows, norm, multiplier)
             tuned = Defaults.of(
@@ -289,14 +286,14 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
                 dimension=d,
                 row_norm=typical,
                 release=multiplier,
-                steps=PASSES,
+                steps=FULL_PASSES,
                 batch_size=n,
             )
-            query = sum_query("gradient", tuned.max_norm, noise, PASSES)
+            query = sum_query("gradient", tuned.max_norm, noise, FULL_PASSES)
             objective = Squared(rows, values, l2=l2, fit_intercept=False)
             result = self._descent(objective, query, tuned.learning_rate(noise, l2=l2))
         query = result.plan.query("gradient")
-        whole = self._plan(n, asked, query, steps=PASSES)
+        whole = self._plan(n, asked, query, steps=FULL_PASSES)
         ledgers = [ledger, result.ledger]
         self._close(whole, ledgers, result.w, first=True, complete=result.complete)
         return result.w

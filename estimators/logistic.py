@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants, Query
-from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.defaults import FULL_PASSES, SCALE_SHARE, Defaults
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     Table,
@@ -37,7 +37,7 @@ from dpcal.estimators.base import (
     sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
-from dpcal.estimators.linear import PASSES, SCALE_SHARE, LinearModel, scale_query
+from dpcal.estimators.linear import LinearModel, scale_query
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.estimators.sealed import RELEASES, descend_sealed
 from dpcal.optim import Logistic, Softmax
@@ -183,7 +183,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         rows, norm = self._rows(X)
         if _validate.choice(RELEASES, release=self.release) == "last":
             return self._learn_sealed(rows, y, classes, norm, first=first)
-        steps = _validate.count(steps=PASSES if self.steps is None else self.steps)
+        steps = _validate.count(steps=FULL_PASSES if self.steps is None else self.steps)
         if classes is None:
             asked, multiplier, _ = labels_query(epsilon, delta)
         else:

@@ -20,12 +20,14 @@ def show_plan(options: Namespace) -> int:
     """Print the plan of a training, its noise and its cost; nothing is spent or written."""
     request = Request.of(options)
     task = read(request, stage(options, "")).task
-    asked, plan = compared(request, task), calibrated(request, task)
+    asked = compared(request, task)
+    table = None if asked is None else dpcal.calibrate.recommend(**asked)
+    plan = calibrated(request, task, table)
     print_warnings(warn_before(plan))
     dimension = task.objective.dimension
     document: dict[str, Any] = {
         "optimizer": plan.optimizer,
-        "chosen": asked is not None,
+        "chosen": table is not None,
         "plan": plan.to_dict(),
         "dimension": dimension,
         "passes": plan.evaluations / plan.n,
@@ -33,8 +35,7 @@ def show_plan(options: Namespace) -> int:
         "seconds": plan.seconds(dimension),
     }
     lines = [str(plan)]
-    if asked is not None:
-        table = dpcal.calibrate.recommend(**asked)
+    if table is not None:
         document["recommendation"] = table.to_dict()
         lines += ["dpsgd or noisy_gd, by their predicted excess of the training loss:", str(table)]
     lines.append(

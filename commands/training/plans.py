@@ -11,7 +11,7 @@ import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
 from dpcal.calibrate.defaults import Defaults
-from dpcal.calibrate.recommendation import first_choice
+from dpcal.calibrate.recommendation import Recommendation, first_choice
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
@@ -35,8 +35,11 @@ STRATEGIES: Mapping[str, Callable[[int, int], dpcal.accountants.matrix.Strategy]
 }
 
 
-def calibrated(request: Request, task: Task) -> Plan:
-    """Return the plan of the request's optimizer, for a task's records."""
+def calibrated(request: Request, task: Task, table: Recommendation | None = None) -> Plan:
+    """Return the plan of the request's optimizer, for a task's records.
+
+    ``table`` is the recommendation, where errors choose and it is known already.
+    """
     n, row = request.trained_on or task.n, request.row
     given = dict(request.tuning)
     target = {
@@ -49,7 +52,8 @@ def calibrated(request: Request, task: Task) -> Plan:
         with warnings_printed():
             plan = _correlated(build, request.noise, target, given)
     elif row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
-        plan = _tuned(build, request, task, row_norm, target, given)
+        first = _first(compared(request, task), table)
+        plan = _tuned(build, request, task, row_norm, target, given, first)
     elif not row.constants:
         plan = build(**target, **default_sizes(n, given), **given)
     else:
@@ -79,6 +83,15 @@ def compared(request: Request, task: Task) -> dict[str, Any] | None:
     }
 
 
+def _first(asked: Mapping[str, Any] | None, table: Recommendation | None) -> Plan | None:
+    """Return the plan of the least predicted error; None where errors do not choose."""
+    if asked is None:
+        return None
+    if table is None:
+        return first_choice(optimizers=CHOICE, **asked).plan
+    return next(row.plan for row in table.rows if row.optimizer in CHOICE)
+
+
 def _row_norm(request: Request) -> float | None:
     """Return the norm that most records have, as far as ranges tell; None where they do not."""
     square = request.coding.typical_square
@@ -93,9 +106,11 @@ def _tuned(
     row_norm: float,
     target: Mapping[str, Any],
     given: Mapping[str, Any],
+    first: Plan | None,
 ) -> Plan:
     """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
 
+    They are those of ``first``, if errors choose.
     Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
     The sum of the rows of a person is clipped as if it were one row.
     Gradients of a class of weight w are w times as long, and curve as much more.
@@ -107,8 +122,6 @@ def _tuned(
     rows = 1 if request.by_person else given.get("group_size", 1)
     release = _one_release(target) * rows
     passes = _validate.positive(epochs=given.pop("epochs", 60.0))
-    asked = compared(request, task)
-    first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
     if first is not None:
         query = first.queries[-1]
         sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate.defaults import SCALE_SHARE
 from dpcal.commands._options import fields_of
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import FromGradients, Ledger
@@ -25,9 +26,9 @@ __all__ = ["NAME", "asked_before", "released", "rescaled", "restored", "scale_qu
 
 NAME = "scale"
 
-# What part of the budget it takes, and the largest standard deviation of its noise, in units of
-# the guess that it replaces, at which longer rows are still told apart from shorter ones.
-_SHARE, _NOISE = 0.01, 0.25
+# The largest standard deviation of its noise, in units of the guess that it replaces, at which
+# longer rows are still told apart from shorter ones.
+_NOISE = 0.25
 # Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
 
@@ -47,7 +48,7 @@ def scale_query(coding: Coding, *, release: float, n: int, group_size: int) -> Q
     guess, bound = coding.typical_square, coding.square_bound
     if not guess:
         return None
-    multiplier = release / math.sqrt(_SHARE)
+    multiplier = release / math.sqrt(SCALE_SHARE)
     cut = min(bound / guess, max(_LEAST_CUT, _NOISE * n / multiplier))
     if cut * multiplier / n > _LOUDEST:
         return None
