@@ -274,6 +274,20 @@ class Plan:
         """
         return predicted_seconds(self.queries, n=self.n, dimension=dimension)
 
+    def noise_norm(self, dimension: int) -> float:
+        """Return the norm of the noise in the mean of all gradients, in units of the clip.
+
+        It is 0 for a plan without answers of the kind ``"gradient"``. Noise that is chosen on the
+        way is taken to be as small as the budget allows.
+
+        Parameters
+        ----------
+        dimension
+            Number of parameters, >= 1.
+        """
+        told = sum(_precision(query, self.n) for query in self.queries)
+        return math.sqrt(_validate.count(dimension=dimension) / told) if told else 0.0
+
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
@@ -325,6 +339,22 @@ class Plan:
             return cls(queries=queries, **fields)
         except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"document must be a plan in JSON, got {error}.") from error
+
+
+def _precision(query: Query, n: int) -> float:
+    """Return the inverse variance of a mean of all gradients, by coordinate, in units of the clip.
+
+    It is 0 for answers of other kinds.
+    """
+    if query.kind != "gradient":
+        return 0.0
+    answers, noise = float(query.count), query.noise_multiplier
+    if query.budget is not None:
+        answers, noise = 1.0, query.budget
+    elif query.correlation is not None:
+        strategy = query.correlation.strategy
+        answers, noise = strategy.steps**2, noise * strategy.max_error()
+    return answers * (query.expected_batch_size(n) / noise) ** 2
 
 
 def told(values: Mapping[str, Any]) -> str:

@@ -319,6 +319,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             message="released all that was planned"
             if complete
             else "stopped before its plan's end",
+            status="finished" if complete else "stopped",
             seed_given=self._seed is not None,
             noise=self.noise,
         )

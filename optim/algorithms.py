@@ -32,7 +32,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, check_plan, level_outside, run
+from dpcal.optim.driver import Callback, Run, check_plan, level_outside, run, warn_of_noise
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -237,6 +237,8 @@ def _spent(
     objective, plan = given["objective"], given["plan"]
     check_answers(objective)
     made = settings(objective, plan, **{name: given[name] for name in own})
+    if hasattr(objective, "dimension"):  # silos add their answers
+        warn_of_noise(plan, objective.dimension)
     oracle = oracle_of(
         objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
     )

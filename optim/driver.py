@@ -45,7 +45,22 @@ from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Callback", "Progress", "Run", "RunOver", "check_plan", "level_outside", "run", "worth"]
+__all__ = [
+    "Callback",
+    "Progress",
+    "Run",
+    "RunOver",
+    "check_plan",
+    "level_outside",
+    "run",
+    "warn_of_noise",
+    "worth",
+]
+
+
+# The mean of clipped gradients is rarely longer than half of the clip: of a logistic loss at the
+# origin never.
+_HIDDEN = 0.5
 
 
 class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
@@ -122,7 +137,7 @@ class Run:
         dimension = oracle.dimension
         start = np.zeros(dimension) if initial is None else numbers("initial", initial)
         self.oracle = oracle
-        self.w = parameters(start, dimension)
+        self.w = self._start = parameters(start, dimension)
         self.step = 0
         self._steps = _validate.count(steps=steps)
         self.radius = _validate.radius(radius=radius)
@@ -134,7 +149,7 @@ class Run:
         self._last = self.w
         self._rows: list[tuple[int, float, float]] = []
         self._stopped: str | None = None
-        self._ended = self._warn = False
+        self._ended = self._warn = self._told = False
         self._answering = _Answering(self)
 
     @property
@@ -188,15 +203,18 @@ class Run:
         inside: Vector = away * (self.radius / norm)
         return inside if self._center is None else self._center + inside
 
-    def finish(self, message: str) -> None:
-        """End the run by its algorithm, before all planned moves; this is not a failure."""
+    def finish(self, message: str, *, told: bool = False) -> None:
+        """End the run by its algorithm, before all planned moves; this is not a failure.
+
+        ``told`` is whether the algorithm warned of a point that may be no better than the start.
+        """
         if self.step % self._every:
             self._note()
-        self._stopped, self._ended = message, True
+        self._stopped, self._ended, self._told = message, True, told
 
     def stop(self, message: str) -> None:
         """End the run before its algorithm would; :meth:`result` warns of it."""
-        self._stopped, self._warn = message, True
+        self._stopped, self._warn, self._told = message, True, True
 
     def answering(self) -> AbstractContextManager[None]:
         """Stop the run, with the ledger as it is, where an objective's answer is not finite."""
@@ -207,18 +225,22 @@ class Run:
         written(self.oracle)
         if getattr(self.oracle, "closes_with_run", False):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
+        w = self.w if w is None else w
+        message = self._stopped or f"took all {self._steps} planned steps"
+        status = "finished" if self._stopped is None else "ended" if self._ended else "stopped"
         if self._warn and self._stopped is not None:
             warnings.warn(self._stopped, RuntimeWarning, stacklevel=level_outside())
-        elif self._ended and not self.step and self.oracle.ledger.answers:
+        elif not self._told and self.oracle.ledger.answers and np.array_equal(w, self._start):
+            found = "took no step" if not self.step else "found no better point by its answers"
             warnings.warn(
-                "the run took no step and returns its start, and what its answers cost is spent: "
-                f"it {self._stopped}.",
+                f"the run {found} and returns its start, and what its answers cost is spent: it "
+                f"{message}.",
                 VacuousSchedule,
                 stacklevel=level_outside(),
             )
         step, norm, distance = zip(*self._rows, strict=True) if self._rows else ((), (), ())
         return Result(
-            w=(self.w if w is None else w).copy(),
+            w=w.copy(),
             trace=Trace(
                 step=np.array(step, dtype=np.int64),
                 norm=np.array(norm),
@@ -227,7 +249,8 @@ class Run:
             ledger=self.oracle.ledger,
             plan=self.oracle.plan,
             complete=self._stopped is None or self._ended,
-            message=self._stopped or f"took all {self._steps} planned steps",
+            message=message,
+            status=status,
             early=self._stopped is not None,
             seed_given=bool(getattr(self.oracle, "seed_given", False)),
             noise=getattr(self.oracle, "noise", "gaussian"),
@@ -243,6 +266,7 @@ class Run:
         written(self.oracle)
         progress = Progress(step=self.step, steps=self._steps, w=self.w.copy())
         if self._callback(progress) and self.step < self._steps:
+            self._told = True
             self._stopped = (
                 f"stopped by the callback after {self.step} of {self._steps} planned steps"
             )
@@ -363,6 +387,19 @@ def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
     message += f": {why}; {known}the estimate there has norm {norm:.3g}"
     warnings.warn(message, VacuousSchedule, stacklevel=level_outside())
     return message
+
+
+def warn_of_noise(plan: Plan, dimension: int) -> None:
+    """Warn before a run whose gradients together tell nothing of the records."""
+    norm = plan.noise_norm(dimension)
+    if norm > _HIDDEN:
+        warnings.warn(
+            f"the noise in the mean of all gradients that {plan.optimizer} asks for has norm "
+            f"{norm:.2g}, in units of the clip: it hides them, and the run is not expected to end "
+            "better than its start. More records, a larger epsilon or fewer parameters are needed.",
+            VacuousSchedule,
+            stacklevel=level_outside(),
+        )
 
 
 def level_outside() -> int:

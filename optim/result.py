@@ -70,7 +70,12 @@ class Result(Priced):
     trace, ledger, plan
         Numbers on the run, free of private information; all releases; and the plan.
     complete, message
-        Whether the run took all its planned steps, and a sentence on how it ended.
+        Whether the run ended as planned, and a sentence on how it ended.
+    status
+        The same in a word. ``"finished"``: it took all its planned steps; ``"ended"``: by its own
+        rule before that; ``"stopped"``: by the callback, or because iterates or answers were not
+        finite. Optimizers that test their point have more words:
+        :class:`dpcal.optim.second_order.gauss_psgd.SecondOrderResult`.
     early
         Whether released values decided when the run ended, as with a stopping rule. Such a run
         costs all that was planned, because its end is one of its outputs.
@@ -90,6 +95,7 @@ class Result(Priced):
     plan: Plan
     complete: bool
     message: str
+    status: str = "finished"
     early: bool = False
     seed_given: bool = False
     noise: str = "gaussian"

@@ -15,7 +15,7 @@ It has no escape: started at a saddle point of the value function, it stays but 
 ...                          steps=200, batch_size=200, learning_rate=0.05, ascent_rate=0.2)
 >>> result = dp_sgda(problem, plan, seed=0, initial=[0.3, 0.3])
 >>> bool(np.abs(result.x - [0.0, 1.0]).max() < 0.2), result.status
-(True, 'not-applicable')
+(True, 'finished')
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def dp_sgda(
 ) -> MinimaxResult:
     """Descend in x and ascend in y by DP-SGDA, spending a plan. A comparator.
 
-    The status is ``"not-applicable"``: there are no escape phases. Callbacks receive (x, y).
+    There are no escape phases. Callbacks receive (x, y).
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def privatediff(
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep. A comparator.
 
-    The status is ``"not-applicable"``: there are no escape phases. Callbacks receive (x, y).
+    There are no escape phases. Callbacks receive (x, y).
 
     Parameters
     ----------

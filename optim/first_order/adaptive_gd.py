@@ -39,7 +39,7 @@ OUTPUTS = ("last", "smallest-norm")
 _CLOSING_STEPS = 4
 
 NO_NORM = "spent its budget on {} steps: the next norm costs more than is left"
-LOST = "stopped after {} steps: the gradient is lost in the noise of its norm"
+LOST = "ended after {} steps: the gradient is lost in the noise of its norm"
 NO_GRADIENT = "spent its budget on {} steps: the next gradient costs more than is left"
 TAKEN = "took {} steps"
 

@@ -51,7 +51,7 @@ STEPS = ("normalised", "plain")
 
 
 class Escape:
-    """Lines 3 to 8: the moves of x, from released values alone.
+    """Lines 3 to 7: the moves of x, from released values alone.
 
     The plan's parameters are ``accuracy`` (alpha), ``step`` and ``step_length`` (eta),
     ``escape_rate`` (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and
@@ -81,12 +81,12 @@ class Escape:
         if self._phase is not None:
             return self._escaping(x, v, norm)
         if norm >= self._accuracy:
-            return x - (self._length if self._plain else self._length / norm) * v
+            return x - (self._length if self._plain else self._length / norm) * v  # 3
         self._phase = Anchor(
             step=step, x=x.copy(), moves=0, squared_movement=0.0, outcome="unfinished"
         )
         self._squares = []
-        return x + _uniform_in_ball(self._radius, len(x), self._public)
+        return x + _uniform_in_ball(self._radius, len(x), self._public)  # 4
 
     def finish(self) -> None:
         """Record the phase in which the run ended, if any."""
@@ -112,11 +112,11 @@ class Escape:
                 last = allowed / (before + norm**2)
                 moved = self._rate**2 * before + last * norm**2
             self._close(moves, moved, "left")
-            return x - math.sqrt(last) * v
+            return x - math.sqrt(last) * v  # 5
         if moves == self._patience:
             self._close(moves, spent, "certified")
             self.certified = True
-        return x - self._rate * v
+        return x - self._rate * v  # 6
 
     def _close(self, moves: int, moved: float, outcome: str) -> None:
         assert self._phase is not None
@@ -173,17 +173,17 @@ def dp_rgda(
         y = blocks.warm_start(oracle, x, y)
     tracker = Tracker(oracle, tracking, x, y)
     escape, norms = Escape(plan, oracle.public), []
-    while run.going:
+    while run.going:  # 1
         with run.answering():
             x, _ = blocks.split(run.w)
             v = tracker.advance(x)  # 2
             norms.append(l2_norm(v))
-            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))  # 3 to 7
-            if escape.certified:  # 8
+            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))  # 3 to 6
+            if escape.certified:  # 7
                 message = f"certified after {run.step} of {run.planned} planned outer steps"
                 at_start = len(escape.anchors) == 1 and escape.anchors[0].step == 0
                 norm = norms[escape.anchors[-1].step]
-                run.finish(worth(message, plan, at_start=at_start, norm=norm))
+                run.finish(worth(message, plan, at_start=at_start, norm=norm), told=True)
     escape.finish()
     return _outcome(run, escape, norms, len(x))
 

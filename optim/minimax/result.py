@@ -54,8 +54,8 @@ class MinimaxResult(Result):
         ``"certified"``: x is the anchor of an escape phase that lasted as long as planned, the
         algorithm's sign of a second-order stationary point, not a proof: estimates are noisy.
         ``"not-certified"``: x is the last iterate, and no phase lasted. ``"cannot-certify"``: the
-        same, and by the plan its noise is too large for a phase to last.
-        ``"not-applicable"``: the method has no escape phases.
+        same, and by the plan its noise is too large for a phase to last. Methods without escape
+        phases have the words of :class:`dpcal.optim.Result`.
     anchors
         Every point from which an escape was tried, in order.
     estimate_norms
@@ -63,7 +63,6 @@ class MinimaxResult(Result):
     """
 
     primal_dimension: int
-    status: str
     anchors: tuple[Anchor, ...]
     estimate_norms: Vector
 
@@ -84,15 +83,15 @@ class MinimaxResult(Result):
         *,
         primal_dimension: int,
         estimate_norms: list[float],
-        status: str = "not-applicable",
+        status: str | None = None,
         anchors: tuple[Anchor, ...] = (),
     ) -> MinimaxResult:
         """Return a run's outcome with the fields of a minimax run."""
         fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(Result)}
+        fields["status"] = status or result.status
         return cls(
             **fields,
             primal_dimension=primal_dimension,
-            status=status,
             anchors=anchors,
             estimate_norms=np.array(estimate_norms),
         )

@@ -86,6 +86,7 @@ class DistributedResult(SecondOrderResult):
             plan=self.plans[number],
             complete=self.complete,
             message=self.message,
+            status=self.status,
             early=True,
             seed_given=self.seed_given,
             noise=self.noise,

@@ -130,9 +130,9 @@ class SecondOrderResult(Result):
     ----------
     status
         ``"certified"``: no round led away from ``w``, and the estimate there is small.
-        ``"budget-exhausted"``: the records are used up. ``"horizon"``: all planned estimates were
-        made. ``"silo-lost"``: a silo was lost. ``"stopped"``: by the callback, or by an overflow.
-        Only the first is a claim about ``w``.
+        ``"finished"``: all planned estimates were made. ``"budget-exhausted"``: the records are
+        used up. ``"silo-lost"``: a silo was lost. ``"stopped"``: by the callback, or by an
+        overflow. Only the first is a claim about ``w``.
     escapes
         Escape phases, in order.
     end
@@ -142,7 +142,6 @@ class SecondOrderResult(Result):
         Estimates from fresh gradients, and from differences.
     """
 
-    status: str
     escapes: tuple[Escape, ...]
     end: Vector
     fresh_calls: int
@@ -152,7 +151,7 @@ class SecondOrderResult(Result):
 _MESSAGES = {
     "certified": "ended at a point that no round escaped from",
     "budget-exhausted": "ended with the records used up, at a point that nothing is claimed for",
-    "horizon": "ended after all planned estimates, at a point that nothing is claimed for",
+    "finished": "ended after all planned estimates, at a point that nothing is claimed for",
     "silo-lost": "ended because a silo was lost, at a point that nothing is claimed for",
 }
 
@@ -213,11 +212,11 @@ def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
             last = path.escapes[-1]
             at_start = last.call == 1
             message = worth(message, run.oracle.plan, at_start=at_start, norm=last.estimate)
-        run.finish(message)
+        run.finish(message, told=path.status == "certified")
     plain = run.result(path.w)
     return SecondOrderResult(
-        **{each.name: getattr(plain, each.name) for each in fields(plain)},
-        status=path.status,
+        **{each.name: getattr(plain, each.name) for each in fields(plain)}
+        | {"status": path.status},
         escapes=path.escapes,
         end=path.end.copy(),
         fresh_calls=spider.fresh_calls,
@@ -239,21 +238,21 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     """
     eta, escapes = settings.learning_rate, list[Escape]()
     try:
-        while True:
-            before, estimate = _next(estimator, run, settings)  # 3, 4
-            while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 5
+        while True:  # 1
+            before, estimate = _next(estimator, run, settings)  # 2, 3
+            while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4
                 run.move(run.w - eta * estimate)
                 before, estimate = _next(estimator, run, settings)
-            escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 6
-            for _ in range(settings.escape_rounds):  # 7
-                run.w = escapes[-1].point  # 8
+            escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 5
+            for _ in range(settings.escape_rounds):  # 6
+                run.w = escapes[-1].point  # 7
                 if settings.reset != "carry":
                     estimator.state = before if settings.reset == "rewind" else None
                 escapes[-1].rounds.append(_round(estimator, run, settings))
                 if escapes[-1].escaped:
                     break
             else:
-                status = "certified"  # 14
+                status = "certified"  # 11
                 break
     except RunOver as over:
         status = over.status
@@ -264,17 +263,17 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
 def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
     """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
     start, steps, escaped = run.w, 0, False
-    while steps < settings.escape_steps and not escaped:  # 9
-        run.move(run.w - settings.learning_rate * _next(estimator, run, settings)[1])  # 10, 11
+    while steps < settings.escape_steps and not escaped:  # 8
+        run.move(run.w - settings.learning_rate * _next(estimator, run, settings)[1])  # 9
         steps += 1
-        escaped = distance(run.w, start) >= settings.escape_radius  # 12
+        escaped = distance(run.w, start) >= settings.escape_radius  # 10
     return Round(steps=steps, escaped=escaped, end=run.w)
 
 
 def _next(estimator: Estimator, run: Run, settings: Settings) -> tuple[State | None, Vector]:
     """Return the estimator's state and then its next estimate, or end the walk."""
     if estimator.calls >= settings.steps:
-        raise _Ended("horizon")
+        raise _Ended("finished")
     if not run.going:
-        raise _Ended("horizon" if run.step >= settings.steps else "stopped")
+        raise _Ended("finished" if run.step >= settings.steps else "stopped")
     return estimator.state, estimator.query(run.w)

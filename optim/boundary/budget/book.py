@@ -420,7 +420,8 @@ class BudgetBook:
                 if row["root"] == root or (seed is not None and row["seed"] == seed):
                     raise NoiseReused(
                         f"budget book {str(self.path)!r} has seen this seed: two runs that share "
-                        "their noise give the records away. Use another seed, or seed=None. To "
+                        "their noise give the records away. Use another seed, or seed=None; where "
+                        "runs differ in a learning rate, one seed for each of them. To "
                         "reproduce a run that was released, run it without the book."
                     )
             if number := _written(self._file, now, plan, label or plan.optimizer, seed, root, None):

@@ -275,7 +275,7 @@ def test_a_lost_silo_stops_the_run_or_does_not(answers):
     assert stopped.lost == (1,)
     given = silos()
     went_on = optim.distributed_psgd(given, plan, seed=6, initial=SADDLE, on_lost="continue")
-    assert went_on.status in ("certified", "budget-exhausted", "horizon")
+    assert went_on.status in ("certified", "budget-exhausted", "finished")
     assert went_on.lost == (1,)
     for result in (stopped, went_on):
         result.verify()
@@ -296,7 +296,7 @@ def test_a_silo_that_is_lost_at_the_end_takes_no_result_with_it():
 
     plan = planned(2, steps=4)
     result = optim.distributed_psgd([records(0), Gone(records(1))], plan, seed=9, initial=SADDLE)
-    assert (result.status, result.lost) == ("horizon", (1,))
+    assert (result.status, result.lost) == ("finished", (1,))
     # What it was asked for is in the ledger that the server kept.
     assert result.ledgers[1].totals == result.ledgers[0].totals
     result.verify()
@@ -389,7 +389,7 @@ def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
     result = optim.distributed_psgd(
         [records(0), mixed], plan, seed=3, initial=SADDLE, overlap="ignore"
     )
-    assert result.status == "horizon"
+    assert result.status == "finished"
     with pytest.raises(ValueError, match="silo 1 has no method of that name"):
         check_distinct([Silo(records(0)), object()], "all")
     with pytest.raises(ValueError, match="overlap must be one of"):

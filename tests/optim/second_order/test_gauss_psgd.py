@@ -213,7 +213,7 @@ def test_nothing_is_asked_once_the_records_are_used_up(length):
 
 def test_the_horizon_counts_every_estimate():
     path, estimator = walked([9.0] * 50, steps=7)
-    assert (path.status, estimator.calls) == ("horizon", 7)
+    assert (path.status, estimator.calls) == ("finished", 7)
 
 
 def test_exact_gradients_with_fresh_noise_meet_the_theorem():
