@@ -37,8 +37,8 @@ _SAMPLED, _FOUND, _DIFFERENCE = 1.6, 3e-8, 1.3
 def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> float:
     """Return the processor seconds that a run on a linear model takes on this machine.
 
-    Half to twice as long on a machine that is idle, for most plans; other models have gradients of
-    their own.
+    Half to twice as long on an idle machine, for most plans whose answers are all asked; a run
+    that ends by a rule of its own takes less, and other models have gradients of their own.
 
     Parameters
     ----------

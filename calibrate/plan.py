@@ -291,7 +291,8 @@ class Plan:
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
-        about += f", {self.evaluations / self.n:.3g} passes" if self.evaluations else ""
+        asked = self.evaluations
+        about += f", {asked / self.n:.3g} passes, {asked:.3g} gradients" if asked else ""
         lines = [f"{query.name}: {told(query.given())}" for query in self.queries]
         lines += [f"parameters: {told(self.parameters)}"] if self.parameters else []
         return screen(
