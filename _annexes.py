@@ -14,12 +14,17 @@ __getattr__, __dir__ = _lazy.attributes(
     __name__,
     {
         "Correlation": "dpcal.calibrate.correlated.correlation",
+        "Cut": "dpcal.optim.silos.reading",
         "LatticeStream": "dpcal.optim.boundary.lattice",
         "NoiseStream": "dpcal.optim.boundary.streams",
+        "Parts": "dpcal.optim.silos.parts",
         "STATISTICAL": "dpcal.accountants.correlated.table",
+        "by_partitions": "dpcal.optim.silos.reading",
+        "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",
         "pricing": "dpcal.accountants.correlated.pricing",
         "replacing": "dpcal.accountants.correlated.replacing",
+        "sample_of": "dpcal.optim.silos.reading",
         "shuffling": "dpcal.accountants.correlated.shuffling",
     },
 )

@@ -70,6 +70,8 @@ examples:
 RECORDS = f"""
 [table]{TABLE}
 --csv FILE:path                    another way to name the table
+--cluster ADDRESS                  of a Dask scheduler, such as tcp://host:8786: FILE is a folder of
+    parquet files, which its workers read under the same path
 --target COLUMN                    what to predict
 --schema TOML:path                 types, ranges, categories, ...: 'dpcal schema FILE' drafts one
     (default: numbers)

@@ -23,10 +23,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, _clone_parametrized
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcal import _validate
@@ -36,11 +34,17 @@ from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
 from dpcal.estimators.persons import of_persons, together, within_persons
-from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
+from dpcal.estimators.reading import BY_ROW, by_partitions, checked, one_for_each, table_of
+from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.budget import Budget, in_use, prepaid, this_process
-from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
+from dpcal.optim.objectives.placed import (
+    by_row,
+    objective_of,
+    opened,
+    vectors_of,
+)
 from dpcal.report import statement
 from dpcal.report.saving import reported
 
@@ -51,7 +55,6 @@ __all__ = [
     "PrivateEstimator",
     "Table",
     "bounded",
-    "numbers_in",
     "single_release",
 ]
 
@@ -144,6 +147,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **given: Any) -> None:
         """Add the parameters and attributes of the base to the documentation of the class."""
         super().__init_subclass__(**given)
+        for name in BY_ROW & vars(cls).keys():
+            setattr(cls, name, by_partitions(vars(cls)[name]))
         text = cls._own_doc = cls.__doc__ or ""
         for base in cls.__mro__[1:]:
             text = _with_entries(text, vars(base).get("_own_doc") or "")
@@ -221,16 +226,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         Scikit-learn checks all else. A fit needs two records: of one, nothing could be told that
         noise does not hide.
         """
-        table = table_of(X, least=2 if reset else 1, estimator=self)
-        validate_data(
-            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
-        )
+        (X,) = opened(X)
+        table: Table = checked(self, X, numbers_of=table_of, reset=reset)
         return table
 
     def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, NDArray[Any]]:
         """Return records as :meth:`_read` does, and a label or a target for each."""
-        rows = self._read(X, reset=reset)
-        return rows, one_for_each(rows, y, estimator=self)
+        X, y = (X, y) if y is None else opened(X, y)
+        rows, name = self._read(X, reset=reset), type(self).__name__
+        if y is None:
+            return rows, one_for_each(rows, y, estimator=name)
+        return rows, by_row(partial(one_for_each, estimator=name), rows, y)
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
@@ -365,13 +371,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         plan: Plan,
         name: str,
-        vectors: Callable[[NDArray[np.intp]], Table],
+        vectors: Callable[..., Table],
         dimension: int,
-        at: Table | None = None,
+        *tables: Table,
     ) -> tuple[Table, Ledger]:
-        """Return a private mean of one vector a record, shortened to the query's bound."""
+        """Return a private mean of one vector a record, shortened to the query's bound.
+
+        ``vectors(w, *rows)`` returns the vectors of some rows of the tables.
+        """
         part = part_of(plan, "sum", plan.query(name).with_count(1))
-        objective = FromGradients(lambda w, rows: vectors(rows), n=plan.n, dimension=dimension)
+        objective = objective_of(partial(vectors_of, vectors, dimension), *tables)
         oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
         return oracle.gradient(np.zeros(dimension), name), oracle.ledger
 
@@ -454,42 +463,6 @@ def _one_release(epsilon: float, delta: float, failure: float) -> float:
 
     whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
     return repeated(whole, 1)
-
-
-def numbers_in(X: Any, *, least: int, estimator: Any) -> Table:
-    """Return records as float64, with NaN for each cell that is not a finite number.
-
-    Scikit-learn refuses all shapes but (n, d) with n >= ``least``, and types of arrays that are not
-    of real numbers, in the name of the estimator.
-    """
-    numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
-    table = check_array(
-        X if numeric or issparse(X) else cells("X", X),
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_min_samples=least,
-        estimator=estimator,
-        input_name="X",
-    )
-    finite = np.isfinite(table)
-    return table if finite.all() else np.where(finite, table, math.nan)
-
-
-def table_of(X: Any, *, least: int, estimator: Any) -> Table:
-    """Return records as :func:`numbers_in` does, all NaN where a cell is not a finite number."""
-    table = numbers_in(X, least=least, estimator=estimator)
-    return blanked(table, finite_rows(table), math.nan)
-
-
-def one_for_each(rows: Table, y: Any, *, estimator: Any) -> NDArray[Any]:
-    """Return the labels or targets of records, shape (n,), whatever each of them is."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
-    given: NDArray[Any] = column_or_1d(labels_of(y), warn=True)
-    check_consistent_length(rows, given)
-    return given
 
 
 def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:

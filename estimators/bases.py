@@ -26,8 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
-from dpcal import _validate
-from dpcal.estimators.base import Table, bounded, table_of
+from dpcal import _annexes, _validate
+from dpcal.estimators.base import Table, bounded
+from dpcal.estimators.reading import by_partitions, table_of
 from dpcal.tables import Schema
 from dpcal.tables.bases import bins, bins_of, hats, waves
 
@@ -45,9 +46,11 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Check the parameters and the shape of records, and learn nothing."""
-        self._expanded(self._places(X, reset=True)[:1])
+        sample = _annexes.sample_of(X) if hasattr(X, "__dask_graph__") else X
+        self._expanded(self._places(sample, reset=True)[:1])
         return self
 
+    @by_partitions
     @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
         """Return features of records of shape (m, n_features); a blank record's are NaN."""
@@ -55,7 +58,7 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _places(self, X: Any, *, reset: bool) -> Table:
         """Return where in its bounds each number is, in [0, 1]; a blank record has NaN."""
-        table = table_of(X, least=1, estimator=self)
+        table = table_of(X, least=1, estimator=type(self).__name__)
         validate_data(
             self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
         )

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
 from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
@@ -35,12 +35,13 @@ from dpcal.estimators.base import (
     Table,
     blank_targets,
     normal_quantile,
-    numbers_in,
     single_release,
 )
+from dpcal.estimators.reading import checked, numbers_in
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import collected, prepaid
 from dpcal.optim.objectives.domains import blanked
+from dpcal.optim.objectives.placed import by_row, opened
 
 __all__ = ["ByCell", "Unsupervised", "fit_learning_bounds", "labels_of_columns"]
 
@@ -88,10 +89,8 @@ class ByCell(Unsupervised):
 
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
         """Return records as float64, with NaN for each cell that is not a finite number."""
-        table = numbers_in(X, least=2 if reset else 1, estimator=self)
-        validate_data(
-            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
-        )
+        (X,) = opened(X)
+        table: Table = checked(self, X, numbers_of=numbers_in, reset=reset)
         return table
 
 
@@ -113,10 +112,10 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     """
     names = [name for name in ("bounds", "target_bounds") if _asked(estimator, name)]
     parts = {"bounds": estimator._cells(X) if isinstance(estimator, Unsupervised) else X}
-    known = np.asarray(np.isfinite(parts["bounds"]).any(axis=1))
+    known = by_row(_some_finite, parts["bounds"])
     if "target_bounds" in names:
-        parts["target_bounds"] = np.reshape(y, (-1, 1))
-    columns = blanked(np.hstack([parts[name] for name in names]), known)
+        parts["target_bounds"] = by_row(_as_column, y)
+    columns = by_row(blanked, by_row(_beside, *(parts[name] for name in names)), known)
     epsilon, delta = estimator._target()
     query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
     estimator._of_persons(query)  # refuses persons with several rows
@@ -128,8 +127,8 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     # The estimator's own plan does not depend on bounds, nor on records.
     with collected() as found:
         blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
-        zeros = np.zeros_like(X)
-        blank.fit(*((zeros,) if y is None else (zeros, blank_targets(blank, y))))
+        zeros = by_row(np.zeros_like, X)
+        blank.fit(*((zeros,) if y is None else (zeros, by_row(partial(blank_targets, blank), y))))
     plan = Plan(
         optimizer="bounds",
         n=len(X),
@@ -141,7 +140,7 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     whole = events.ComposedDpEvent([plan.event, *found])
     with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
         choices = PrivateChoices(
-            _orders(columns), plan, known=known, seed=estimator._seed, noise=estimator.noise
+            by_row(_orders, columns), plan, known=known, seed=estimator._seed, noise=estimator.noise
         )
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]
@@ -158,6 +157,18 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     of_rest, ledgers, w, complete = rest._last
     plan = estimator._plan(len(X), query, *of_rest.queries, **of_rest.parameters)
     estimator._close(plan, [choices.ledger, *ledgers], w, first=True, complete=complete)
+
+
+def _some_finite(cells: Table) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(cells).any(axis=1))
+
+
+def _as_column(targets: Table) -> Table:
+    return np.reshape(targets, (-1, 1))
+
+
+def _beside(*tables: Table) -> Table:
+    return np.hstack(tables)
 
 
 def _asked(estimator: BoundedEstimator, name: str) -> bool:

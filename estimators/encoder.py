@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.estimators.base import LEARN, PrivateEstimator, Table
 from dpcal.estimators.bounds import labels_of_columns
+from dpcal.estimators.reading import checked
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
+from dpcal.optim.objectives.placed import opened, sample_of
 
 __all__ = ["OneHotEncoder"]
 
@@ -69,7 +71,7 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         n, d = table.shape
         if self._is_free():
             self.categories_ = _declared(self.categories, d)
-            self._encoded(table[:1])
+            self._encoded(sample_of(table)[:1])
             self._close_free(n)
             return self
         query = labels_of_columns("categories", *self._target(), d)
@@ -124,20 +126,9 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _read_cells(self, X: Any, *, reset: bool) -> NDArray[Any]:
         """Return records in a type of their own, or of objects; scikit-learn checks their shape."""
-        table = check_array(
-            X if hasattr(X, "toarray") else labels_of(X),
-            dtype=None,
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-            estimator=self,
-            input_name="X",
-        )
-        if table.dtype.kind not in "biufUO":
-            raise TypeError(f"X must hold numbers or texts, got an array of type {table.dtype}.")
-        validate_data(
-            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
-        )
-        return np.asarray(table)
+        (X,) = opened(X)
+        table: NDArray[Any] = checked(self, X, numbers_of=_cells_in, reset=reset)
+        return table
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return a name for each feature: that of its column, and its category."""
@@ -150,6 +141,21 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
+
+
+def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
+    """Return records in a type of their own, or of objects, after scikit-learn's checks."""
+    table = check_array(
+        X if hasattr(X, "toarray") else labels_of(X),
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=least,
+        estimator=estimator,
+        input_name="X",
+    )
+    if table.dtype.kind not in "biufUO":
+        raise TypeError(f"X must hold numbers or texts, got an array of type {table.dtype}.")
+    return np.asarray(table)
 
 
 def _declared(categories: Any, columns: int) -> list[NDArray[Any]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from dpcal.estimators.bounds import ByCell
 from dpcal.estimators.quantiles import choices_query
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["SimpleImputer"]
 
@@ -102,19 +104,14 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
             )
         return super()._read(X, reset=reset)
 
-    def _blank(self, X: Table) -> NDArray[np.bool_]:
-        """Return which records are blank, shape (n,)."""
-        if math.isnan(self.missing_values):
-            return np.asarray(np.isnan(X).all(axis=1))
-        return ~finite_rows(X)
-
     def _cells(self, X: Table) -> Table:
-        return blanked(np.where(self.missing_values == X, math.nan, X), ~self._blank(X), math.nan)
+        cells: Table = by_row(partial(_counting, missing_values=self.missing_values), X)
+        return cells
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
         low, high = bounded("bounds", self._limits(), d)
-        inside = np.clip(self._cells(X), low, high)
+        inside = by_row(partial(np.clip, a_min=low, a_max=high), self._cells(X))
         if self.strategy == "median":
             query = choices_query("medians", *self._target(), d)
             plan = self._plan(n, query)
@@ -130,11 +127,9 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
             (multiplier,) = self._multipliers([1.0])
             bound = math.sqrt(2 * d)
             plan = self._plan(n, sum_query("means", bound, multiplier))
-            known = np.isfinite(inside)
-            places = np.where(known, (inside - middle) / half, 0.0)
-            vectors = np.hstack([np.clip(places, -1.0, 1.0), known])
+            vectors = by_row(partial(_known_values, middle=middle, half=half), inside)
             with self._paid(plan):
-                means, ledger = self._noisy_mean(plan, "means", lambda rows: vectors[rows], 2 * d)
+                means, ledger = self._noisy_mean(plan, "means", as_they_are, 2 * d, vectors)
             # A share of known cells below its noise is replaced by that noise.
             shares = np.maximum(means[d:], multiplier * bound / n)
             self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
@@ -148,7 +143,27 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
         table = self._read(X, reset=False)
         cells = self._cells(table)
         filled = np.where(np.isnan(cells), self.statistics_, cells)
-        return blanked(filled, ~self._blank(table), math.nan)
+        return blanked(filled, ~_blank(table, self.missing_values), math.nan)
+
+
+def _blank(X: Table, missing_values: float) -> NDArray[np.bool_]:
+    """Return which records are blank, shape (n,)."""
+    if math.isnan(missing_values):
+        return np.asarray(np.isnan(X).all(axis=1))
+    return ~finite_rows(X)
+
+
+def _counting(X: Table, *, missing_values: float) -> Table:
+    """Return records with NaN for cells that are missing, or of a blank record."""
+    cells = np.where(missing_values == X, math.nan, X)
+    return blanked(cells, ~_blank(X, missing_values), math.nan)
+
+
+def _known_values(inside: Table, *, middle: Table, half: Table) -> Table:
+    """Return known values scaled to [-1, 1], and 1 for each; 0 and 0 for missing cells."""
+    known = np.isfinite(inside)
+    places = np.where(known, (inside - middle) / half, 0.0)
+    return np.hstack([np.clip(places, -1.0, 1.0), known])
 
 
 def _declared(fill_value: Any, columns: int) -> Table:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -31,8 +32,9 @@ from dpcal.estimators.base import (
     sum_query,
 )
 from dpcal.estimators.bounds import Unsupervised
-from dpcal.optim import FromGradients, PrivateOracle
+from dpcal.optim import PrivateOracle
 from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.placed import by_row, objective_of, vectors_of
 
 __all__ = ["KMeans"]
 
@@ -84,21 +86,19 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
         low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
-        known = finite_rows(X)
-        rows = blanked(np.clip((X - middle) / half, -1.0, 1.0), known)
+        known = by_row(finite_rows, X)
+        rows = by_row(partial(_scaled, middle=middle, half=half), X)
         grid, rounds = self._multipliers([_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
         sums = sum_query("clusters", math.sqrt(2), repeated(rounds, _ROUNDS), _ROUNDS)
         plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
-        cells, places = _grid(rows)
+        places, side, columns = _grid(d)
+        cells = by_row(partial(_cells, side=side, columns=columns), rows)
         with self._paid(plan):
             size = len(places)
             counts, started = self._noisy_mean(
-                plan,
-                "grid",
-                lambda some: blanked(_indicators(cells[some], size), known[some]),
-                size,
+                plan, "grid", partial(_indicators, count=size), size, cells, known
             )
             centers = _heaviest(counts, places, k)
             centers, told, moved = self._lloyd(plan, rows, known, centers)
@@ -114,16 +114,9 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         n, d = rows.shape
         k, query = len(centers), plan.query("clusters")
         weight = 1 / math.sqrt(d)
-
-        def vectors(w: Table, some: NDArray[np.intp]) -> Table:
-            nearest = _nearest(rows[some], w[: k * d].reshape(k, d))
-            table = np.zeros((len(some), k, d + 1))
-            table[np.arange(len(some)), nearest, :d] = rows[some] * weight
-            table[np.arange(len(some)), nearest, d] = 1.0
-            return blanked(table.reshape(len(some), -1), known[some])
-
         part = part_of(plan, "lloyd", query)
-        objective = FromGradients(vectors, n=n, dimension=k * (d + 1))
+        vectors = partial(_sums, weight=weight, k=k)
+        objective = objective_of(partial(vectors_of, vectors, k * (d + 1)), rows, known)
         oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
         few = _FEW * query.noise_multiplier * query.max_norm
         counts = np.zeros(k)
@@ -179,6 +172,21 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         return half
 
 
+def _scaled(X: Table, *, middle: Table, half: Table) -> Table:
+    """Return records scaled to [-1, 1], 0 where blank."""
+    return blanked(np.clip((X - middle) / half, -1.0, 1.0), finite_rows(X))
+
+
+def _sums(w: Table, rows: Table, known: NDArray[np.bool_], *, weight: float, k: int) -> Table:
+    """Return what rows add to the sum and the count of their nearest centre in w."""
+    m, d = rows.shape
+    nearest = _nearest(rows, w[: k * d].reshape(k, d))
+    table = np.zeros((m, k, d + 1))
+    table[np.arange(m), nearest, :d] = rows * weight
+    table[np.arange(m), nearest, d] = 1.0
+    return blanked(table.reshape(m, -1), known)
+
+
 def _nearest(rows: Table, centers: Table) -> NDArray[np.intp]:
     """Return the number of the nearest centre of each row."""
     squares = (centers**2).sum(axis=1) - 2 * rows @ centers.T
@@ -186,27 +194,33 @@ def _nearest(rows: Table, centers: Table) -> NDArray[np.intp]:
     return nearest
 
 
-def _grid(rows: Table) -> tuple[NDArray[np.intp], Table]:
-    """Return the cell of each row, and the middles of all cells of a grid over leading columns."""
-    d = rows.shape[1]
-    side = max(2, min(8, math.floor(_CELLS ** (1 / d))))
-    columns = min(d, math.floor(math.log(_CELLS, side)))
+def _cells(rows: Table, *, side: int, columns: int) -> NDArray[np.intp]:
+    """Return the cell of each row in a grid over leading columns."""
     steps = np.minimum((side * (rows[:, :columns] + 1) / 2).astype(np.intp), side - 1)
     cells = np.zeros(len(rows), dtype=np.intp)
     for column in range(columns):
         cells = cells * side + steps[:, column]
+    return cells
+
+
+def _grid(d: int) -> tuple[Table, int, int]:
+    """Return the middles of all cells of a grid over leading columns, its sides, and how many."""
+    side = max(2, min(8, math.floor(_CELLS ** (1 / d))))
+    columns = min(d, math.floor(math.log(_CELLS, side)))
     middles = (2 * np.arange(side) + 1) / side - 1
     places = np.zeros((side**columns, d))
     for number, axis in enumerate(np.meshgrid(*[middles] * columns, indexing="ij")):
         places[:, number] = axis.ravel()
-    return cells, places
+    return places, side, columns
 
 
-def _indicators(cells: NDArray[np.intp], count: int) -> Table:
-    """Return one row a record, with a 1 in the column of its cell."""
+def _indicators(
+    w: Table, cells: NDArray[np.intp], known: NDArray[np.bool_], *, count: int
+) -> Table:
+    """Return one row a record, with a 1 in the column of its cell; zeros where it is blank."""
     table = np.zeros((len(cells), count))
     table[np.arange(len(cells)), cells] = 1.0
-    return table
+    return blanked(table, known)
 
 
 def _heaviest(counts: Table, places: Table, k: int) -> Table:

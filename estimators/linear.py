@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,6 +41,7 @@ from dpcal.estimators.sealed import RELEASES, descend_sealed
 from dpcal.optim import Ledger, Result, Squared, run
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
+from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of
 
 __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
@@ -71,21 +73,18 @@ class LinearModel(BoundedEstimator):
     def _rows(self, X: Table) -> tuple[Table, float]:
         """Return scaled records, with the constant column, and the bound on their norm."""
         d = X.shape[1]
-        if self.bounds is not None:
-            X = _scaled(X, bounded("bounds", self._limits(), d))
+        ends = None if self.bounds is None else bounded("bounds", self._limits(), d)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
-        X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
-        if not self.fit_intercept:
-            return X, norm
-        return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
+        rows = by_row(partial(_within, ends=ends, norm=norm, constant=self.fit_intercept), X)
+        return rows, math.hypot(norm, 1.0) if self.fit_intercept else norm
 
     def _typical_norm(
         self, plan: Plan, rows: Table, norm: float, multiplier: float
     ) -> tuple[float, Ledger]:
         """Return the root mean square norm of records, with noise, and the ledger of the answer."""
-        squares = np.minimum((rows / norm) ** 2 @ np.ones(rows.shape[1]), 1.0)[:, np.newaxis]
-        mean, ledger = self._noisy_mean(plan, "scale", lambda chosen: squares[chosen], 1)
+        squares = by_row(partial(_squares, norm=norm), rows)
+        mean, ledger = self._noisy_mean(plan, "scale", as_they_are, 1, squares)
         least = max(_LEAST_SCALE, multiplier / math.sqrt(SCALE_SHARE) / plan.n)
         return norm * math.sqrt(min(1.0, max(float(mean[0]), least))), ledger
 
@@ -112,6 +111,18 @@ class LinearModel(BoundedEstimator):
 def scale_query(multiplier: float) -> Query:
     """Return the query about the norm of records, of a share of one release's squared budget."""
     return sum_query("scale", 1.0, repeated(multiplier / math.sqrt(SCALE_SHARE), 1))
+
+
+def _within(X: Table, *, ends: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
+    """Return records scaled by bounds, cut at a norm, with a constant column if there is one."""
+    X = X if ends is None else _scaled(X, ends)
+    X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
+    return np.hstack([X, np.ones((len(X), 1))]) if constant else X
+
+
+def _squares(rows: Table, *, norm: float) -> Table:
+    """Return squared norms, in units of the largest; a row's does not depend on other rows."""
+    return np.minimum((row_norms(rows) / norm) ** 2, 1.0)[:, np.newaxis]
 
 
 def _scaled(values: Table, ends: tuple[Table, Table]) -> Table:
@@ -181,9 +192,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, Table]:
         """Return records and targets, all NaN where one of their numbers is not finite."""
         rows, given = super()._read_both(X, y, reset=reset)
-        targets = cells("y", given)
-        known = finite_rows(rows) & np.isfinite(targets)
-        return blanked(rows, known, math.nan), blanked(targets, known, math.nan)
+        targets = by_row(partial(cells, "y"), given)
+        known = by_row(_both_finite, rows, targets)
+        blank = partial(blanked, blank=math.nan)
+        return by_row(blank, rows, known), by_row(blank, targets, known)
 
     def _strength(self) -> float:
         """Return the regulariser's strength."""
@@ -199,7 +211,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         if first:
             self._constant = self._length_of_constant(multiplier, n, d)
         if self.fit_intercept and self._constant < 1:
-            rows[:, -1] *= self._constant
+            rows = by_row(partial(_with_constant, length=self._constant), rows)
             norm = math.hypot(math.sqrt(norm**2 - 1), self._constant)
         chosen = _validate.choice(SOLVERS, solver=solver or self.solver)
         if chosen == "auto":
@@ -226,7 +238,9 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         return min(1.0, self.row_norm * math.sqrt(max(d**-0.5, least)))
 
     def _scaled_target(self, y: Table) -> Table:
-        return _scaled(y, bounded("target_bounds", self._limits("target_bounds")))
+        ends = bounded("target_bounds", self._limits("target_bounds"))
+        scaled: Table = by_row(partial(_scaled, ends=ends), y)
+        return scaled
 
     def _from_statistics(
         self,
@@ -243,15 +257,12 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         upper = np.triu_indices(d)
         # Off the diagonal an entry stands for two, so that the vector has the matrix's norm.
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) / norm**2
-
-        def vectors(chosen: Any) -> Table:
-            some = rows[chosen]
-            squares = some[:, upper[0]] * some[:, upper[1]] * weights
-            return np.hstack([squares, some * (values[chosen, np.newaxis] / norm)])
-
+        vectors = partial(_moments, upper=upper, weights=weights, norm=norm)
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
         with self._paid(plan):
-            mean, ledger = self._noisy_mean(plan, "moments", vectors, len(weights) + d)
+            mean, ledger = self._noisy_mean(
+                plan, "moments", vectors, len(weights) + d, rows, values
+            )
         seen, kept, calls = (0, 0.0, 0) if first else self._statistics
         self._statistics = seen, kept, calls = (seen + n, kept + n * mean, calls + 1)
         second = np.zeros((d, d))
@@ -290,7 +301,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
                 batch_size=n,
             )
             query = sum_query("gradient", tuned.max_norm, noise, FULL_PASSES)
-            objective = Squared(rows, values, l2=l2, fit_intercept=False)
+            loss = partial(Squared, l2=l2, fit_intercept=False)
+            objective = objective_of(loss, rows, values)
             result = self._descent(objective, query, tuned.learning_rate(noise, l2=l2))
         query = result.plan.query("gradient")
         whole = self._plan(n, asked, query, steps=FULL_PASSES)
@@ -381,8 +393,27 @@ class Ridge(LeastSquares):
         constants = Constants(
             lipschitz=tuned.max_norm, smoothness=norm**2, strong_convexity=l2, gap=0.5
         )
-        objective = Squared(rows, values, l2=l2, fit_intercept=False)
+        objective = objective_of(partial(Squared, l2=l2, fit_intercept=False), rows, values)
         return descend_sealed(self, objective, constants, steps=None).w
+
+
+def _both_finite(rows: Table, targets: Table) -> NDArray[np.bool_]:
+    return np.asarray(finite_rows(rows) & np.isfinite(targets))
+
+
+def _with_constant(rows: Table, *, length: float) -> Table:
+    """Return rows whose constant column, the last, has this length."""
+    rows = rows.copy()
+    rows[:, -1] *= length
+    return rows
+
+
+def _moments(
+    w: Table, some: Table, values: Table, *, upper: Any, weights: Table, norm: float
+) -> Table:
+    """Return products of the entries of rows, one of each pair, and with the targets."""
+    squares = some[:, upper[0]] * some[:, upper[1]] * weights
+    return np.hstack([squares, some * (values[:, np.newaxis] / norm)])
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:

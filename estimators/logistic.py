@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.estimators.sealed import RELEASES, descend_sealed
 from dpcal.optim import Logistic, Softmax
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
+from dpcal.optim.objectives.placed import by_row, objective_of
 
 __all__ = ["LogisticRegression"]
 
@@ -200,7 +202,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         with self._paid(plan):
             ledgers = []
             if classes is None:
-                classes, ledger = self._learned_labels(plan, y, finite_rows(X))
+                classes, ledger = self._learned_labels(plan, y, by_row(finite_rows, X))
                 ledgers.append(ledger)
                 rows = _of_labels(rows, y, classes)
             if len(classes) >= 2:
@@ -303,19 +305,13 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
     def _objective(self, rows: Table, y: NDArray[Any], classes: NDArray[Any]) -> Any:
         """Return the objective over records that are known and of these classes; others blank."""
-        code = codes("y", y, classes)
-        known = finite_rows(rows) & (code >= 0)
-        # A blank record's gradient is zero, whatever its label is.
-        rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
         # Gradients are weighted and then clipped, so a record moves the sum by the clip at most.
-        return (Softmax if len(classes) > 2 else Logistic)(
-            rows,
-            labels,
-            l2=self.l2,
-            fit_intercept=False,
-            classes=classes,
-            class_weights=self.class_weight,
-        )
+        given: dict[str, Any] = {
+            "l2": self.l2,
+            "classes": classes,
+            "class_weights": self.class_weight,
+        }
+        return objective_of(partial(_loss_of, **given), rows, y)
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
         self.classes_ = classes
@@ -365,7 +361,22 @@ def _of_classes(rows: Table, labels: NDArray[Any], classes: Any) -> Table:
 
 def _of_labels(rows: Table, labels: NDArray[Any], classes: NDArray[Any]) -> Table:
     """Return records, all NaN where the label is none of these."""
+    found: Table = by_row(partial(_blanked_others, classes=classes), rows, labels)
+    return found
+
+
+def _blanked_others(rows: Table, labels: NDArray[Any], *, classes: NDArray[Any]) -> Table:
     return blanked(rows, codes("y", labels, classes) >= 0, math.nan)
+
+
+def _loss_of(rows: Table, y: NDArray[Any], *, classes: NDArray[Any], **given: Any) -> Any:
+    """Return the loss of records that are known and of these classes; others are blank."""
+    code = codes("y", y, classes)
+    known = finite_rows(rows) & (code >= 0)
+    # A blank record's gradient is zero, whatever its label is.
+    rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
+    loss = Softmax if len(classes) > 2 else Logistic
+    return loss(rows, labels, fit_intercept=False, classes=classes, **given)
 
 
 def _declared(classes: Any) -> NDArray[Any]:

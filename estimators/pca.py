@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpcal import _validate
 from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
+from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["PCA"]
 
@@ -68,19 +70,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         middle, half = (low + high) / 2, (high - low) / 2
         norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
-        rows = np.clip(X, low, high) - middle
-        rows = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis] / norm
+        rows = by_row(partial(_within, low=low, high=high, norm=norm), X)
         upper = np.triu_indices(d)
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
         (multiplier,) = self._multipliers([1.0])
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
-
-        def vectors(chosen: Any) -> Table:
-            some = rows[chosen]
-            return np.hstack([some[:, upper[0]] * some[:, upper[1]] * weights, some])
-
+        vectors = partial(_products, upper=upper, weights=weights)
         with self._paid(plan):
-            mean, ledger = self._noisy_mean(plan, "moments", vectors, len(weights) + d)
+            mean, ledger = self._noisy_mean(plan, "moments", vectors, len(weights) + d, rows)
         second = np.zeros((d, d))
         second[upper] = mean[: len(weights)] / weights
         second = second + second.T - np.diag(np.diag(second))
@@ -108,6 +105,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         check_is_fitted(self)
         found: Table = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
         return found
+
+
+def _within(X: Table, *, low: Table, high: Table, norm: float) -> Table:
+    """Return distances from the middle of bounds, cut at a norm, in units of it."""
+    rows = np.clip(X, low, high) - (low + high) / 2
+    found: Table = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis] / norm
+    return found
+
+
+def _products(w: Table, some: Table, *, upper: Any, weights: Table) -> Table:
+    """Return products of the entries of rows, one of each pair, and the rows."""
+    return np.hstack([some[:, upper[0]] * some[:, upper[1]] * weights, some])
 
 
 def _signed(components: Table) -> Table:

@@ -24,6 +24,7 @@ from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.domains import persons
+from dpcal.optim.objectives.placed import is_placed
 from dpcal.tables.splitting import within_group_size
 
 __all__ = ["of_persons", "rows_kept", "together", "within_persons"]
@@ -64,6 +65,11 @@ def within_persons(
     most = _validate.count(rows_per_person=rows_per_person)
     if groups is None:
         return tuple(tables)
+    if is_placed(tables[0]):
+        raise ValueError(
+            "groups must be None for records in partitions of a cluster, of which none sees all "
+            "rows of a person: leave out further rows first, and declare rows_per_person."
+        )
     kept = rows_kept(groups, len(tables[0]), most, seed=seed)
     return tuple(table[kept] for table in tables)
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpcal.calibrate import Query, noise_multiplier
 from dpcal.estimators.base import RELATION, Table, bounded
 from dpcal.estimators.bounds import ByCell, Unsupervised
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["Clipper", "QuantileTransformer", "choices_query"]
 
@@ -75,7 +76,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
         query = choices_query("medians", *self._target(), levels * d)
         plan = self._plan(n, query)
-        inside = np.clip(X, low, high)
+        inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
         with self._paid(plan):
             choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
             columns = []
@@ -159,7 +160,7 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
         shares = _pair(self.quantiles)
         query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
         plan = self._plan(n, query)
-        inside = np.clip(X, low, high)
+        inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
         with self._paid(plan):
             choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
             found = [

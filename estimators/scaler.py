@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
 from dpcal.estimators.bounds import Unsupervised
+from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["StandardScaler"]
 
@@ -69,10 +71,9 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         (multiplier,) = self._multipliers([1.0])
         bound = math.sqrt(1.25 * d)
         plan = self._plan(n, sum_query("moments", bound, multiplier))
-        inside = np.clip((X - middle) / half, -1.0, 1.0)
-        vectors = np.hstack([inside, inside**2 - 0.5])
+        vectors = by_row(partial(_moments, middle=middle, half=half), X)
         with self._paid(plan):
-            moments, ledger = self._noisy_mean(plan, "moments", lambda rows: vectors[rows], 2 * d)
+            moments, ledger = self._noisy_mean(plan, "moments", as_they_are, 2 * d, vectors)
         seen = 0 if first else self.n_samples_seen_
         if seen:
             moments = (seen * self._moments + n * moments) / (seen + n)
@@ -103,3 +104,9 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         X *= self.scale_ if self.with_std else 1.0
         X += self.mean_ if self.with_mean else 0.0
         return X
+
+
+def _moments(X: Table, *, middle: Table, half: Table) -> Table:
+    """Return values scaled to [-1, 1], and their squares minus 1/2."""
+    inside = np.clip((X - middle) / half, -1.0, 1.0)
+    return np.hstack([inside, inside**2 - 0.5])

@@ -43,6 +43,7 @@ from dpcal.estimators.base import PrivateEstimator, Table, bounded, sum_query
 from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
 from dpcal.optim.budget import Budget, in_use
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
+from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics
 
 __all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2", "noisy_roc_auc"]
@@ -347,8 +348,6 @@ def _noisy_means(
     with payer._paid(plan):
         for stage in stages:
             vectors = stage(means)
-            told, _ = payer._noisy_mean(
-                plan, "score", partial(np.take, vectors, axis=0), vectors.shape[1]
-            )
+            told, _ = payer._noisy_mean(plan, "score", as_they_are, vectors.shape[1], vectors)
             means.append(told)
     return means, multiplier * query.max_norm / len(vectors)

@@ -51,11 +51,10 @@ from dpcal.estimators.base import (
     RELATION,
     PrivateEstimator,
     blank_targets,
-    numbers_in,
-    one_for_each,
     single_release,
 )
 from dpcal.estimators.callers import leaves_of, refuse_unpaid_fit
+from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import Budget, collected, in_use, prepaid, scoring
@@ -197,10 +196,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         effective_n_jobs(self.n_jobs)  # refuses 0
         if self.scoring is not None and not callable(self.scoring):
             raise ValueError(_UNPAID.format(self.scoring))
-        rows: Any = X if hasattr(X, "columns") else numbers_in(X, least=4, estimator=self)
+        if hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                "X must be in memory for a search, whose trials take some of the records, got a "
+                f"Dask collection ({type(X).__name__})."
+            )
+        rows: Any = (
+            X if hasattr(X, "columns") else numbers_in(X, least=4, estimator=type(self).__name__)
+        )
         if _num_samples(rows) < 4:
             raise ValueError(f"X must have 4 records or more, got {_num_samples(rows)}.")
-        targets = one_for_each(rows, y, estimator=self)
+        targets = one_for_each(rows, y, estimator=type(self).__name__)
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")

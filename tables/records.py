@@ -19,7 +19,7 @@ r"""From a file and its schema to the records of a task, a part of the file at a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -151,10 +151,13 @@ class Records:
             if values.dtype == polars().String:
                 values = values.cast(polars().Float64, strict=False)
             ends = np.array([values.min(), values.max()], dtype=float)
-            old = self.reached.get(column.name, ends)
-            self.reached[column.name] = np.array(
-                [np.fmin(old[0], ends[0]), np.fmax(old[1], ends[1])]
-            )
+            self.note_reached({column.name: ends})
+
+    def note_reached(self, found: Mapping[str, Vector]) -> None:
+        """Take in the lowest and the highest values of columns in some of the records."""
+        for name, ends in found.items():
+            old = self.reached.get(name, ends)
+            self.reached[name] = np.array([np.fmin(old[0], ends[0]), np.fmax(old[1], ends[1])])
 
     def _persons(self, frame: Any) -> Any:
         name = self.schema.person

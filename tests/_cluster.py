@@ -7,8 +7,11 @@ import pytest
 
 
 @contextmanager
-def two_workers(module):
-    """Yield a client; what a test module defines is sent to the workers by value."""
+def two_workers(module, processes=True):
+    """Yield a client; what a test module defines is sent to the workers by value.
+
+    Without processes of their own the workers are threads, which start at once.
+    """
     distributed = pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[module])
@@ -16,7 +19,7 @@ def two_workers(module):
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            processes=True,
+            processes=processes,
             dashboard_address=None,
             silence_logs=50,
         ) as made,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.commands.checking.progress import Progress
+from dpcal.commands.training.cluster import read_on_cluster
 from dpcal.commands.training.request import Learning, drafts_one
 from dpcal.commands.training.task import Task
 from dpcal.tables import REACH, Model, Records, load
@@ -77,8 +78,8 @@ class Data:
         )
 
 
-def read(asked: Learning, progress: Progress) -> Data:
-    """Read the table of a request.
+def read(asked: Learning, progress: Progress, client: Any = None) -> Data:
+    """Read the table of a request, here or on the cluster of a client.
 
     Raises
     ------
@@ -87,20 +88,12 @@ def read(asked: Learning, progress: Progress) -> Data:
     """
     progress.stage("reading", unit="row")
     try:
-        records = load(
-            asked.source,
-            asked.schema,
-            target=asked.target,
-            key=_split_key(asked.seed),
-            classification=asked.loss == "logistic",
-            progress=progress.update,
-        )
+        records, tables, owners = _loaded(asked, progress, client)
     except ValueError as error:
         if asked.described:
             raise
         raise ValueError(f"{error} {drafts_one(asked.source)}") from error
-    owners = records.owners(asked.test_fraction) if asked.by_person else None
-    X_train, y_train, X_test, y_test = records.split(asked.test_fraction)
+    X_train, y_train, X_test, y_test = tables
     if not len(y_train):
         raise ValueError(f"table must hold a record to train on, got {records.n} in all.")
     target = records.target
@@ -129,6 +122,25 @@ def read(asked: Learning, progress: Progress) -> Data:
         task=task,
         read_from_data=[*records.schema.copied(), *told, *task.read_from_data],
     )
+
+
+def _loaded(asked: Learning, progress: Progress, client: Any) -> tuple[Records, Any, Any]:
+    """Return the records of a table, their split parts, and the persons of those to train on."""
+    key = _split_key(asked.seed)
+    if client is not None:
+        records, tables = read_on_cluster(client, asked, key)
+        progress.update(records.read)
+        return records, tables, None
+    records = load(
+        asked.source,
+        asked.schema,
+        target=asked.target,
+        key=key,
+        classification=asked.loss == "logistic",
+        progress=progress.update,
+    )
+    owners = records.owners(asked.test_fraction) if asked.by_person else None
+    return records, records.split(asked.test_fraction), owners
 
 
 def _leaves_out(records: Records) -> bool:

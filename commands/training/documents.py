@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcal import plot
 from dpcal.accountants import events, true_positive_rate
 from dpcal.commands.training.task import Task
 from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
+from dpcal.optim.objectives.placed import is_placed
 from dpcal.report import (
     answers_page,
     composed_epsilon,
@@ -60,8 +63,12 @@ def about_data(
     }
     if result.plan.public_n:  # a public number stands for theirs
         sizes = {"public_training_records": result.plan.n}
-    arrays = [task.X_train, task.y_train, task.X_test, task.y_test]
+    arrays: list[Any] = [task.X_train, task.y_train, task.X_test, task.y_test]
     arrays += [] if task.owners is None else [task.owners]
+    # Of records in partitions, their digests.
+    arrays = [
+        np.frombuffer(each.digest(), np.uint8) if is_placed(each) else each for each in arrays
+    ]
     return {
         "name": name,
         **sizes,

@@ -8,6 +8,7 @@ from typing import Any
 import dpcal
 from dpcal.commands.checking.output import present
 from dpcal.commands.checking.progress import stage
+from dpcal.commands.training.cluster import connected
 from dpcal.commands.training.data import read
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.commands.training.plans import calibrated, compared
@@ -19,7 +20,8 @@ __all__ = ["show_plan"]
 def show_plan(options: Namespace) -> int:
     """Print the plan of a training, its noise and its cost; nothing is spent or written."""
     request = Request.of(options)
-    task = read(request, stage(options, "")).task
+    with connected(request.cluster) as client:
+        task = read(request, stage(options, ""), client).task
     asked = compared(request, task)
     table = None if asked is None else dpcal.calibrate.recommend(**asked)
     plan = calibrated(request, task, table)

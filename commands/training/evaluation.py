@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,10 @@ from dpcal.commands._options import fields_of
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Run
 from dpcal.errors import BudgetExceeded
-from dpcal.optim import FromGradients
 from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.objectives.domains import blanked, finite_rows
-from dpcal.report.metrics import Held, metrics, root_errors
+from dpcal.optim.objectives.placed import by_row, is_placed, objective_of, vectors_of
+from dpcal.report.metrics import BINS, GRID, Held, metrics, root_errors
 
 __all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
 
@@ -87,55 +88,84 @@ def evaluate(
 class _Sums:
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
-    ``stages`` make the rows, shape (m, width), from the sums before.
+    ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
+    targets, from the sum before, which is zero for the first of ``count`` sums.
     """
 
     bound: float
-    stages: tuple[Callable[[list[Vector]], Vector], ...]
+    rows: Callable[[Vector, Vector], Vector]
+    scored: Any
+    width: int
+    count: int = 1
 
     def exact(self) -> list[Vector]:
         """Return the sums without noise."""
-        found: list[Vector] = []
-        for stage in self.stages:
-            found.append(stage(found).sum(axis=0))
-        return found
+        found = [np.zeros(self.width)]
+        for _ in range(self.count):
+            found.append(self.rows(found[-1], self.scored).sum(axis=0))
+        return found[1:]
 
 
-def _scores(data: Data, w: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:
-    """Return scores and targets of held-out records, and which of them are no blank ones."""
+def _scores(data: Data, w: Vector) -> Any:
+    """Return scores and targets of held-out records, shape (m, 2); both are NaN of blank ones."""
     task = data.task
-    known = finite_rows(task.X_test) & (task.y_test >= (0 if data.records.labels else -np.inf))
-    scores = task.objective.decision(blanked(task.X_test, known), w)
-    return scores, blanked(task.y_test, known), known
+    least = 0 if data.records.labels else -np.inf
+    if is_placed(task.X_test):
+        decide: Any = partial(_decision, w=w, intercept=task.intercept)
+    else:
+        decide = partial(task.objective.decision, w=w)
+    return by_row(partial(_scored, decide=decide, least=least), task.X_test, task.y_test)
+
+
+def _decision(X: Vector, *, w: Vector, intercept: bool) -> Vector:
+    """Return the scores of a linear model."""
+    weights = w[: X.shape[1]]
+    return np.asarray(X @ weights + (w[-1] if intercept else 0.0))
+
+
+def _scored(X: Vector, y: Vector, *, decide: Callable[[Vector], Vector], least: float) -> Vector:
+    known = np.asarray(finite_rows(X) & (y >= least))
+    scores = decide(blanked(X, known)) if len(X) else np.empty(0)
+    return blanked(np.stack([scores, y], axis=1), known, np.nan)
 
 
 def _classified(data: Data, w: Vector) -> _Sums:
     """Return the sums that :func:`metrics` is made of."""
-    scores, labels, known = _scores(data, w)
     model = data.model(w, {})
-    held = Held(
-        scores,
-        np.where(known, labels, -1),
-        center=model.intercept,
-        scale=float(np.linalg.norm(model.weights)),
-    )
-    return _Sums(bound=1.0, stages=(lambda _: held.counts(), lambda found: held.ranks(found[0])))
+    grid: dict[str, Any] = {
+        "center": model.intercept,
+        "scale": float(np.linalg.norm(model.weights)),
+    }
+    rows = partial(_held, **grid)
+    return _Sums(bound=1.0, rows=rows, scored=_scores(data, w), width=2 * BINS + GRID, count=2)
+
+
+def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
+    """Return counts of records; and their ranks, once there is a sum of counts."""
+    scores, labels = scored.T
+    held = Held(scores, np.where(np.isnan(labels), -1, labels), **grid)
+    return held.ranks(before) if before.any() else held.counts()
 
 
 def _missed(data: Data, w: Vector) -> _Sums:
     """Return the sums that :func:`root_errors` is made of, in units of their largest."""
-    scores, targets, known = _scores(data, w)
+    return _Sums(bound=3.25**0.5, rows=_errors, scored=_scores(data, w), width=4)
+
+
+def _errors(before: Vector, scored: Vector) -> Vector:
+    known = np.asarray(~np.isnan(scored[:, 1]))
+    scores, targets = blanked(scored, known).T
     # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
     squares = np.minimum((scores - targets) ** 2, 16.0) / 16
     rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
-    return _Sums(bound=3.25**0.5, stages=(lambda _: blanked(rows, known),))
+    return blanked(rows, known)
 
 
 def _noisy(
     run: Run, sums: _Sums, *, group: int, seed: int | None, book: Store
 ) -> tuple[list[Vector], float, dict[str, Any]]:
     """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count = run.result.plan, len(sums.stages)
+    trained, count, n = run.result.plan, sums.count, len(sums.scored)
     target = fields_of(trained, "epsilon", "delta", "neighboring_relation")
 
     def all_of(value: float) -> DpEvent:
@@ -143,7 +173,6 @@ def _noisy(
         return once if count == 1 else SelfComposedDpEvent(once, count)
 
     sigma = noise_multiplier(all_of, **target)
-    rows = sums.stages[0]([])
     query = Query(
         name="scores",
         kind="gradient",
@@ -155,21 +184,19 @@ def _noisy(
     )
     plan = Plan(
         optimizer="evaluation",
-        n=trained.n if trained.public_n else len(rows),
+        n=trained.n if trained.public_n else n,
         queries=(query,),
         public_n=trained.public_n,
         **target,
     )
-    records = FromGradients(
-        lambda _, which: rows[which], n=len(rows), dimension=rows.shape[1], block=1 << 14
-    )
+    rows = partial(vectors_of, sums.rows, sums.width, block=1 << 14)
+    records = objective_of(rows, sums.scored)
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
     oracle = oracle_of(records, plan, child, book, run.result.noise)
-    found: list[Vector] = []
-    for stage in sums.stages:
-        rows = stage(found)
-        found.append(oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n)
+    found = [np.zeros(sums.width)]
+    for _ in range(count):
+        found.append(oracle.gradient(found[-1], "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()
     price = oracle.ledger.epsilon(plan.delta)
@@ -182,7 +209,7 @@ def _noisy(
         "epsilon": price.to_dict(),
         "delta": plan.delta,
     }
-    return found, sigma * sums.bound, told
+    return found[1:], sigma * sums.bound, told
 
 
 def warn_before(plan: Plan) -> list[str]:

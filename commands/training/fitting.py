@@ -16,6 +16,7 @@ from dpcal.commands.checking.output import dump, present
 from dpcal.commands.checking.progress import Progress, stage
 from dpcal.commands.training import scale
 from dpcal.commands.training.booking import booked, opened_book
+from dpcal.commands.training.cluster import connected
 from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import (
     about_data,
@@ -123,14 +124,15 @@ def fitted(request: Request, progress: Progress) -> Fitted:
 
     Four steps: its records, a plan, the run, the scores.
     """
-    data = read(request, progress)
-    plan = calibrated(request, data.task)
-    print_warnings(warn_before(plan))
-    book = opened_book(request.budget, request.source.records, plan)
-    run = _trained(data.task, plan, book, request, progress)
-    evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
-    print_warnings(warn_after(evaluation, data))
-    model, document = _reported(data, run, evaluation, name=request.source.path.name)
+    with connected(request.cluster) as client:
+        data = read(request, progress, client)
+        plan = calibrated(request, data.task)
+        print_warnings(warn_before(plan))
+        book = opened_book(request.budget, request.records, plan)
+        run = _trained(data.task, plan, book, request, progress)
+        evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
+        print_warnings(warn_after(evaluation, data))
+        model, document = _reported(data, run, evaluation, name=request.name)
     document |= booked(request.budget)
     return Fitted(model=model, document=document, result=run.result, _run=run, _data=data)
 

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcal import _validate
 from dpcal._files import document
 from dpcal.calibrate import Constants
@@ -25,6 +27,7 @@ from dpcal.commands.training.silos import SiloTask, check_silos
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import NOISES, flag, given_tuning
 from dpcal.errors import MissingExtra, extra, reason_of
+from dpcal.optim.boundary.budget.file import bytes_of
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables import ROW_NUMBERS, Coding, Column, Schema, Source
 
@@ -34,7 +37,7 @@ EXTRAS = ("polars", "matplotlib")
 # Fields that are options, as they were given.
 AS_GIVEN = (
     *("loss", "l2", "test_fraction", "seed", "epsilon", "delta"),
-    *("silos", "held_out", "budget", "output", "force", "mechanism"),
+    *("silos", "held_out", "budget", "output", "force", "mechanism", "cluster"),
 )
 NOISE = ("noise", "decay", "bands", "separation", "proved")
 # Relations under which a run of DP-SGD on batches by epochs has a price.
@@ -62,6 +65,9 @@ class Learning:
         Public number of records; None to read it from the table.
     seed
         An integer >= 0, or None for fresh entropy.
+    cluster, files
+        Address of the Dask scheduler whose workers read the table, if any, and the parquet files
+        of the folder that it is.
     bounds
         Public constants of the loss that were given, by the field of
         :class:`dpcal.calibrate.Constants` that they take the place of.
@@ -77,6 +83,8 @@ class Learning:
     test_fraction: float = 0.0
     n: int | None = None
     seed: int | None = None
+    cluster: str | None = None
+    files: tuple[Path, ...] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)
     coding: Coding = field(init=False)
 
@@ -86,6 +94,18 @@ class Learning:
             got = self.test_fraction
             raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
+
+    @property
+    def records(self) -> Any:
+        """What a budget book knows the table by."""
+        if not self.files:
+            return self.source.records
+        return np.frombuffer(b"".join(map(bytes_of, self.files)), np.uint8)
+
+    @property
+    def name(self) -> str:
+        """Name of the table."""
+        return self.files[0].parent.name if self.files else self.source.path.name
 
     def task(self, **records: Any) -> Task:
         """Return the task of coded and split records."""
@@ -154,6 +174,24 @@ class Request(Learning):
             self.problem.check(self.loss, self.schema.column(self.target), self.coding.names)
         if self.row.constants:
             check_needs(self.row, self.constants(self.row), self.tuning)
+        if self.cluster is not None:
+            self._check_cluster()
+
+    def _check_cluster(self) -> None:
+        """Refuse what workers that each hold some of the files cannot answer."""
+        target = self.schema.column(self.target)
+        refused = {
+            "--problem": self.problem is not None,
+            "--silos": self.silos is not None,
+            "--held-out unprotected": self.held_out == "unprotected",
+            "a schema with a column of type 'person'": self.schema.person is not None,
+            "classes that are read from the table (--classes A,B declares them)": (
+                self.loss == "logistic" and not target.categories
+            ),
+        }
+        for name, given in refused.items():
+            if given:
+                raise ValueError(f"--cluster does not go with {name}.")
 
     @classmethod
     def of(cls, options: Namespace) -> Request:
@@ -167,6 +205,7 @@ class Request(Learning):
             If an option is not what it must be, or does not go with the others.
         """
         table = _one_table(options.table, options.csv)
+        files = () if options.cluster is None else parquet_files(table)
         schema, tuning = _given_schema(options)
         n = _public_n(options, schema)
         row = _optimizer(options, tuning)
@@ -181,12 +220,13 @@ class Request(Learning):
                 f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
             )
         missing_values = () if schema is None else schema.missing_values
-        source = source_of(options, table=table, missing_values=missing_values)
-        check_book(options.budget, source.records)
+        first = files[0] if files else table
+        source = source_of(options, table=first, missing_values=missing_values)
         target = _target(options, schema)
         described = _from_flags(options, source, target) if schema is None else schema
-        return cls(
+        request = cls(
             source=source,
+            files=files,
             schema=_with_features(
                 options.features, _with_classes(options, described, target), target
             ),
@@ -205,6 +245,8 @@ class Request(Learning):
             and relation in ("add-or-remove-one", "replace-special"),
             **fields_of(options, *AS_GIVEN),
         )
+        check_book(request.budget, request.records)
+        return request
 
     def task(self, **records: Any) -> Task:
         """Return the task of coded and split records: of a minimax problem, or over silos, too."""
@@ -233,6 +275,16 @@ class Request(Learning):
     def trained_on(self) -> int | None:
         """Average number of training records out of the public number of records."""
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+
+def parquet_files(folder: Any) -> tuple[Path, ...]:
+    """Return the parquet files of a folder, by name; refuse anything else."""
+    found = sorted(Path(folder).glob("*.parquet")) if isinstance(folder, str | Path) else []
+    if not found:
+        raise ValueError(
+            f"--cluster needs a folder with files that end in .parquet, got {str(folder)!r}."
+        )
+    return tuple(path.absolute() for path in found)
 
 
 def _one_table(path: Any, csv: Path | None) -> Any:

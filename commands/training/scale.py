@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.defaults import SCALE_SHARE
 from dpcal.commands._options import fields_of
 from dpcal.commands.training.task import Run, Task
-from dpcal.optim import FromGradients, Ledger
+from dpcal.optim import Ledger
 from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
 from dpcal.tables.coding import Coding
 
 __all__ = ["NAME", "asked_before", "released", "rescaled", "restored", "scale_query"]
@@ -85,8 +88,7 @@ def released(
 ) -> tuple[float, Ledger]:
     """Return what rows are to be multiplied by, as a plan's query tells, and its ledger."""
     query = plan.query(NAME)
-    squares = (blanked(task.X_train, finite_rows(task.X_train)) ** 2).sum(axis=1, keepdims=True)
-    records = FromGradients(lambda _, which: squares[which], n=len(squares), dimension=1)
+    records = objective_of(partial(vectors_of, as_they_are, 1), by_row(_squares, task.X_train))
     # A seed serves once: training takes the seed itself, and the scores its other child.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(2,))
     part = replace(plan, optimizer=NAME, queries=(query,), parameters={})
@@ -99,9 +101,16 @@ def released(
     return math.sqrt((coding.typical_square or 1.0) / square), oracle.ledger
 
 
+def _squares(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared norm of each row, 0 of a blank one, shape (m, 1)."""
+    known = blanked(rows, finite_rows(rows))
+    return np.asarray((known**2).sum(axis=1, keepdims=True))
+
+
 def rescaled(task: Task, factor: float) -> Task:
     """Return the same problem for rows times a factor: a penalty is multiplied by its square."""
-    tables = {name: factor * getattr(task, name) for name in ("X_train", "X_test")}
+    by = partial(np.multiply, factor)
+    tables = {name: by_row(by, getattr(task, name)) for name in ("X_train", "X_test")}
     return replace(task, **tables, l2=task.l2 * factor**2)
 
 

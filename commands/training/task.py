@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from dpcal.optim import Logistic, Result, Squared, Users, run
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.objectives.domains import finite_rows
+from dpcal.optim.objectives.placed import objective_of
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -58,7 +60,8 @@ class Task:
         known: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         if self.classes is not None and self.class_weights:
             known["class_weights"] = dict(zip(self.classes, self.class_weights, strict=True))
-        return LOSSES[self.loss](X, y, l2=self.l2, fit_intercept=self.intercept, **known)
+        make = partial(LOSSES[self.loss], l2=self.l2, fit_intercept=self.intercept, **known)
+        return objective_of(make, X, y)
 
     @property
     def n(self) -> int:

@@ -122,6 +122,8 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, of which the plan may have a public number.
+    everyone
+        Returns the row numbers of all n records, as the objective takes them.
 
     Attributes
     ----------
@@ -129,14 +131,22 @@ class Batches:
         The partitions of the plan's disjoint queries.
     """
 
-    def __init__(self, plan: Plan, dimension: int, streams: Streams, *, n: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        dimension: int,
+        streams: Streams,
+        *,
+        n: int,
+        everyone: Callable[[int], Rows] = everyone,
+    ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
-        self._n = n
+        self._n, self._all = n, everyone
         self.parts = Parts(plan, streams)
 
     @cached_property
     def _everyone(self) -> Rows:
-        return everyone(self._n)
+        return self._all(self._n)
 
     @cached_property
     def rounds(self) -> dict[str, Rounds]:

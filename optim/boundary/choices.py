@@ -33,6 +33,7 @@ from dpcal.optim.boundary.noise import add_gaussian
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
+from dpcal.optim.objectives.placed import is_placed
 
 __all__ = ["PrivateChoices"]
 
@@ -71,8 +72,9 @@ class PrivateChoices:
     Parameters
     ----------
     records
-        Labels, shape (n,), or numbers, shape (n, d); n is the plan's, or a ValueError is raised,
-        unless the plan's is public.
+        Labels, shape (n,), or numbers, shape (n, d), here or in partitions of a cluster
+        (:mod:`dpcal.optim.objectives.placed`); n is the plan's, or a ValueError is raised, unless
+        the plan's is public. Of partitions, quantiles take a whole column into memory here.
         Labels and numbers that are not finite, or of another type, are not counted.
     known
         Which records count, shape (n,); the others are blank. All of them when omitted.
@@ -104,8 +106,11 @@ class PrivateChoices:
             check_distance(plan, most * math.fsum(query.count for query in plan.queries))
         if len(records) != plan.n and not plan.public_n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
-        self._records = records
-        self._known = np.ones(len(records), dtype=bool) if known is None else known
+        self._records: Any = records
+        self._placed = is_placed(records)
+        self._known: Any = known
+        if known is None and not self._placed:
+            self._known = np.ones(len(records), dtype=bool)
         self._streams = observers.streams(seed, plan, self._digest)
         self._streams.keyed = self._discrete
         self._admission = Admission(plan)
@@ -126,6 +131,8 @@ class PrivateChoices:
 
     def _digest(self) -> bytes:
         kept = self._records
+        if self._placed:
+            return bytes(kept.digest())
         if kept.dtype.kind not in "biuf":
             kept = np.array([str(each) for each in kept.flat]).reshape(kept.shape)
         return digest_of(kept) if self._known.all() else digest_of(kept, self._known)
@@ -143,8 +150,11 @@ class PrivateChoices:
         """
         asked = self._admission.asked(query, "labels")
         self._admission.spend(asked, 1)
-        asked_of = self._records if column is None else self._records[:, column]
-        found, counts = counted(asked_of[self._known])
+        if self._placed:
+            found, counts = self._records.counted(column, self._known)
+        else:
+            asked_of = self._records if column is None else self._records[:, column]
+            found, counts = counted(asked_of[self._known])
         scores = dict(zip(found.tolist(), counts.tolist(), strict=True))
         return self._answer(
             asked, np.empty(0), scores, lambda: typed(found[self._passed(asked, counts)])
@@ -225,9 +235,12 @@ class PrivateChoices:
         """Return a column's sorted values, each moved once by an independent small number."""
         if column not in self._spread:
             spread = self._streams.parting.uniform(-0.5, 0.5, len(self._records))
-            values = self._records[:, column] + _SPREAD * width * spread
+            kept = self._records.column(column) if self._placed else self._records[:, column]
+            values = kept + _SPREAD * width * spread
+            if self._known is not None:
+                values = blanked(values, self._known, math.nan)
             # Those that are not numbers come last, beyond all cuts.
-            self._spread[column] = np.sort(blanked(values, self._known, math.nan))
+            self._spread[column] = np.sort(values)
         return self._spread[column]
 
     def _quantile(self, values: Vector, share: int, low: float, high: float, scale: float) -> float:

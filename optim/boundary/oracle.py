@@ -129,7 +129,9 @@ class Admitted:
         self.plan = plan
         self._streams = streams
         streams.keyed = noise == "discrete"
-        self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
+        self._batches = Batches(
+            plan, objective.dimension, streams, n=objective.n, everyone=objective.everyone
+        )
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():
             self._charge(plan)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
+from dpcal.accountants.sampler_base import everyone
 from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters, prints_of_rows
 
 __all__ = ["Objective"]
@@ -82,6 +83,11 @@ class Objective(ABC):
             # This package's own classes are tested with the package; classes that users derive
             # from them are not.
             cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
+
+    @staticmethod
+    def everyone(n: int) -> NDArray[np.intp]:
+        """Return the numbers of all n rows, as oracles give them to sums."""
+        return everyone(n)
 
     @abstractmethod
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:

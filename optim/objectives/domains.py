@@ -13,7 +13,7 @@ contributes zero to every answer, and nobody is told. Shapes, and types of whole
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -29,6 +29,7 @@ __all__ = [
     "classes_and_weights",
     "codes",
     "counted",
+    "counted_together",
     "declared",
     "finite_rows",
     "labels_of",
@@ -211,6 +212,23 @@ def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     found = sorted(counts)
     values = np.array([label for _, label in found], dtype=object)
     return values, np.array([counts[key] for key in found], dtype=np.intp)
+
+
+def counted_together(
+    parts: Sequence[tuple[NDArray[Any], NDArray[np.intp]]],
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return :func:`counted` of all records, from that of each part of them, one at least."""
+    counts: Counter[Any] = Counter()
+    for labels, numbers in parts:
+        counts.update(dict(zip(map(_key, labels.tolist()), numbers.tolist(), strict=True)))
+    found = sorted(counts)
+    kinds = [labels.dtype for labels, _ in parts]
+    alike = len({kind.kind for kind in kinds}) == 1
+    values = np.array([label for _, label in found], dtype=object)
+    return (
+        values.astype(np.result_type(*kinds)) if alike else values,
+        np.array([counts[key] for key in found], dtype=np.intp),
+    )
 
 
 def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError, MissingExtra, extra
+from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Partitioned", "PartitionsLost"]
+__all__ = ["Partitioned", "PartitionsLost", "check_versions"]
 
 # Seconds after which a partition that does not answer counts as lost.
 _PATIENCE = 600.0
@@ -55,6 +56,22 @@ class _Facts:
     n: int
     shared: tuple[int, float, int, int | None, tuple[str, float] | None, bool, tuple[str, ...]]
     print_: bytes
+
+
+class AllRows:
+    """The numbers 0 to n - 1, as an array where one is needed."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, some: Any) -> Any:
+        return np.asarray(self)[some]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.arange(self.n, dtype=dtype or np.intp)
 
 
 class Partitioned(Objective):
@@ -81,8 +98,8 @@ class Partitioned(Objective):
     Raises
     ------
     ValueError
-        If there is no worker or no partition, a partition is given twice, or partitions differ in
-        what they must share.
+        If there is no worker or no partition, a worker has another version of this package, a
+        partition is given twice, or partitions differ in what they must share.
 
     Notes
     -----
@@ -116,10 +133,10 @@ class Partitioned(Objective):
                 f"each, got {len(makers)} and {len(given)}."
             )
         _check_distinct(makers, given)
+        check_versions(client)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
         self._makers = list(zip(makers, given, strict=True))
-        workers = self._workers()
-        placed = [self._placed(j, workers[j % len(workers)]) for j in range(len(self._makers))]
+        placed = [self._placed(j, worker) for j, worker in enumerate(self._near())]
         self._actors = [each.result(self._timeout) for each in placed]
         self._facts = [actor.facts().result(timeout=self._timeout) for actor in self._actors]
         first = self._facts[0]
@@ -140,6 +157,16 @@ class Partitioned(Objective):
         if not known:
             raise ValueError("client must have workers, got a cluster with none.")
         return known
+
+    def _near(self) -> list[str]:
+        """Return a worker for each partition: by turns, or one that has its first future."""
+        workers = self._workers()
+        firsts = [next(filter(_is_future, given), None) for _, given in self._makers]
+        held = self._client.who_has([each for each in firsts if each is not None])
+        return [
+            next(iter(held.get(getattr(each, "key", None), ())), workers[j % len(workers)])
+            for j, each in enumerate(firsts)
+        ]
 
     def _placed(self, j: int, worker: str | None = None) -> Any:
         """Place a partition on a worker, or on any that the scheduler takes for alive."""
@@ -167,7 +194,7 @@ class Partitioned(Objective):
     def _total(self, how: str, kind: str, rows: Rows | None, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
         calls: dict[int, tuple[Any, ...]]
-        if rows is None or _are_all(rows, self.n):
+        if rows is None or isinstance(rows, AllRows) or _are_all(rows, self.n):
             calls = {j: (how, kind, None) for j, facts in enumerate(self._facts) if facts.n}
         else:
             ordered = np.sort(rows)
@@ -207,6 +234,11 @@ class Partitioned(Objective):
             raise PartitionsLost(f"partition {j} was read again, with other records.")
         self._actors[j] = actor
 
+    @staticmethod
+    def everyone(n: int) -> Any:
+        """See :meth:`Objective.everyone`: no array, so that nothing here grows with n."""
+        return AllRows(n)
+
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`; doubles, whose rounding depends on the partitions."""
         return np.asarray(self._total("plain", "clipped_sum", rows, max_norm, w))
@@ -236,6 +268,36 @@ class Partitioned(Objective):
         """See :meth:`Objective.fingerprints`."""
         calls = dict.fromkeys(range(len(self._actors)), ("plain", "fingerprints", None, key))
         return [each for some in self._answers(calls) for each in some]
+
+
+def check_versions(client: Any) -> None:
+    """Refuse a cluster of which a worker has another version of this package, or none.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+
+    Raises
+    ------
+    ValueError
+        If it does, or the cluster does not answer.
+    """
+    here = version("dpcal")
+    try:
+        found = client.run(version, "dpcal")
+    except Exception as error:
+        raise ValueError(
+            f"client must be of a cluster whose workers answer and have dpcal {here}, got "
+            f"{type(error).__name__}: {reason_of(error)}."
+        ) from error
+    for worker, there in sorted(found.items()):
+        if there != here:
+            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
+
+
+def _is_future(value: Any) -> bool:
+    return hasattr(value, "key") and hasattr(value, "result")
 
 
 def _check_distinct(makers: Sequence[Any], given: Sequence[tuple[Any, ...]]) -> None:

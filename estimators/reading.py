@@ -1,0 +1,107 @@
+"""How are records read? Tables here, and Dask collections where they are, after the same checks.
+
+>>> numbers_in([[1, "x"], [2, 3.5]], least=2, estimator="model").tolist()
+[[1.0, nan], [2.0, 3.5]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from dpcal import _annexes
+from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
+from dpcal.optim.objectives.placed import by_row, is_placed, sample_of
+
+__all__ = ["BY_ROW", "by_partitions", "checked", "numbers_in", "one_for_each", "table_of"]
+
+Table = NDArray[np.float64]
+
+# Methods whose result has a row for each record, which depends on that record alone.
+BY_ROW = {"decision_function", "predict", "predict_log_proba", "predict_proba", "transform"}
+
+
+def by_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a model that gives a Dask array of a Dask collection."""
+
+    @wraps(method)
+    def answered(self: Any, X: Any, *given: Any, **options: Any) -> Any:
+        if hasattr(X, "__dask_graph__"):
+            return _annexes.by_partitions(getattr(self, method.__name__), X)
+        return method(self, X, *given, **options)
+
+    return answered
+
+
+def checked(estimator: Any, X: Any, *, numbers_of: Callable[..., Any], reset: bool) -> Any:
+    """Return records as a function gives them, after scikit-learn's checks of their columns.
+
+    Parameters
+    ----------
+    estimator
+        Whose ``fit`` sets the columns, if ``reset``, and whose other methods are held to them. A
+        fit needs two records: of one, nothing could be told that noise does not hide.
+    X
+        Records here, or in partitions of a cluster.
+    numbers_of
+        Returns the table of some of them, such as :func:`numbers_in`.
+    reset
+        Whether this is a fit.
+    """
+    name, least = type(estimator).__name__, 2 if reset else 1
+    if is_placed(X):
+        if len(X) < least:
+            raise ValueError(
+                f"{name} needs {least} records at least, got {len(X)} in all partitions."
+            )
+        least = 0
+    table = by_row(partial(numbers_of, least=least, estimator=name), X)
+    given = sample_of(X)
+    validate_data(
+        estimator,
+        given if hasattr(given, "columns") else sample_of(table),
+        skip_check_array=True,
+        reset=reset,
+    )
+    return table
+
+
+def numbers_in(X: Any, *, least: int, estimator: str) -> Table:
+    """Return records as float64, with NaN for each cell that is not a finite number.
+
+    Scikit-learn refuses all shapes but (n, d) with n >= ``least``, and types of arrays that are not
+    of real numbers, in the name of the estimator.
+    """
+    numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    table = check_array(
+        X if numeric or issparse(X) else cells("X", X),
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=least,
+        estimator=estimator,
+        input_name="X",
+    )
+    finite = np.isfinite(table)
+    return table if finite.all() else np.where(finite, table, np.nan)
+
+
+def table_of(X: Any, *, least: int, estimator: str) -> Table:
+    """Return records as :func:`numbers_in` does, all NaN where a cell is not a finite number."""
+    table = numbers_in(X, least=least, estimator=estimator)
+    return blanked(table, finite_rows(table), np.nan)
+
+
+def one_for_each(rows: Table, y: Any, *, estimator: str) -> NDArray[Any]:
+    """Return the labels or targets of records, shape (n,), whatever each of them is."""
+    if y is None:
+        raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
+    given: NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+    check_consistent_length(rows, given)
+    return given
