@@ -53,7 +53,7 @@ def test_every_page_has_a_place_on_the_site():
 
 
 def test_the_readme_is_read_in_two_minutes():
-    assert len((ROOT / "README.md").read_text().split()) <= 420
+    assert len((ROOT / "README.md").read_text().split()) <= 400
 
 
 def test_the_map_names_every_folder_of_code():
