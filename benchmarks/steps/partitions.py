@@ -5,6 +5,7 @@
 
 import argparse
 import time
+from operator import methodcaller
 
 import distributed
 import numpy as np
@@ -27,6 +28,26 @@ def seconds(ask, times):
     for _ in range(times):
         ask()
     return (time.perf_counter() - start) / times
+
+
+class Echo:
+    """An actor that sends back what it is given."""
+
+    def call(self, answer):
+        """Return what was given."""
+        return answer
+
+
+def bare(client):
+    """The mean time of messages alone: rows of a batch to every partition, and numbers back."""
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    placed = [
+        client.submit(Echo, actor=True, workers=[workers[j % len(workers)]], pure=False)
+        for j in range(PARTS)
+    ]
+    echoes = [each.result() for each in placed]
+    ask, told = methodcaller("call", np.zeros(BATCH // PARTS)), methodcaller("result")
+    return seconds(lambda: [told(each) for each in [ask(echo) for echo in echoes]], 20)
 
 
 def compared(objective):
@@ -52,9 +73,11 @@ def main():
     ):
         spans = [(seed, size) for seed in range(PARTS)]
         apart = compared(optim.Partitioned(client, [made] * PARTS, arguments=spans))
+        messages = bare(client)
     alone = compared(made(0, PARTS * size))
     for name, there, here in zip(("everybody", f"{BATCH} records"), apart, alone, strict=True):
         print(f"{name:<14}{there * 1e3:9.1f} ms apart {here * 1e3:9.1f} ms in one process")
+    print(f"messages alone {messages * 1e3:8.1f} ms")
 
 
 if __name__ == "__main__":

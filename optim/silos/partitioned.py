@@ -153,7 +153,7 @@ class Partitioned(Objective):
         self.n = int(self._ends[-1])
 
     def _workers(self) -> list[str]:
-        known = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        known = sorted(self._client.scheduler_info(n_workers=-1).get("workers", ()))
         if not known:
             raise ValueError("client must have workers, got a cluster with none.")
         return known
@@ -205,18 +205,28 @@ class Partitioned(Objective):
 
     def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
         """Return what partitions answer, in their order; all are asked before the first answers."""
-        waiting = {j: self._actors[j].call(*call) for j, call in calls.items()}
+        waiting = {j: self._asked(j, call) for j, call in calls.items()}
         return [self._answer(j, waiting[j], calls[j]) for j in calls]
+
+    def _asked(self, j: int, call: tuple[Any, ...]) -> Any:
+        """Return the answer to come of a partition; None if its worker is known to be lost."""
+        try:
+            return self._actors[j].call(*call)
+        except Exception:  # any error of the transport
+            return None
 
     def _answer(self, j: int, answer: Any, call: tuple[Any, ...]) -> Any:
         """Return what a partition answers, which is read again if its worker is lost."""
         for _ in range(_TRIES):
             try:
-                value, raised = answer.result(timeout=self._timeout)
+                found = answer and answer.result(timeout=self._timeout)
             except Exception:  # any error of the transport
+                found = None
+            if found is None:
                 self._read_again(j)
-                answer = self._actors[j].call(*call)
+                answer = self._asked(j, call)
                 continue
+            value, raised = found
             if raised is not None:
                 raise raised
             return value
@@ -229,7 +239,8 @@ class Partitioned(Objective):
             actor = self._placed(j).result(self._timeout)
             facts = actor.facts().result(timeout=self._timeout)
         except Exception as error:
-            raise PartitionsLost(f"partition {j} cannot be read again: {error}.") from error
+            why = str(error).rstrip(".")
+            raise PartitionsLost(f"partition {j} cannot be read again: {why}.") from error
         if facts != self._facts[j]:
             raise PartitionsLost(f"partition {j} was read again, with other records.")
         self._actors[j] = actor

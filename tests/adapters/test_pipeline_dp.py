@@ -17,14 +17,16 @@ MechanismType = pipeline_dp.aggregate_params.MechanismType
 ROWS = [(person, person % 2, 1.0 + person % 3) for person in range(600)] + [(1000, 2, 1.0)]
 
 
-def run(accountant, metrics, *, public=(0, 1), noise=pipeline_dp.NoiseKind.GAUSSIAN, times=1):
-    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
-    extractors = pipeline_dp.DataExtractors(
+def extractors():
+    return pipeline_dp.DataExtractors(
         privacy_id_extractor=lambda row: row[0],
         partition_extractor=lambda row: row[1],
         value_extractor=lambda row: row[2],
     )
-    params = pipeline_dp.AggregateParams(
+
+
+def aggregate(metrics, noise=pipeline_dp.NoiseKind.GAUSSIAN):
+    return pipeline_dp.AggregateParams(
         noise_kind=noise,
         metrics=metrics,
         max_partitions_contributed=1,
@@ -32,7 +34,12 @@ def run(accountant, metrics, *, public=(0, 1), noise=pipeline_dp.NoiseKind.GAUSS
         min_value=0.0,
         max_value=3.0,
     )
-    given = [engine.aggregate(ROWS, params, extractors, public) for _ in range(times)]
+
+
+def run(accountant, metrics, *, public=(0, 1), noise=pipeline_dp.NoiseKind.GAUSSIAN, times=1):
+    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+    params = aggregate(metrics, noise)
+    given = [engine.aggregate(ROWS, params, extractors(), public) for _ in range(times)]
     accountant.compute_budgets()
     return [dict(each) for each in given]
 
@@ -78,6 +85,29 @@ def test_partitions_are_selected_and_percentiles_found_inside_the_budget():
     assert 0 < selection.eps < 2.0
     assert 0 < selection.delta < 1e-4
     assert 2 - 1e-5 < accountant.epsilon <= 2.0
+
+
+@pytest.mark.slow
+def test_beam_runs_the_pipeline_with_the_noise_that_was_solved():
+    beam = pytest.importorskip("apache_beam")
+    from apache_beam.testing.util import assert_that
+
+    accountant = BudgetAccountant(5.0, 1e-6)
+
+    def holds(found):
+        assert sorted(partition for partition, _ in found) == [0, 1]
+        # Within 20 deviations of the noise, which is below 3.
+        assert all(abs(each.count - 300) < 60 for _, each in found)
+        assert all(abs(each.mean - 2) < 0.5 for _, each in found)
+
+    with beam.Pipeline(runner="DirectRunner") as pipeline:
+        engine = pipeline_dp.DPEngine(accountant, pipeline_dp.BeamBackend())
+        params = aggregate([METRICS.COUNT, METRICS.MEAN, METRICS.PERCENTILE(50)])
+        rows = pipeline | beam.Create(ROWS)
+        answers = engine.aggregate(rows, params, extractors(), public_partitions=[0, 1])
+        accountant.compute_budgets()
+        assert_that(answers, holds)
+    assert 5 - 1e-5 < accountant.epsilon <= 5.0
 
 
 def test_weights_and_scopes_fix_the_ratios_of_noises():

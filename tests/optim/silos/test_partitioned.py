@@ -41,9 +41,9 @@ def client():
         yield made
 
 
-def partitioned(client, *ends):
+def partitioned(client, *ends, timeout=60):
     spans = list(zip((0, *ends), (*ends, N), strict=True))
-    return optim.Partitioned(client, [part] * len(spans), arguments=spans, timeout=60)
+    return optim.Partitioned(client, [part] * len(spans), arguments=spans, timeout=timeout)
 
 
 def plans():
@@ -114,6 +114,24 @@ def test_other_records_than_before_end_the_run_with_a_true_ledger(client, tmp_pa
 
     with pytest.raises(PartitionsLost, match="with other records") as caught:
         optim.run(broken, plan, callback=kill, callback_every=1)
+    # The third was asked, and not answered.
+    assert optim.released(caught.value).count("gradient") == 3
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
+    plan = dict(plans())["poisson"]
+    with two_workers(__name__, processes=False) as other:
+        whole = partitioned(other, 300, 600, timeout=2)
+
+        def close(progress):
+            if progress.step == 2:
+                other.cluster.close()
+
+        with pytest.raises(
+            PartitionsLost, match="cannot be read again: client must have workers"
+        ) as caught:
+            optim.run(whole, plan, callback=close, callback_every=1)
     # The third was asked, and not answered.
     assert optim.released(caught.value).count("gradient") == 3
 
