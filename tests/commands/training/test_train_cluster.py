@@ -62,12 +62,15 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "loss"), [("sick", "logistic"), ("cost", "squared")])
+@pytest.mark.parametrize(
+    ("target", "loss"),
+    [("sick", "logistic"), pytest.param("cost", "squared", marks=pytest.mark.study)],
+)
 def test_a_folder_on_workers_gives_the_model_of_one_file(client, folder, target, loss):
     given = (folder / "schema.toml",)
     if loss == "squared":
         given[0].write_text(SCHEMA.replace('type = "class"', 'type = "category"'))
-    asked = {"target": target, "loss": loss, **TARGET}
+    asked = {"target": target, "loss": loss, "steps": 5, **TARGET}
     with observing(Alike()):
         here = dpcal.train(folder / "patients.parquet", *given, **asked)
         there = dpcal.train(folder / "patients", *given, cluster=client.scheduler.address, **asked)
@@ -85,7 +88,7 @@ def test_a_folder_on_workers_gives_the_model_of_one_file(client, folder, target,
     assert other["data"]["name"] == "patients"
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_report_of_a_cluster_is_verified_and_a_book_pays_for_it(client, folder, capsys):
     options = ["--schema", str(folder / "schema.toml"), "--target", "sick"]
     options += ["--cluster", client.scheduler.address, "--steps", "5"]
