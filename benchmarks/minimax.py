@@ -276,6 +276,8 @@ def slopes(seeds=3):
     sizes_of = {
         "practical": (3_000, 12_000, 48_000, 192_000),
         "theory": (500, 2_000, 8_000, 32_000),
+        # One pass, of which each record is in one batch.
+        "population": (10_000, 100_000, 400_000),
     }
     for preset, sizes in sizes_of.items():
         finals = []
@@ -291,7 +293,9 @@ def slopes(seeds=3):
                     delta=DELTA,
                     preset=preset,
                     value_smoothness=5.0,
-                    neighboring_relation="add-or-remove-one",
+                    neighboring_relation=(
+                        "replace-one" if preset == "population" else "add-or-remove-one"
+                    ),
                 )
             runs = [optim.dp_rgda(problem, plan, seed=s, initial=[0.3, 0.0]) for s in range(seeds)]
             norms = [float(np.linalg.norm(problem.phi_gradient(run.x))) for run in runs]
@@ -423,12 +427,22 @@ def sensing(seeds=5):
         ):
             points = [optim.dp_rgda(problem, plan, seed=s, initial=start).x for s in range(2)]
             print(f"DP-RGDA, noise 0 | {shown(points)}")
-        spider = calibrate.sto_spider(LOOSE, dimension=120, learning_rate=0.005, **SENSING)
-        points = [
-            optim.sto_spider(problem.value, spider, seed=seed, initial=start).x
-            for seed in range(seeds)
-        ]
-        print(f"Sto-SPIDER on Phi | {shown(points)}", flush=True)
+        common = {"n": 400, "epsilon": 2.0, "delta": DELTA, "learning_rate": 0.005}
+        pairs = {"dimensions": (120, 400), "steps": 400, "ascent_rate": 0.02}
+        beside = {
+            "Sto-SPIDER on Phi": (
+                problem.value,
+                calibrate.sto_spider(LOOSE, dimension=120, **{**SENSING, **common}),
+            ),
+            "Ada-DP-SPIDER on Phi": (
+                problem.value,
+                calibrate.ada_dp_spider(LOOSE, dimension=120, steps=400, **common),
+            ),
+            "PrivateDiff": (problem, calibrate.privatediff(LOOSE, **pairs, **common)),
+        }
+        for label, (objective, plan) in beside.items():
+            found = [optim.run(objective, plan, seed=s, initial=start).x for s in range(seeds)]
+            print(f"{label} | {shown(found)}", flush=True)
 
 
 def adult_like(n=8_000):
