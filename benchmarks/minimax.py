@@ -425,7 +425,8 @@ def sensing(seeds=5):
             mock.patch.object(noise_module, "add_gaussian"),
             mock.patch.object(noise_module.GaussianMechanism, "fused", False),
         ):
-            points = [optim.dp_rgda(problem, plan, seed=s, initial=start).x for s in range(2)]
+            how = {"initial": start, "noise": "gaussian"}
+            points = [optim.dp_rgda(problem, plan, seed=s, **how).x for s in range(2)]
             print(f"DP-RGDA, noise 0 | {shown(points)}")
         common = {"n": 400, "epsilon": 2.0, "delta": DELTA, "learning_rate": 0.005}
         pairs = {"dimensions": (120, 400), "steps": 400, "ascent_rate": 0.02}
