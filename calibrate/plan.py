@@ -13,7 +13,8 @@ True
 >>> print(f"{plan.price():.4f}")
 6.9074
 >>> print(plan)
-plan of dpsgd, target epsilon = 7 at delta = 1e-06, add-or-remove-one, n = 50000, 100 passes
+plan of dpsgd, target epsilon = 7 at delta = 1e-06, add-or-remove-one, n = 50000
+  cost: 100 passes, 5e+06 gradients
   gradient: kind gradient, sampler poisson, max_norm 1, noise_multiplier 1, count 10000,
     sampling_probability 0.01
 """
@@ -292,8 +293,8 @@ class Plan:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
         asked = self.evaluations
-        about += f", {asked / self.n:.3g} passes, {asked:.3g} gradients" if asked else ""
-        lines = [f"{query.name}: {told(query.given())}" for query in self.queries]
+        lines = [f"cost: {asked / self.n:.3g} passes, {asked:.3g} gradients"] if asked else []
+        lines += [f"{query.name}: {told(query.given())}" for query in self.queries]
         lines += [f"parameters: {told(self.parameters)}"] if self.parameters else []
         return screen(
             f"plan of {self.optimizer}, target epsilon = {self.epsilon:g} at delta = "
