@@ -175,8 +175,8 @@ FORGED = [
     ),
     (
         "bounds: a positive argument of erfc",
-        "-(x*sqrt(pi))*",
-        "exp(-x**2)/(x*sqrt(pi)) - erfc(x)",
+        "-x*",
+        "exp(-x**2)/sqrt(pi)/x - erfc(x)",
         0,
         {"rule": "bound", "of": E("erfc(x)")},
         "-1",

@@ -279,8 +279,10 @@ def bounds(context: Context, term: t.Term) -> list[Fact]:
         return [(t.minus(t.minus(a, t.ONE), term), False)]
     if head == "erfc":
         t.require(context.is_at_least(a, True), "a positive argument of erfc")
-        bell = ("exp", t.negative(t.power(a, t.number(2))))
-        return [(t.minus(t.over(bell, t.times(a, t.power(("pi",), t.number("1/2")))), term), True)]
+        square = t.power(a, t.number(2))
+        bell = t.over(("exp", t.negative(square)), t.power(("pi",), t.number("1/2")))
+        low = t.over(t.times(t.number(2), a, bell), t.plus(t.ONE, t.times(t.number(2), square)))
+        return [(t.minus(t.over(bell, a), term), True), (t.minus(term, low), True)]
     t.require(head in ("max", "min"), "a term with known bounds")
     known = [(_beyond(head, term, part), False) for part in arguments]
     for part in arguments:

@@ -90,6 +90,10 @@ STRATEGIES: tuple[Strategy, ...] = (
     by_cut,
     by_renaming,
 )
+# These are tried up to LIMITS.depth_of_moves.
+_SHALLOW = frozenset(
+    (by_derivative, by_exponentials, by_fact, by_inverse, by_squares, by_tangents, by_zero)
+)
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
@@ -151,8 +155,9 @@ class Search:
             return None
         if defined:
             context = self._informed(context, term, defined)
+        shallow = _SHALLOW if depth > LIMITS.depth_of_moves else frozenset()
         for strategy in STRATEGIES:
-            if depth == 0 and strategy in self._refused:
+            if strategy in (shallow if depth else self._refused):
                 continue
             proof = self._tried(strategy, context, term, strict, depth)
             if proof is not None and depth == 0:

@@ -405,8 +405,9 @@ class _Writer:
         elif term[0] == "log":
             self._opened(term[1])
         elif term in forms.alike:
-            for part, other in zip(term[1:], forms.alike[term][1:], strict=True):
-                require(self.replaced(self.now(part), self.now(other)), "an equal argument")
+            for pair in zip(term[1:], forms.alike[term][1:], strict=True):
+                old, new = pair[::-1] if pair[0][0] == "num" else pair  # a number stays
+                require(self.replaced(self.now(old), self.now(new)), "an equal argument")
 
     def _opened(self, base: Term) -> None:
         """Write a base as a product, where a logarithm needs it."""

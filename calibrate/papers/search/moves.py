@@ -110,8 +110,9 @@ def _after_move(
 
 def by_zero(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
     """Start where the term is zero, and follow the sign of its slope."""
-    names = sorted(symbols(term)) if depth <= LIMITS.depth_of_moves else []
-    pairs = [(name, start) for name in names for start in _zeros(context, term, name)]
+    pairs = [
+        (name, start) for name in sorted(symbols(term)) for start in _zeros(context, term, name)
+    ]
     return _from_any(search, context, term, strict, depth, pairs)
 
 
@@ -119,8 +120,7 @@ def by_derivative(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Start where the term is known to be nonnegative, and follow the sign of its slope."""
-    names = sorted(symbols(term)) if depth <= LIMITS.depth_of_moves else []
-    pairs = [(name, start) for name in names for start in _starts(context, name)]
+    pairs = [(name, start) for name in sorted(symbols(term)) for start in _starts(context, name)]
     return _from_any(search, context, term, strict, depth, pairs)
 
 

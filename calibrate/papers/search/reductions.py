@@ -188,8 +188,6 @@ def by_exponentials(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Compare the exponentials of both sides of a sum of logarithms with numeric factors."""
-    if depth > LIMITS.depth_of_moves:
-        return None
     normal = context.normal
     factor, total = divided(context, term)
     if not any(_logarithm(m) for m in total) or not all(_is_simple(m) for m in total):
@@ -237,8 +235,6 @@ def by_squares(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Compare the squares of both sides, where one side is a root."""
-    if depth > LIMITS.depth_of_moves:
-        return None
     normal = context.normal
     factor, total = divided(context, term)
     parts = _sides(context, total)
@@ -270,9 +266,7 @@ def _is_root(total: Sum) -> bool:
 def by_tangents(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Use log(a) <= a - 1, log(a) >= 1 - 1/a, and the bound of erfc, in the place of functions."""
-    if depth > LIMITS.depth_of_moves:
-        return None
+    """Use log(a) <= a - 1, log(a) >= 1 - 1/a, and the bounds of erfc, in the place of functions."""
     rows = _written_logs(context, term)
     tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
     for chosen in (*tried, *([row] for row in _grouped_logs(context, term))):
@@ -282,8 +276,10 @@ def by_tangents(
     return None
 
 
-# A positive factor f, a term a, and a kind: f log(a) rises, -f log(a) falls, -f erfc(a): a tail.
+# A positive factor f, a term a, and a kind: f log(a) rises, -f log(a) falls, -f erfc(a) has a bound
+# above and f erfc(a) one below, in the order of the kernel.
 Logarithm = tuple[Term, Term, str]
+_TAILS = ("above", "below")
 
 
 def _written_logs(context: Context, term: Term) -> list[Logarithm]:
@@ -294,11 +290,9 @@ def _written_logs(context: Context, term: Term) -> list[Logarithm]:
         if slope is None or not symbols(part):
             continue
         rises, falls = context.holds(slope, False), context.holds(negative(slope), False)
-        if part[0] == "log" and (rises or falls):
-            row = (slope, part[1], "rises") if rises else (negative(slope), part[1], "falls")
-            rows.append(row)
-        elif part[0] == "erfc" and falls and context.holds(part[1], True):
-            rows.append((negative(slope), part[1], "tail"))
+        up, down = ("rises", "falls") if part[0] == "log" else ("below", "above")
+        if (rises or falls) and (part[0] == "log" or context.holds(part[1], True)):
+            rows.append((slope, part[1], up) if rises else (negative(slope), part[1], down))
     return rows[:3]
 
 
@@ -336,13 +330,13 @@ def _by_tangents(
 
 def _function(a: Term, kind: str) -> Term:
     """Return the function of a term whose bound the kernel knows."""
-    return ("erfc", a) if kind == "tail" else ("log", over(ONE, a) if kind == "rises" else a)
+    return ("erfc", a) if kind in _TAILS else ("log", over(ONE, a) if kind == "rises" else a)
 
 
 def _tangent(a: Term, kind: str) -> Term:
     """Return the distance of a function from its bound, which is not negative."""
     facts = Facts(symbols(a), [(a, True)])
-    return bounds(facts, _function(a, kind))[0][0]
+    return bounds(facts, _function(a, kind))[_TAILS.index(kind) if kind in _TAILS else 0][0]
 
 
 def _coefficient(term: Term, part: Term) -> Term | None:
@@ -368,7 +362,7 @@ def write_tangents(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
         gap = _tangent(a, kind)
         step.defined(gap)
         rule = {"rule": "bound", "of": encode(_function(a, kind))}
-        step.have(gap, kind == "tail", rule)
+        step.have(gap, kind in _TAILS, rule)
         rows.append(times(factor, gap))
     return step.as_form(goal, plus(rest, *rows))
 
@@ -378,8 +372,6 @@ def write_tangents(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
 
 def by_fact(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
     """Subtract a multiple of a fact that cancels a monomial, and prove the shorter rest."""
-    if depth > LIMITS.depth_of_moves:
-        return None
     normal = context.normal
     total = normal.clear(normal.sum(term))
     for fact, scale in _multiples(context, total):

@@ -37,7 +37,6 @@ from dpcal.calibrate.papers.kernel.terms import (
 )
 from dpcal.calibrate.papers.search.context import Context
 from dpcal.calibrate.papers.search.identities import equals
-from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.certificate import Step
@@ -70,8 +69,6 @@ def by_inverse(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Call symbols that are divisors inside of a function by their inverses."""
-    if depth > LIMITS.depth_of_moves:
-        return None
     return _by(search, context, term, strict, depth, _inverses(context, term))
 
 
