@@ -15,6 +15,7 @@ package, and the versions of the libraries. Whoever can write to the store can w
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -34,7 +35,7 @@ from dpcal.calibrate import papers
 from dpcal.calibrate.papers.claims.base import Claim
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 
-__all__ = ["Store", "decided", "default_store"]
+__all__ = ["Store", "decided", "default_store", "uncollected"]
 
 SECONDS = 60  # of processor for one claim in a child; the longest of the papers takes 2
 MEGABYTES = 2_000  # beyond what the child has at its start
@@ -184,6 +185,18 @@ def _with_seconds(verdict: Verdict, seconds: float) -> Verdict:
 # ------------------------------------------------------------------------------------------- store
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Read many small records without a search for garbage, which takes longer than to read."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 @functools.cache
 def fingerprint() -> str:
     """Return a hash of the package's sources and of the libraries' versions."""
@@ -237,7 +250,8 @@ class Store:
 
     def _documents(self) -> dict[str, Any]:
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            with uncollected():
+                found = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return {}
         same = isinstance(found, dict) and found.get("fingerprint") == fingerprint()

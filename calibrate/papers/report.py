@@ -25,7 +25,7 @@ from dpcal.calibrate.papers.claims.language import Claim, Erratum, Prose, Schedu
 from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.claims.resolve import settings_used
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
-from dpcal.calibrate.papers.deciding import Store, decided
+from dpcal.calibrate.papers.deciding import Store, decided, uncollected
 from dpcal.calibrate.papers.pages import page_of
 from dpcal.calibrate.papers.registry import PAPERS, load
 from dpcal.calibrate.papers.sources import find
@@ -310,11 +310,12 @@ def audit(
         For an unknown paper or claim, with the nearest names.
     """
     rows: list[tuple[Schedule, Claim, Erratum | None]] = []
-    for one in _schedules(schedule):
-        errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
-        chosen = _chosen(one, only, errata)
-        rows += [(one, claim, errata.get(claim.name)) for claim in chosen]
-    resolved = [one.resolve(claim) for one, claim, _ in rows]
+    with uncollected():
+        for one in _schedules(schedule):
+            errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
+            chosen = _chosen(one, only, errata)
+            rows += [(one, claim, errata.get(claim.name)) for claim in chosen]
+        resolved = [one.resolve(claim) for one, claim, _ in rows]
     # prove returns OPEN if the checker rejects its evidence: no second check is needed.
     verdicts = decided(resolved, processes=processes, store=store, progress=progress)
     return Audit(

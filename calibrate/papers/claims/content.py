@@ -68,7 +68,10 @@ def _restated_settings(
     left, right = claim.left, claim.right
     known = {name: row for name, row in settings.items() if name not in claim.free}
     stated = {**known, **{name: (value,) for name, value in claim.at.items()}}
+    occur = symbols(left) | symbols(right) | symbols(special[0]) | symbols(special[1])
     for name, row in stated.items():
+        if name not in occur:
+            continue
         ratios = [over(symbol(name), formula) for formula in row]
         told = {_form(part) for ratio in ratios for part in (ratio, over(ONE, ratio))}
         if told & {_form(over(left, right)), _form(over(*special))}:
