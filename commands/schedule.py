@@ -26,6 +26,7 @@ SCHEDULES = {
     "select_point": ("Tao et al. 2025, Algorithm 4", "d G M rho candidates alpha [beta]"),
     "dp_rgda": ("Xu et al. 2026, Theorem 1", "d M L F0 mu rho [d2 K]"),
     "kan": ("Wang et al. 2026, Corollaries 5.3 and 5.5", "d gamma [max_norm lam rho]"),
+    "moments": ("Abadi et al. 2016, Algorithm 1", "q T [max_norm]"),
 }
 """What may be asked for: source, and constants that it takes; those in brackets are optional."""
 
@@ -50,12 +51,14 @@ CONSTANTS = {
     "K": "inner steps, at least 2 (dp_rgda)",
     "candidates": "number of points (select_point)",
     "alpha": "accuracy of a candidate (select_point)",
-    "max_norm": "clipping norm (kan)",
+    "max_norm": "clipping norm (kan, moments)",
     "lam": "correlation of the noise (kan)",
+    "q": "sampling probability (moments)",
+    "T": "steps (moments)",
 }
 """What planners may ask for besides n, epsilon and delta."""
 
-_WHOLE = ("d2", "rank", "K", "candidates")
+_WHOLE = ("d2", "rank", "K", "T", "candidates")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

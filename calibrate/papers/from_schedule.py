@@ -424,8 +424,52 @@ def kan(
     return dataclasses.replace(base, parameters=parameters)
 
 
+def moments(
+    schedule: Schedule,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    q: float,
+    T: int,
+    max_norm: float = 1.0,
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) at the least noise.
+
+    The parameter ``c2`` is the constant of Theorem 1 at which its noise is this one.
+
+    Parameters
+    ----------
+    n
+        Records.
+    epsilon, delta
+        Target.
+    q
+        Sampling probability in (0, 1]; the expected lot is q n, rounded up.
+    T
+        Steps, at least 1.
+    max_norm
+        Clipping norm > 0.
+    neighboring_relation
+        Relation of the guarantee.
+    """
+    values = _inputs(n, epsilon=epsilon)
+    size = rounded_up(_validate.rate(q=q) * n)
+    given: dict[str, Any] = {"steps": T, "batch_size": size, "max_norm": max_norm}
+    given["neighboring_relation"] = neighboring_relation
+    plan = dpsgd(n=n, epsilon=epsilon, delta=delta, **given)
+    values.update(c2=1.0, q=size / n, T=T, Lam=-math.log(delta))
+    unit = settle(schedule, ["sigma"], values)["sigma"]
+    constant = plan.query("gradient").noise_multiplier / unit
+    return dataclasses.replace(plan, parameters={**plan.parameters, "c2": constant})
+
+
 PLANNERS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
-    {planner.__name__: planner for planner in (spiderboost, dp_rgda, kl_condition, gauss_psgd, kan)}
+    {
+        planner.__name__: planner
+        for planner in (spiderboost, dp_rgda, kl_condition, gauss_psgd, kan, moments)
+    }
 )
 
 

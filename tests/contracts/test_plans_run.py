@@ -21,6 +21,7 @@ PLANNED = {
     "kan": {"n": 2_000, "d": DIMENSION, "gamma": 0.5},
     "gauss_psgd": {"n": 40_000, "d": DIMENSION, "G": 1, "M": 1, "U": 1, "rho": 1},
     "dp_rgda": {"n": 2_000, "d": 4, "M": 2.5, "L": 4, "F0": 0.5, "mu": 1, "rho": 6},
+    "moments": {"n": 2_000, "q": 0.05, "T": 20},
 }
 # What a paper's optimizer is for, where it is no regression.
 PAPERS_PROBLEM = {"dp_rgda": lambda n, d: ToySaddle(n=n, seed=7)}
@@ -90,7 +91,8 @@ PAPERS = [
 def test_an_optimizer_runs_what_its_paper_planned(paper, relation):
     asked = target(**PLANNED[paper], epsilon=8.0, neighboring_relation=relation)
     plan = schedules.load(paper).plan(**asked)
-    assert plan.parameters["vacuous"] is False
+    # The sixth paper promises no accuracy.
+    assert plan.parameters.get("vacuous", paper != "moments") is False
     check_run(plan, PAPERS_PROBLEM.get(paper, logistic)(plan.n, DIMENSION))
 
 

@@ -29,7 +29,7 @@ ERRATA = {
         *(f"ER-{k}" for k in (60, 61, 62, *range(70, 81), 81, *range(90, 95))),
     ],
     "kan": numbered("E", 26, width=2),
-    "moments": numbered("M", 5),
+    "moments": numbered("M", 6),
 }
 
 CLAIMS = {
