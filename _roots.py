@@ -26,7 +26,7 @@ within their distance of the best argument.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -215,8 +215,10 @@ def newton(excess: Excess, start: float, lowest: float, highest: float, stop: St
     return Sides(meet=meet, miss=miss)
 
 
-def secant(value: Callable[[float], float], slope: float) -> Excess:
-    """Return a function with slopes for :func:`newton`, each through its last two values.
+def secant(
+    value: Callable[[float], float], slope: float, known: Sequence[tuple[float, float]] = ()
+) -> Excess:
+    """Return a function with slopes for :func:`newton`, each through its last four values.
 
     Parameters
     ----------
@@ -224,17 +226,37 @@ def secant(value: Callable[[float], float], slope: float) -> Excess:
         A function that falls, which may be infinite.
     slope
         Negative; taken where no slope is known yet, or it does not fall.
+    known
+        Arguments and values to begin with.
     """
-    known = (math.nan, math.nan)
+    points = list(known)
 
     def excess(x: float) -> tuple[float, float]:
-        nonlocal known
         found = value(x)
-        through = (found - known[1]) / (x - known[0]) if x != known[0] else math.nan
-        known = x, found
-        return found, through if -math.inf < through < 0 else slope
+        points[:] = [item for item in points if item[0] != x][-3:]
+        points.append((x, found))
+        through = math.nan
+        # Steps to the root of the curve through all of them, or to that of the last two.
+        for count in (len(points), 2):
+            step = _through(points[-count:]) - x
+            through = -found / step if step else math.nan
+            if -math.inf < through < 0:
+                return found, through
+        return found, slope
 
     return excess
+
+
+def _through(points: Sequence[tuple[float, float]]) -> float:
+    """Return the root of the inverse polynomial through points (Neville's scheme), or NaN."""
+    table, values = [x for x, _ in points], [value for _, value in points]
+    for order in range(1, len(points)):
+        for i in range(len(points) - order):
+            left, right = values[i], values[i + order]
+            if left == right or not math.isfinite(left - right):
+                return math.nan
+            table[i] = (table[i + 1] * left - table[i] * right) / (left - right)
+    return table[0] if len(points) > 1 else math.nan
 
 
 def _next(

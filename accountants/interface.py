@@ -266,8 +266,7 @@ def _whole_run(
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
     """Return whether records draw batches in an event, of which a replaced one has a bracket."""
-    drawn = any(isinstance(leaf, DRAWN) for leaf in leaves(event))
-    return drawn and relation == "replace-one"
+    return relation == "replace-one" and any(isinstance(leaf, DRAWN) for leaf in leaves(event))
 
 
 def epsilon(

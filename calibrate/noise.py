@@ -291,9 +291,12 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
     def excess(x: float) -> float:
         return target.excess(event_of_sigma(math.exp(x)))
 
+    known: list[tuple[float, float]] = []
     if start is None:
         beyond = event_of_sigma(1 + _CHANGE)
         value, slope = target.with_slope(event, beyond, math.log1p(_CHANGE))
+        if slope is not None:
+            known = [(0.0, value), (math.log1p(_CHANGE), value + slope * math.log1p(_CHANGE))]
         highest = math.log(_MOST)
         # If more noise hardly helps, no amount may; then this is found out first.
         flat = slope is None or value + slope * highest > 0
@@ -301,7 +304,7 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
             raise target.unreachable(_TOO_MUCH_BESIDES)
         start = 0.0 if slope is None or slope >= 0 else min(max(-value / slope, -_FAR), _FAR)
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
-    sigma = target.least_noise(secant(excess, slope=_FALL), start)
+    sigma = target.least_noise(secant(excess, _FALL, known), start)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
