@@ -31,8 +31,9 @@ typedef struct {
     ptrdiff_t k;
     double c, log_mgf, mean, variance, error, mean_error; /* of the sum, tilted by c */
     double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
+    double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
-    double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS];
+    double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     double wanted; /* the tilt of points that end too early */
     int trials, nodes, made;
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
@@ -91,7 +92,7 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     return DPCAL_DONE;
 }
 
-/* A root by safeguarded Newton steps (saddle.py), within a hundredth of a width of the peak; sums stay at it. */
+/* A root by safeguarded Newton steps (saddle.py), within a twentieth of a width of the peak; sums stay at it. */
 static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     double low = 0.0, high = INFINITY, before = INFINITY, variance = 0.0, gap = ask->epsilon;
     double c, root, width;
@@ -106,7 +107,9 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_law *law = ask->laws[i];
         if (law->serve && law->n == 0) {
-            const int status = law->serve(law, fmax(fmin(1.1 * c + fmin(12.5 * width, c), 1e4), 1.0));
+            /* Adding, further tilts take few points, and the guess is often low. */
+            const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
+            const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0));
             if (status)
                 return status;
         }
@@ -119,7 +122,7 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
             return status;
         if (!isfinite(value))
             return DPCAL_SEARCH;
-        if (fabs(value) <= 0.01 * sqrt(fmax(slope, 0.0)))
+        if (fabs(value) <= 0.05 * sqrt(fmax(slope, 0.0)))
             return DPCAL_DONE;
         if (value > 0)
             high = c;
@@ -164,33 +167,36 @@ static double dpcal_record(dpcal_question *ask) {
 }
 
 /* Raises `best` to the largest step whose aliases on one side of c are at most exp(least), among tilts at the distances
-   of the grid: 2 pi d over a convex function of d, so that the search ends where the step falls. */
+   of the grid: 2 pi d over a convex function g of d, whose tangent bounds what a neighbor gains. */
 static int dpcal_side(dpcal_question *ask, double c, double side, double least, double *best) {
-    double most = 0.0;
-    int start = 1, turn = -1;
-    while (start < DPCAL_SPREADS - 2 && dpcal_spreads[start] < sqrt(-2.0 * ask->log_tolerance))
-        start++;
-    for (int i = start; i >= 0 && i < DPCAL_SPREADS; i += turn) {
-        const double a = c + side * dpcal_spreads[i] * ask->width;
-        double step = 0.0;
-        int status = DPCAL_REACH;
+    int i = 1, turn = -1, tried = 0;
+    while (i < DPCAL_SPREADS - 2 && dpcal_spreads[i] < sqrt(-2.0 * ask->log_tolerance))
+        i++;
+    for (; i >= 0 && i < DPCAL_SPREADS; i += turn) {
+        const double d = dpcal_spreads[i] * ask->width, a = c + side * d;
+        double g, rise, next, tangent;
+        int status = DPCAL_REACH, further;
         /* Nearer tilts serve nearly as well as further points. */
         if (a > 0 && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
             status = dpcal_sum_at(ask, a);
         if (status == DPCAL_MEMORY)
             return status;
-        if (!status)
-            step = 2.0 * DPCAL_PI * fabs(a - c) / fmax(dpcal_record(ask) - a * ask->epsilon - least, 1.0);
-        if (step > most) {
-            most = step;
-        } else if (most > 0 && (turn > 0 || i < start - 1)) {
+        if (status && turn > 0)
             break;
-        } else if (most > 0) {
-            turn = 1;
-            i = start;
-        }
+        if (status)
+            continue;
+        g = fmax(dpcal_record(ask) - a * ask->epsilon - least + ask->spread * dpcal_spreads[i], 1.0);
+        rise = side * (ask->mean - ask->epsilon - log1p(1.0 / a)) + ask->spread / ask->width;
+        *best = fmax(*best, 2.0 * DPCAL_PI * fabs(a - c) / g);
+        further = rise * d > g ? -1 : 1;
+        if (tried && further != turn)
+            break;
+        tried = 1, turn = further;
+        next = i + turn >= 0 && i + turn < DPCAL_SPREADS ? dpcal_spreads[i + turn] * ask->width : 0.0;
+        tangent = g + rise * (next - d);
+        if (tangent > 0 && next * g < 1.02 * d * tangent)
+            break;
     }
-    *best = fmax(*best, most);
     return DPCAL_DONE;
 }
 
@@ -202,17 +208,21 @@ static int dpcal_trials(dpcal_question *ask) {
     int status;
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
     least = ask->log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
-    least += ask->log_tolerance;
+    least += ask->log_tolerance - 0.5 * ask->spread * ask->spread;
     ask->trials = 0;
     dpcal_record(ask);
     ask->c = 0.0;
-    left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least, 1.0);
+    left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least + ask->spread * c / ask->width, 1.0);
     status = dpcal_side(ask, c, -1.0, least, &left);
     if (!status)
         status = dpcal_side(ask, c, 1.0, least, &right);
     ask->c = c, ask->log_mgf = at.log_mgf, ask->mean = at.mean, ask->variance = at.variance;
     ask->error = at.error, ask->mean_error = at.mean_error;
     ask->step = fmin(left, right);
+    for (int i = 0; i < ask->trials; i++) {
+        const double distance = fabs(ask->tilts[i] - c) * (2.0 * DPCAL_PI / ask->step);
+        ask->gaps[i] = distance + log(-expm1(-distance));
+    }
     return status ? status : ask->step > 0 && isfinite(ask->step) ? DPCAL_DONE : DPCAL_REACH;
 }
 
@@ -221,55 +231,70 @@ static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *ali
     double left = INFINITY, right = INFINITY, most;
     *chernoff = 0.0;
     for (int i = 0; i < ask->trials; i++) {
-        const double a = ask->tilts[i], distance = fabs(a - ask->c) * (2.0 * DPCAL_PI / ask->step);
-        const double at = ask->bounds[i] - a * epsilon, value = at - distance - log(-expm1(-distance));
-        *chernoff = fmin(*chernoff, at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + a * epsilon));
+        const double a = ask->tilts[i], at = ask->bounds[i] - a * epsilon, value = at - ask->gaps[i];
+        const double above = at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + a * epsilon);
+        *chernoff = above < *chernoff ? above : *chernoff;
         if (a < ask->c)
-            left = fmin(left, value);
+            left = value < left ? value : left;
         else
-            right = fmin(right, value);
+            right = value < right ? value : right;
     }
     most = fmax(left, right);
     *aliases = most + log(exp(left - most) + exp(right - most)) + 1e-9;
 }
 
-/* The fewest nodes with a negligible remainder.
+/* Log of a bound on psi of the sum over [t, ratio t]. */
+static double dpcal_decay_of_sum(const dpcal_question *ask, double t, double ratio) {
+    double decay = 0.0;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, ratio);
+    return decay;
+}
+
+/* The fewest nodes with a negligible remainder, from times t = h ratio^first on; DPCAL_SEARCH if they may be fewer.
 
    Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
    c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
-static int dpcal_cut_off(dpcal_question *ask) {
+static int dpcal_cut_off_from(dpcal_question *ask, int first) {
     const double h = ask->step, c = ask->c;
     const double log_sum = log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(h / DPCAL_PI);
     const double target = log_sum + ask->log_tolerance;
-    double pieces[DPCAL_GRID], t = h, points = 0.0, rest = INFINITY, sum;
-    int last = 0;
+    double pieces[DPCAL_GRID], t = h * pow(DPCAL_RATIO, first), points = 0.0, rest = INFINITY, sum;
+    int last = first;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         points += (double)(ask->parts[i].n + 1);
     for (;; last++, t *= DPCAL_RATIO) {
-        double decay = 0.0, poles;
+        double a, b, poles;
         if (last == DPCAL_GRID || t / h > DPCAL_NODES || t / h * points > DPCAL_WORK * (double)ask->k)
             return DPCAL_MANY;
-        for (ptrdiff_t i = 0; i < ask->k; i++)
-            decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, DPCAL_RATIO);
-        poles = 0.5 * (log1p((t / c) * (t / c)) + log1p((t / (1.0 + c)) * (t / (1.0 + c))));
-        pieces[last] = decay - poles + log(t * (DPCAL_RATIO - 1.0) / h + 1.0);
+        a = t / c, b = t / (1.0 + c);
+        poles = 1.0 / sqrt((1.0 + a * a) * (1.0 + b * b));
+        pieces[last] = dpcal_decay_of_sum(ask, t, DPCAL_RATIO) + log(poles * (t * (DPCAL_RATIO - 1.0) / h + 1.0));
         if (pieces[last] >= target - 3.0)
             continue;
-        decay = 0.0;
-        for (ptrdiff_t i = 0; i < ask->k; i++)
-            decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, INFINITY);
-        rest = decay + log(exp(-poles) + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
+        rest = log(poles + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
+        rest += dpcal_decay_of_sum(ask, t, INFINITY);
         if (rest < target - 3.0)
             break;
     }
     /* From the outside in: `rest` bounds all nodes from the last time on. */
     sum = exp(rest - target);
-    while (last > 0 && sum + exp(pieces[last - 1] - target) <= 1.0)
+    while (last > first && sum + exp(pieces[last - 1] - target) <= 1.0)
         sum += exp(pieces[--last] - target);
+    if (last == first && first > 0)
+        return DPCAL_SEARCH;
     t = h * pow(DPCAL_RATIO, last) * (1.0 + 1e-12);
     ask->remainder = target + log(sum) + 1e-9;
     ask->nodes = (int)(t / h) + 2;
     return DPCAL_DONE;
+}
+
+/* The fewest nodes with a negligible remainder: not many fewer than of a normal law. */
+static int dpcal_cut_off(dpcal_question *ask) {
+    const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / ask->step;
+    const int first = guess > 1.0 ? (int)(log(guess) / log(DPCAL_RATIO)) : 0;
+    const int status = dpcal_cut_off_from(ask, first < DPCAL_GRID ? first : 0);
+    return status == DPCAL_SEARCH ? dpcal_cut_off_from(ask, 0) : status;
 }
 
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */

@@ -201,6 +201,133 @@ static void dpcal_at_most(
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
 }
 
+/* -- curves: one contour for the questions from its center on both sides, as far as it keeps its digits */
+
+/* Widths of log delta that are accepted: ten digits, or twice the width at the contour's own epsilon. */
+static const double DPCAL_CURVE = 1e-10, DPCAL_LOOSER = 2.0;
+/* Distance of a contour's epsilon from the first that it serves, in deviations: further off it keeps fewer digits. It is
+   halved where the first is not served. */
+static const double DPCAL_AHEAD = 3.6;
+/* A contour whose epsilon lies beyond that of the tilt that the question holds, but not beyond `last`. Returns in
+   `accepted` the widths of log delta that it may have. */
+static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, double *accepted) {
+    const double at = ask->mean - 1.0 / ask->c - 1.0 / (1.0 + ask->c);
+    double lower, upper, value, slope;
+    int status;
+    ask->epsilon = fmax(at, fmin(last, at + ahead * sqrt(ask->variance)));
+    if (!(ask->epsilon >= 0))
+        return DPCAL_SEARCH;
+    if ((status = dpcal_tilt_of(ask, 0.0)))
+        return status;
+    ask->spread = ahead;
+    status = dpcal_build(ask, DPCAL_ERROR);
+    ask->spread = 0.0;
+    if (status)
+        return status;
+    dpcal_interval(ask, ask->epsilon, &lower, &upper, &value, &slope);
+    *accepted = fmax(DPCAL_CURVE, DPCAL_LOOSER * (upper - lower));
+    return isfinite(*accepted) ? DPCAL_DONE : DPCAL_WIDE;
+}
+
+/* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
+static void dpcal_log_deltas(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, dpcal_work *work,
+    double *lower, double *upper, dpcal_answer *out
+) {
+    dpcal_question ask;
+    double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
+    ptrdiff_t skip = 1; /* past questions that fail, twice as many each time: their neighbors would, too */
+    memset(out, 0, sizeof *out);
+    for (ptrdiff_t i = 0; i < n; i++)
+        lower[i] = NAN, upper[i] = 0.0;
+    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    if (!out->status)
+        dpcal_closed_bounds(&ask, &log_seen, &most);
+    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
+        ptrdiff_t j = i;
+        int status;
+        ask.epsilon = epsilons[i];
+        status = dpcal_tilt_of(&ask, 0.0);
+        if (!status)
+            status = dpcal_build_ahead(&ask, ahead, epsilons[n - 1], &accepted);
+        for (; !status && j < n && epsilons[j] < most; j++) {
+            double low, high;
+            dpcal_interval(&ask, epsilons[j], &low, &high, &value, &slope);
+            if (!(high - low <= accepted && high < -0.5))
+                break;
+            lower[j] = fmin(low, log_seen), upper[j] = fmin(high, log_seen);
+        }
+        if (j == i) {
+            dpcal_answer one = {0};
+            status = status == DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
+            if (!status)
+                lower[i] = one.lower, upper[i] = one.upper;
+            j = status ? j + skip : j + 1;
+            skip = status ? 2 * skip : 1;
+            ahead *= 0.5;
+        }
+        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        i = j;
+    }
+    dpcal_finish(&ask, out, out->status);
+}
+
+/* Bounds on epsilon at falling log deltas < 0, which a contour of its own may not reach: then `lower` is NaN. */
+static void dpcal_epsilons(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *log_deltas, ptrdiff_t n, dpcal_work *work,
+    double *lower, double *upper, dpcal_answer *out
+) {
+    dpcal_question ask;
+    double log_seen, most, last = INFINITY, accepted, ahead = DPCAL_AHEAD;
+    ptrdiff_t skip = 1; /* past questions that fail, twice as many each time: their neighbors would, too */
+    memset(out, 0, sizeof *out);
+    for (ptrdiff_t i = 0; i < n; i++)
+        lower[i] = NAN, upper[i] = INFINITY;
+    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    if (!out->status) {
+        dpcal_closed_bounds(&ask, &log_seen, &most);
+        if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
+            last = ask.mean - 1.0 / ask.c - 1.0 / (1.0 + ask.c);
+    }
+    for (ptrdiff_t i = 0; !out->status && i < n;) {
+        ptrdiff_t j = i;
+        double at;
+        int status;
+        if (log_seen <= log_deltas[i]) {
+            lower[i] = upper[i] = 0.0;
+            i++;
+            continue;
+        }
+        status = dpcal_tilt_of(&ask, log_deltas[i]);
+        at = ask.mean - 1.0 / ask.c - 1.0 / (1.0 + ask.c);
+        if (!status)
+            status = at > 0 ? dpcal_build_ahead(&ask, ahead, last, &accepted) : DPCAL_SEARCH;
+        for (; !status && j < n; j++) {
+            double low, high, value, slope;
+            if (dpcal_root(&ask, log_deltas[j], &at))
+                break;
+            dpcal_interval(&ask, at, &low, &high, &value, &slope);
+            if (!(high - low <= accepted) || dpcal_outward(&ask, at, log_deltas[j], &lower[j], &upper[j])) {
+                lower[j] = NAN, upper[j] = INFINITY;
+                break;
+            }
+            at = j + 1 < n ? at + (log_deltas[j + 1] - log_deltas[j]) / slope : at;
+        }
+        if (j == i) {
+            dpcal_answer one = {0};
+            status = status == DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
+            if (!status)
+                lower[i] = one.lower, upper[i] = one.upper;
+            j = status ? j + skip : j + 1;
+            skip = status ? 2 * skip : 1;
+            ahead *= 0.5;
+        }
+        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        i = j;
+    }
+    dpcal_finish(&ask, out, out->status);
+}
+
 /* -- both directions of a neighboring relation */
 
 typedef struct {

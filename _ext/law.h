@@ -65,6 +65,11 @@ typedef struct dpcal_law {
     double *block, *lines_block;
 } dpcal_law;
 
+/* The larger of two numbers, without a call. */
+static inline double dpcal_larger(double a, double b) {
+    return a > b ? a : b;
+}
+
 static inline ptrdiff_t dpcal_padded(ptrdiff_t n) {
     return n < 1 ? DPCAL_LANES : (n + DPCAL_LANES - 1) / DPCAL_LANES * DPCAL_LANES;
 }
@@ -172,13 +177,14 @@ static int dpcal_place(dpcal_law *law, double low, double high) {
 }
 
 static int dpcal_fill_sampled(dpcal_law *law, double highest) {
-    const double q = law->q, sigma = law->sigma;
+    const double q = law->q, sigma = law->sigma, before = law->angle;
     const double at_zero = sigma > 0.03 ? q * exp(-0.5 / (sigma * sigma)) : 0.0;
     const double lowest = law->add ? highest * fmin(1.0, at_zero / (1.0 - q + at_zero)) : 0.0;
     const double low = -DPCAL_RANGE * sigma - lowest;
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
     double sums[5];
-    law->angle = fmin(1.5, 1.5 / sigma);
+    /* An angle that was too wide for fewer tilts is too wide for more. */
+    law->angle = fmin(law->n > 0 ? before : 1.5, 1.5 / sigma);
     law->highest = highest;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {

@@ -7,12 +7,12 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_argument)(
     const dpcal_law *law, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
 ) {
     const double v = law->sigma * law->sigma, wide = v * 134217729.0, vh = wide - (wide - v), vl = v - vh;
-    const double lost = fma(law->sigma, law->sigma, -v);
+    const double lost = fma(law->sigma, law->sigma, -v), inverse = 1.0 / v;
     const dpcal_v x = *at, d = x - 0.5, back = d - x, e = (x - (d - back)) + (-0.5 - back);
-    const dpcal_v u = d / v, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh, p = u * v;
+    const dpcal_v u = d * inverse, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh, p = u * v;
     const dpcal_v error = ((uh * vh - p) + uh * vl + ul * vh) + ul * vl;
     *out = u;
-    *rest = ((((d - p) - error) + e) - u * lost) / v;
+    *rest = ((((d - p) - error) + e) - u * lost) * inverse;
 }
 
 /* log w at a real x, as law.h describes it; keeps the digits of w - 1. */

@@ -149,11 +149,12 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
     for (int i = 0; i < DPCAL_SHARES; i++) {
         const double *r = tilt->restricted[i], total = r[2] + 3.0 * r[1] * r[1];
         if (r[0] > 0 && ratio * t * ratio * t * total <= 6.0 * r[1])
-            drop = fmax(drop, r[0] * r[0] * t * t * (r[1] - t * t * total / 12.0));
+            drop = dpcal_larger(drop, r[0] * r[0] * t * t * (r[1] - t * t * total / 12.0));
     }
     if (isfinite(tilt->half_time)) {
-        const double halvings = fmax(0.0, ceil(log2(tilt->half_time / t)));
-        drop = fmax(drop, 0.5 * pow(0.25, halvings));
+        int halvings; /* of half_time, to t or below */
+        frexp(tilt->half_time / t, &halvings);
+        drop = dpcal_larger(drop, ldexp(0.5, -2 * (halvings > 0 ? halvings : 0)));
     }
     bound = 0.5 * log1p(-drop * (1.0 - 1e-9));
     if (t >= tilt->half_time) {
@@ -172,6 +173,13 @@ static double dpcal_least(const double *x, ptrdiff_t first) {
     for (ptrdiff_t j = first + 1; j < first + DPCAL_LANES; j++)
         least = x[j] < least ? x[j] : least;
     return least;
+}
+
+static double dpcal_most(const double *x, ptrdiff_t first) {
+    double most = x[first];
+    for (ptrdiff_t j = first + 1; j < first + DPCAL_LANES; j++)
+        most = x[j] > most ? x[j] : most;
+    return most;
 }
 
 /* Sorts blocks of points at a time into two lists: `blocks` has terms w (exp(i s) - 1 - i s), and `late`, where s is at
@@ -214,10 +222,7 @@ static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdi
     for (int pass = 0; pass < 2; pass++) {
         far = 0;
         for (ptrdiff_t first = 0; first < tilt->n; first += DPCAL_LANES) {
-            double most = 0.0;
-            for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++)
-                most = fmax(most, tilt->distance[j]);
-            if (most * h * nodes > 1.0 || nodes < DPCAL_ANCHOR) {
+            if (dpcal_most(tilt->distance, first) * h * nodes > 1.0 || nodes < DPCAL_ANCHOR) {
                 blocks[far++] = first;
                 continue;
             }
@@ -237,38 +242,83 @@ static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdi
     return far * DPCAL_LANES;
 }
 
-/* Log psi(k h) and 1 / abs(psi) of one law, by recurrences from node to node that begin at those over 16 nodes, and
-   these anew at node 16 and every 128 nodes: `table` holds 17 numbers for each point. */
+/* Sums at nodes start, ..., stop - 1 < start + 128 of the terms of two lists of dpcal_sort, by recurrences from node to
+   node that begin at those over 16 nodes, and these at `start`. Node 16 sorts the first 128 again. */
+static void dpcal_near_sums(
+    const dpcal_tilt *tilt, double h, int start, int stop, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *late,
+    ptrdiff_t *m, double *table, double *gone, int *known, double *lr, double *li
+) {
+    double *coarse = table + 8 * *n, *power = coarse + 8 * *n;
+    const int few = start == 0 && stop <= DPCAL_STRIDE;
+    for (int k = start; k < stop; k += DPCAL_STRIDE) {
+        const int end = k + DPCAL_STRIDE < stop ? k + DPCAL_STRIDE : stop;
+        double ignored[2];
+        if (k == start || k == DPCAL_STRIDE) {
+            if (dpcal_sort(tilt, (k > 0 ? k : 1) * h, blocks, n, late, m, gone) || !*known) {
+                coarse = table + 8 * *n, power = coarse + 8 * *n;
+                DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, *n, h, table);
+                DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, h, 0, power + 2 * *m);
+                if (!few) {
+                    DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, *n, DPCAL_STRIDE * h, coarse);
+                    DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, DPCAL_STRIDE * h, 0, power + 6 * *m);
+                }
+                *known = 1;
+            }
+            DPCAL_WIDEST(dpcal_anew)(tilt, blocks, *n, k * h, coarse);
+            DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, k * h, 1, power + 4 * *m);
+        }
+        DPCAL_WIDEST(dpcal_second_order_nodes)(table, coarse, *n, k, end, lr, li);
+        DPCAL_WIDEST(dpcal_power_nodes)(power, power + 4 * *m, *m, k, end, lr, li);
+        for (int i = k; i < end; i++) {
+            lr[i] += i * h * gone[3] - gone[0];
+            li[i] -= i * h * gone[2] + gone[1];
+        }
+        if (end < stop) {
+            dpcal_second_order_node(coarse, *n, (double)k / DPCAL_STRIDE, ignored);
+            dpcal_power_node(power + 4 * *m, *m, ignored);
+        }
+    }
+}
+
+/* Moves the blocks whose theta is at most 1 over 128 nodes from one list to another. */
+static void dpcal_part(const dpcal_tilt *tilt, double h, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *slow, ptrdiff_t *m) {
+    const ptrdiff_t all = *n / DPCAL_LANES;
+    *n = *m = 0;
+    for (ptrdiff_t i = 0; i < all; i++) {
+        if (DPCAL_ANCHOR * h * dpcal_most(tilt->distance, blocks[i]) <= 1.0)
+            slow[*m] = blocks[i], *m += 1;
+        else
+            blocks[*n] = blocks[i], *n += 1;
+    }
+    *n *= DPCAL_LANES, *m *= DPCAL_LANES;
+}
+
+/* Log psi(k h) and 1 / abs(psi) of one law, 128 nodes at a time. From node 128 on, terms whose theta is at most 1 over 128
+   nodes are powers of theta about the first of these, up to their size times 2 / 20!; `table` holds 17 numbers for each
+   point. */
 static void dpcal_log_psi(
     const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
 ) {
-    ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n), *late = blocks + tilt->n / 2;
-    double re[20], im[20], gone[4] = {0}, *coarse = table, *power = table, ignored[2];
+    ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n), *late = blocks + tilt->n / 4;
+    ptrdiff_t *slow = late + tilt->n / 4, *slow_late = slow + tilt->n / 4, slow_n = 0, slow_m = 0;
+    double re[20], im[20], gone[4] = {0};
     ptrdiff_t n = dpcal_series(tilt, h, nodes, blocks, re, im), m = 0;
     const int series = n < tilt->n;
-    for (int k = 0; k < nodes; k++) {
-        double sums[2], turned[2];
-        if (k % DPCAL_ANCHOR == 0 || k == DPCAL_STRIDE) {
-            if (dpcal_sort(tilt, (k > 0 ? k : 1) * h, blocks, &n, late, &m, gone) || k == 0) {
-                coarse = table + 8 * n, power = coarse + 8 * n;
-                DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, h, table);
-                DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, n, DPCAL_STRIDE * h, coarse);
-                DPCAL_WIDEST(dpcal_powers)(tilt, late, m, h, 0, power + 2 * m);
-                DPCAL_WIDEST(dpcal_powers)(tilt, late, m, DPCAL_STRIDE * h, 0, power + 6 * m);
-            }
-            DPCAL_WIDEST(dpcal_anew)(tilt, blocks, n, k * h, coarse);
-            DPCAL_WIDEST(dpcal_powers)(tilt, late, m, k * h, 1, power + 4 * m);
+    int known = 0;
+    memset(lr, 0, (size_t)dpcal_padded(nodes) * sizeof(double));
+    memset(li, 0, (size_t)dpcal_padded(nodes) * sizeof(double));
+    for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
+        const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
+        if (start == DPCAL_ANCHOR) {
+            dpcal_part(tilt, h, blocks, &n, slow, &slow_n);
+            dpcal_part(tilt, h, late, &m, slow_late, &slow_m);
+            known = 0;
         }
-        if (k % DPCAL_STRIDE == 0) {
-            memcpy(table, coarse, (size_t)(2 * n) * sizeof(double));
-            memcpy(power, power + 4 * m, (size_t)(2 * m) * sizeof(double));
-            dpcal_second_order_node(coarse, n, (double)k / DPCAL_STRIDE, ignored);
-            dpcal_power_node(power + 4 * m, m, ignored);
+        if (slow_n + slow_m > 0) {
+            dpcal_sort(tilt, start * h, slow, &slow_n, slow_late, &slow_m, gone);
+            DPCAL_WIDEST(dpcal_about)(tilt, slow, slow_n, slow_late, slow_m, h, start, stop, lr, li);
         }
-        dpcal_second_order_node(table, n, (double)k, sums);
-        dpcal_power_node(power, m, turned);
-        lr[k] = sums[0] + turned[0] + (k * h * gone[3] - gone[0]);
-        li[k] = sums[1] + turned[1] - (k * h * gone[2] + gone[1]);
+        dpcal_near_sums(tilt, h, start, stop, blocks, &n, late, &m, table, gone, &known, lr, li);
     }
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, series, re, im, lr, li, inverse);
 }

@@ -39,6 +39,14 @@ cdef extern from "inversion.h" nogil:
         dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,
         dpcal_work* work, dpcal_answer* out
     )
+    void dpcal_log_deltas(
+        dpcal_law** laws, const double* counts, ptrdiff_t k, const double* epsilons, ptrdiff_t n,
+        dpcal_work* work, double* lower, double* upper, dpcal_answer* out
+    )
+    void dpcal_epsilons(
+        dpcal_law** laws, const double* counts, ptrdiff_t k, const double* log_deltas, ptrdiff_t n,
+        dpcal_work* work, double* lower, double* upper, dpcal_answer* out
+    )
     ctypedef struct dpcal_direction:
         dpcal_law** laws
         const double* counts

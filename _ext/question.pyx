@@ -51,9 +51,14 @@ cdef enum:
     EPSILON = 0
     LOG_DELTA = 1
     AT_MOST = 2
+    LOG_DELTAS = 3
+    EPSILONS = 4
 
 
-cdef int asked(int kind, list parts, double at, double target, dpcal_answer* out) except -1:
+cdef int asked(
+    int kind, list parts, double at, double target, dpcal_answer* out,
+    const double* points = NULL, Py_ssize_t n = 0, double* ends = NULL,
+) except -1:
     """Ask about losses and their counts; copies of the losses are filled, so that none is shared."""
     cdef Py_ssize_t k = len(parts), i
     cdef dpcal_work work
@@ -80,8 +85,12 @@ cdef int asked(int kind, list parts, double at, double target, dpcal_answer* out
             dpcal_epsilon(pointers, counts, k, target, &work, out)
         elif kind == LOG_DELTA:
             dpcal_log_delta(pointers, counts, k, at, &work, out)
-        else:
+        elif kind == AT_MOST:
             dpcal_at_most(pointers, counts, k, at, target, &work, out)
+        elif kind == LOG_DELTAS:
+            dpcal_log_deltas(pointers, counts, k, points, n, &work, ends, ends + n, out)
+        else:
+            dpcal_epsilons(pointers, counts, k, points, n, &work, ends, ends + n, out)
         for i in range(k):
             dpcal_free_law(&laws[i])
         dpcal_free_work(&work)
@@ -155,6 +164,52 @@ def at_most(list parts not None, double epsilon, double log_delta):
     cdef dpcal_answer out
     asked(AT_MOST, parts, epsilon, log_delta, &out)
     return out.upper <= log_delta if out.status == DPCAL_DONE else None
+
+
+def log_deltas(list parts not None, const double[::1] epsilons not None):
+    """Return lower and upper bounds on log delta at many epsilons, from few contours.
+
+    Parameters
+    ----------
+    parts
+        Laws and how often each adds up.
+    epsilons
+        Finite numbers >= 0 that rise, shape (n,).
+
+    Returns
+    -------
+    ndarray of shape (2, n)
+        Lower ends are NaN where one contour does not answer the question.
+    """
+    return curve(LOG_DELTAS, parts, epsilons)
+
+
+def epsilons(list parts not None, const double[::1] log_deltas not None):
+    """Return lower and upper bounds on epsilon at many log deltas, from few contours.
+
+    Parameters
+    ----------
+    parts
+        Laws and how often each adds up.
+    log_deltas
+        Negative numbers that fall, shape (n,).
+
+    Returns
+    -------
+    ndarray of shape (2, n)
+        Lower ends are NaN where one contour does not answer the question.
+    """
+    return curve(EPSILONS, parts, log_deltas)
+
+
+cdef curve(int kind, list parts, const double[::1] points):
+    cdef dpcal_answer out
+    cdef Py_ssize_t n = points.shape[0]
+    found = np.empty((2, n))
+    cdef double[:, ::1] ends = found
+    if n:
+        asked(kind, parts, 0.0, 0.0, &out, &points[0], n, &ends[0, 0])
+    return found
 
 
 def many(list rows not None, const double[::1] at not None, bint log_deltas):

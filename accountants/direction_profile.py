@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._ext import question
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -100,9 +101,43 @@ class DirectionProfile:
         self._total = Total(self._direction.parts)
         self._intervals: list[_Interval] = []
 
-    def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order."""
-        lower, upper = self._given_finite(epsilons)
+    def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
+        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order.
+
+        Parameters
+        ----------
+        epsilons
+            Numbers >= 0, shape (n,).
+        above
+            Log deltas, shape (n,), below which bounds need not be close.
+        """
+        points, places = np.unique(epsilons, return_inverse=True)
+        lower, upper = self._compiled(points)
+        todo = np.isnan(lower)
+        if above is not None and todo.any():
+            most = np.empty(len(points))
+            most[places] = above
+            low = todo.copy()
+            low[todo] = self.log_chernoff(points[todo]) <= most[todo]
+            lower[low], upper[low] = -math.inf, most[low]
+            todo &= ~low
+        if todo.any():
+            lower[todo], upper[todo] = self._on_contours(points[todo])
+        # Delta falls, so that every bound also holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
+
+    def _compiled(self, points: Reals) -> Reals:
+        """Return both bounds at sorted epsilons, as far as compiled calls give them, or NaN."""
+        parts = self._direction.compiled if self._log_finite == 0 and self._below is None else None
+        if parts is None:
+            return np.full((2, len(points)), math.nan)
+        return question.log_deltas(parts, points)
+
+    def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
+        """Return bounds on log delta at sorted epsilons, from contours that are kept."""
+        lower, upper = self._given_finite(points)
         if self._log_finite < 0:
             pairs = [Bounds(*ends, "") for ends in zip(lower.tolist(), upper.tolist(), strict=True)]
             found = [combine(self._log_finite, item) for item in pairs]
@@ -110,12 +145,11 @@ class DirectionProfile:
             upper = np.array([item.upper for item in found])
         if self._below is not None:
             # Contours bound only the rounded losses.
-            lower = np.minimum(self._below.log_bounds(epsilons)[0], upper)
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
         return lower, upper
 
-    def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Return bounds on log delta at each epsilon, given that no loss is infinite."""
-        points, places = np.unique(epsilons, return_inverse=True)
+    def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
+        """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
             # The interval of a contour for the pair gives neither the best upper bound nor a lower
@@ -124,10 +158,7 @@ class DirectionProfile:
             lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
         else:
             self._fill(points, lower, upper)
-        # Delta falls, so that every bound also holds on one side of its epsilon.
-        upper = np.minimum.accumulate(upper)
-        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
-        return lower[places], upper[places]
+        return lower, upper
 
     def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
         """Fill in bounds at sorted epsilons for the dominating pairs as they are."""

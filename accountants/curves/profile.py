@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext import question
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.direction_profile import DirectionProfile
@@ -62,11 +63,8 @@ class _WorstProfile:
         """Return lower and upper bounds on log delta at each epsilon >= 0, in any order."""
         lower, upper = self._directions[0].log_bounds(epsilons)
         for direction in self._directions[1:]:
-            asked = direction.log_chernoff(epsilons) > lower
-            if asked.any():
-                low, high = direction.log_bounds(epsilons[asked])
-                lower[asked] = np.maximum(lower[asked], low)
-                upper[asked] = np.maximum(upper[asked], high)
+            low, high = direction.log_bounds(epsilons, above=lower)
+            lower, upper = np.maximum(lower, low), np.maximum(upper, high)
         return lower, upper
 
 
@@ -212,8 +210,38 @@ def _single(composition: Composition, log_delta: float) -> Bounds:
     )
 
 
+def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] | None:
+    """Return bounds on the epsilons at increasing log deltas by compiled calls, or None.
+
+    Where such a call has no answer, the interval is [0, infinity].
+    """
+    first, *others = [direction.compiled for direction in composition.directions]
+    if first is None or None in others:
+        return None
+    lower, upper = question.epsilons(first, targets[::-1].copy())[:, ::-1]
+    known = ~np.isnan(lower)
+    for parts in others:
+        # Another direction is proved to need no more, or asked too.
+        above = question.log_deltas(parts, upper[known][::-1].copy())[1, ::-1]
+        more = np.flatnonzero(known)[above > targets[known]]
+        low, high = question.epsilons(parts, targets[more][::-1].copy())[:, ::-1]
+        lower[more], upper[more] = np.fmax(lower[more], low), np.fmax(upper[more], high)
+        known[more] &= ~np.isnan(low)
+    return np.where(known, lower, 0.0), np.where(known, upper, math.inf)
+
+
 def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
     """Return bounds on the epsilons at increasing log deltas."""
+    lower, upper = _compiled(composition, targets) or _by_profile(composition, targets)
+    loose = np.isinf(upper) | (upper - lower > _LOOSE * upper)
+    for place in np.flatnonzero(loose):
+        bounds = _single(composition, float(targets[place]))
+        lower[place], upper[place] = bounds.lower, bounds.upper
+    return lower, upper
+
+
+def _by_profile(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
+    """Return bounds on the epsilons at increasing log deltas from the privacy profile."""
     lower, upper = np.zeros(len(targets)), np.full(len(targets), math.inf)
     profile = _WorstProfile(composition)
     at_zero = profile.log_bounds(np.zeros(1))[1][0]
@@ -224,10 +252,6 @@ def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
         guesses = _guesses(profile, targets[todo], first.lower, last.upper)
         if guesses is not None:
             lower[todo], upper[todo] = _prove(profile, targets[todo], *guesses)
-    loose = np.isinf(upper) | (upper - lower > _LOOSE * upper)
-    for place in np.flatnonzero(todo & loose):
-        bounds = _single(composition, float(targets[place]))
-        lower[place], upper[place] = bounds.lower, bounds.upper
     return lower, upper
 
 

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ Complexes = NDArray[np.complex128]
 # Angle of the line on which decay is bounded, times sigma. Weights are smaller on a line nearer to
 # the real one, which helps at early times, but they fall more slowly.
 _NEARER = 0.6
+
+
+class _Kept:
+    """The last quadrature of a loss, and the last tilt with its cumulants."""
+
+    rule: TrapezoidRule | None = None
+    tilt = math.nan
+    cumulants: Reals | None = None
 
 
 @dataclass(frozen=True)
@@ -64,12 +73,6 @@ class SampledGaussian(PrivacyLoss):
     sampling_probability: float
     noise_multiplier: float
     direction: str
-    _rules: dict[str, TrapezoidRule] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
-    _last: list[Any] = field(
-        default_factory=lambda: [math.nan, None], init=False, repr=False, compare=False, hash=False
-    )
 
     def __post_init__(self) -> None:
         _validate.probability(sampling_probability=self.sampling_probability)
@@ -87,6 +90,10 @@ class SampledGaussian(PrivacyLoss):
         """log(1 - q): the record is not sampled."""
         return math.log1p(-self.sampling_probability)
 
+    @cached_property
+    def _kept(self) -> _Kept:
+        return _Kept()
+
     def _power(self, c: Any) -> Any:
         return 1.0 + c if self.direction == "remove" else -c
 
@@ -96,11 +103,11 @@ class SampledGaussian(PrivacyLoss):
 
     def _rule(self, powers: Reals) -> TrapezoidRule:
         """Return the quadrature that serves all ``powers``; the last one is kept."""
-        rule = self._rules.get("last")
+        rule = self._kept.rule
         if rule is None or not rule.serves(powers):
             lowest, highest = float(powers.min()), float(powers.max())
             rule = TrapezoidRule(self.sampling_probability, self.noise_multiplier, lowest, highest)
-            self._rules["last"] = rule
+            self._kept.rule = rule
         return rule
 
     def cumulants(self, c: ArrayLike) -> Reals:
@@ -108,8 +115,8 @@ class SampledGaussian(PrivacyLoss):
         c = np.atleast_1d(np.asarray(c, dtype=float))
         single = float(c[0]) if len(c) == 1 else math.nan
         # The last result is kept, since a contour uses its own tilt several times.
-        if single == self._last[0]:
-            return np.array(self._last[1])
+        if single == self._kept.tilt:
+            return np.array(self._kept.cumulants)
         powers = self._power(c)
         rule = self._rule(powers)
         # The sum 1 + c loses digits of a small c, which matter for large epsilons.
@@ -117,7 +124,7 @@ class SampledGaussian(PrivacyLoss):
         result = tilted_moments(rule.ell, rule.log_base, powers, rule.prepared, excesses)
         result[:, 1] *= self._sign
         if len(c) == 1:
-            self._last[:] = single, result.copy()
+            self._kept.tilt, self._kept.cumulants = single, result.copy()
         return result
 
     def log_mgf_bound(self, c: float) -> float:

@@ -282,6 +282,31 @@ def test_an_answer_does_not_depend_on_earlier_ones():
     assert _epsilon(direction, -14.0) == first == _epsilon(again, -14.0)
 
 
+def test_curves_meet_single_answers():
+    sampled = SampledGaussian(0.013, 1.07, "add")
+    rare = SampledGaussian(0.002, 0.8, "remove")
+    log_deltas, points = -np.linspace(2.0, 90.0, 23), np.linspace(0.0, 9.0, 31)
+    for parts in (((sampled, 9000),), ((rare, 300), (Gaussian(40.0), 3)), ((Gaussian(9.0), 40),)):
+        direction = Direction("", parts)
+        found = question.epsilons(direction.compiled, log_deltas)
+        alone = [_epsilon(direction, float(target)) for target in log_deltas]
+        assert _meet(found, alone, lambda bounds: 1e-8 * bounds.upper) > 15
+        found = question.log_deltas(direction.compiled, points)
+        alone = [_log_delta(direction, float(point)) for point in points]
+        assert _meet(found, alone, lambda _: 1e-6) > 15
+
+
+def _meet(found, alone, widest):
+    """How many bounds of a curve were compared with single calls; fails if one does not meet."""
+    both = 0
+    for lower, upper, single in zip(*found, alone, strict=True):
+        if single is not None and not math.isnan(lower):
+            assert max(lower, single.lower) <= min(upper, single.upper)
+            assert upper - lower <= widest(single)
+            both += 1
+    return both
+
+
 def test_other_questions_are_left_to_other_ways():
     loss = SampledGaussian(0.01, 1.1, "remove")
     once, rare = Direction("", ((loss, 1),)), SampledGaussian(1e-6, 3000.0, "add")
@@ -313,4 +338,12 @@ def test_an_epsilon_takes_a_few_times_as_long_as_numpy_takes_for_3600_exponentia
     assert ask().method == "contour"
     assert math.isfinite(_fastest(ask, 100))
     # 1.8 on a processor with wide registers.
-    assert _fastest(ask, 300) < 6 * _fastest(lambda: np.exp(numbers), 100)
+    unit = _fastest(lambda: np.exp(numbers), 100)
+    assert _fastest(ask, 300) < 6 * unit
+
+    def curve():
+        event = events.dpsgd(sampling_probability=0.013, noise_multiplier=1.07, steps=next(steps))
+        return accountants.epsilon_profile(event, np.geomspace(1e-10, 1e-3, 100))
+
+    # 5 on a processor with wide registers: single answers take 70.
+    assert _fastest(curve, 20) < 20 * unit
