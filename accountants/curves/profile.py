@@ -215,9 +215,11 @@ def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] |
 
     Where such a call has no answer, the interval is [0, infinity].
     """
-    first, *others = [direction.compiled for direction in composition.directions]
-    if first is None or None in others:
+    found = [direction.compiled for direction in composition.directions]
+    compiled = [parts for parts in found if parts is not None]
+    if len(compiled) < len(found):
         return None
+    first, *others = compiled
     lower, upper = question.epsilons(first, targets[::-1].copy())[:, ::-1]
     known = ~np.isnan(lower)
     for parts in others:
