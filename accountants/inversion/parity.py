@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -57,9 +57,11 @@ _LOG_DELTAS = (-30.0, -100.0, -300.0, -740.0)
 _ROOM = 1.05
 # Nats by which errors in ball arithmetic lie below delta.
 _BELOW_DELTA = 20.0
-# Seconds that a contour in balls may take about: before contours in doubles, if these are steep,
-# after them, and where there are no others.
-_QUICK, _IF_STEEP, _PATIENT, _ALONE = 0.15, 2.0, 6.0, 20.0
+# Seconds that a contour in balls may take about: before contours in doubles, if these are steep
+# with little or much noise, after them, and where there are no others.
+_QUICK, _IF_STEEP, _PATIENT, _ALONE = 0.15, (0.8, 3.0), 6.0, 20.0
+# Noise from which no single batch stands out, and steep contours in doubles are long.
+_MUCH_NOISE = 1.0
 # Width of delta, relative to itself, at which a guess of its logarithm was small enough.
 _SURE = 1e-6
 # Tilts, of a normal loss of the same variance, from which contours are out of reach, and from which
@@ -128,26 +130,56 @@ def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
 
 
 @lru_cache(maxsize=4)
+def _puts(parts: Epochs) -> list[Any]:
+    """Return the contours in ball arithmetic that were found for these epochs."""
+    return []
+
+
 def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
-    """Return the contour in ball arithmetic, whose module other runs do not load."""
-    puts = importlib.import_module("dpcal.accountants.inversion.puts")
-    return puts.Put(parts, most, nats, seconds)
+    """Return a contour in ball arithmetic, whose module other runs do not load."""
+    for put in _puts(parts):
+        if put.most >= most and put.nats >= nats:
+            return put
+    found = importlib.import_module("dpcal.accountants.inversion.puts").Put(
+        parts, most, nats, seconds
+    )
+    _puts(parts).append(found)
+    return found
+
+
+def _delta_of(direction: Direction, put: Any) -> Callable[[float], tuple[float, float]]:
+    """Return the function that bounds delta of a direction at every epsilon up to a largest one."""
+    removes = any(loss.opposite is not None for loss, _ in direction.parts)
+    return put.removed if removes else put.added  # type: ignore[no-any-return]
 
 
 def _in_balls(
     direction: Direction, parts: Epochs, epsilon: float, log_delta: float, *, first: bool
 ) -> Callable[[float], tuple[float, float]]:
-    """Return the function that bounds delta at every epsilon up to a largest one."""
+    """Return the function that bounds delta near a guess, at every epsilon up to a largest one."""
     nats = _BELOW_DELTA - log_delta + epsilon
     if is_told_apart(direction):
         seconds = _ALONE
     elif not first:
         seconds = _PATIENT
     else:
-        seconds = _IF_STEEP if _is_narrow(Total(parts), epsilon, _DEAR) else _QUICK
-    put = _put(parts, epsilon, nats, seconds)
-    removes = any(loss.opposite is not None for loss, _ in direction.parts)
-    return put.removed if removes else put.added  # type: ignore[no-any-return]
+        seconds = _QUICK
+        if _is_narrow(Total(parts), epsilon, _DEAR):
+            much = min(loss.noise_multiplier for loss, _ in parts) >= _MUCH_NOISE
+            seconds = _IF_STEEP[much]
+    return _delta_of(direction, _put(parts, epsilon, nats, seconds))
+
+
+def _guesses(
+    direction: Direction, parts: Epochs, epsilon: float, *, first: bool
+) -> Iterator[Callable[[float], tuple[float, float]]]:
+    """Yield functions that bound delta at an epsilon, for smaller and smaller deltas."""
+    if epsilon < _LARGEST_IN_BALLS:
+        for put in tuple(_puts(parts)):
+            if put.most >= epsilon:
+                yield _delta_of(direction, put)
+        for log_delta in _LOG_DELTAS:
+            yield _in_balls(direction, parts, epsilon, log_delta, first=first)
 
 
 def is_told_apart(direction: Direction) -> bool:
@@ -174,8 +206,7 @@ def log_delta_by_parity(
     late = 0.0 if first else _LARGEST
     with contextlib.suppress(OutOfReach):
         if parts is not None:
-            for log_delta in _LOG_DELTAS if epsilon < _LARGEST_IN_BALLS else ():
-                delta = _in_balls(direction, parts, epsilon, log_delta, first=first)
+            for delta in _guesses(direction, parts, epsilon, first=first):
                 low, high = delta(epsilon)
                 if high - low <= _SURE * low:
                     return _logarithms(low, high, _IN_BALLS)
@@ -250,6 +281,8 @@ def _epsilon_in_balls(
     direction: Direction, parts: Epochs, log_delta: float, *, first: bool
 ) -> Bounds | None:
     """Return bounds on epsilon from a contour in ball arithmetic; None if epsilon is too large."""
+    if not is_told_apart(direction) and _likely(Total(parts), log_delta) > _LARGEST_IN_BALLS:
+        return None
     target, most = math.exp(log_delta), _ROOM * _as_poisson(parts, log_delta)
     delta = _in_balls(direction, parts, most, log_delta, first=first)
     while delta(most)[1] > target:

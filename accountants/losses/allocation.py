@@ -33,6 +33,8 @@ _POINTS = 4_000
 _LITTLE_NOISE = 0.4
 _RATIOS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
 _TURNS = np.linspace(0.02, 3.0, 75)
+# Noise below which, and batches from which on, large X_j are few enough to be moved alone.
+_MODERATE_NOISE, _MANY = 1.0, 100
 
 
 class Group(NamedTuple):
@@ -80,6 +82,10 @@ class Allocation(PrivacyLoss):
     batches: int
     direction: str
     _known: dict[float, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    _moved: dict[float, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
@@ -146,11 +152,23 @@ class Allocation(PrivacyLoss):
         those of the record's own batch, when removing (:meth:`_own_decay`, :meth:`_apart`).
         """
         found = np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
+        if self.noise_multiplier < _MODERATE_NOISE and self.batches >= _MANY:
+            found = np.minimum(found, self._moved_lines(c).at(t))
         little = self.noise_multiplier <= _LITTLE_NOISE and self.batches > 1
         if self.direction == "add" or c <= 0 or not little:
             return found
         found = np.minimum(found, self._own_decay(c, t))
         return np.minimum(found, self._apart(c, t, ratio * t)) if c <= 1 else found
+
+    def _moved_lines(self, c: float) -> Any:
+        """Return the bounds of moved lines along Re z = c, which are kept."""
+        if c not in self._moved:
+            (log_mgf, *_), error = self.values(c)
+            t, a, log_f = 1.0 / self.noise_multiplier, self.power(c), float(log_mgf - error - 1e-9)
+            twice = float(self.cumulants([2 * c])[0, 0]) + 1e-9 if a < 0 else math.nan
+            powers = importlib.import_module("dpcal.accountants.losses.allocation_powers")
+            self._moved[c] = powers.MovedLines(t, self.batches, a, log_f, twice)
+        return self._moved[c]
 
     def _log_others(self, r: Reals) -> Reals:
         """Return bounds on log E R^r, 0 <= r <= 2, R the sum of Y_j of all batches but one."""

@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import flint
 import mpmath
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion import put_rays
+from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.parity import log_delta_by_parity
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
@@ -244,6 +247,53 @@ def test_transforms_fall_as_their_bounds_say(sigma, batches, c):
     size = float(loss.values(c)[0][0])
     assert (np.exp(values.real - size) <= np.exp(loss.log_decay(c, t)) + errors).all()
     assert loss.log_decay(c, t)[-1] < -2
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(
+    ("sigma", "batches", "c", "far"),
+    [(0.382, 121_606, 2.612, 300.0), (0.3, 10_000, 0.4, 90.0), (0.6, 70_000, 12.0, 900.0)],
+)
+def test_lines_of_large_signals_alone_bound_the_transform(sigma, batches, c, far, direction):
+    loss = Allocation(sigma, batches, direction)
+    u = np.geomspace(1.0, far, 12)
+    (log_f, *_), error = loss.values(c)
+    values, errors = loss.nodes(c, u)
+    bounds = loss.log_decay(c, u)
+    # What is left of a value without its error lies below the bound.
+    sure = np.exp(values.real - log_f - error) - errors
+    assert (sure <= np.exp(bounds)).all()
+    # Moving every signal, or none, gives far less.
+    assert bounds[-1] < 1.2 * -(far**2) / (2 * batches * sigma**2)
+
+
+def test_the_line_moves_as_a_normal_law_of_the_same_variance():
+    # A narrow law: exp(-u^2 v / 2), v the variance of L, up to half of the exponent.
+    sigma, batches = 0.7, 1_000_000
+    loss, v = Allocation(sigma, batches, "add"), math.expm1(0.7**-2) / 1_000_000
+    u = np.array([8.0, 10.0]) / math.sqrt(v)
+    falls = loss.log_decay(1 / math.sqrt(v), u)
+    assert (falls >= -1.01 * u * u * v / 2).all()
+    assert (falls <= -0.5 * u * u * v / 2).all()
+
+
+def test_contours_of_little_noise_and_many_batches_are_short():
+    total = Total(((Allocation(0.174, 220_000, "remove"), 1),))
+    assert Contour(total, 0.94, 33.66).nodes < 500
+
+
+def test_sums_in_balls_are_the_same_by_matrices_and_by_polynomials(monkeypatch):
+    tables = [[flint.acb(k, j) for k in range(9)] for j in range(3)]
+    weights = [flint.acb(1, 2), flint.acb(-3, 5), flint.acb(7)]
+    by_matrix = put_rays._sliding(tables, weights, 7)
+    monkeypatch.setattr(put_rays, "_FEW_PLACES", 0)
+    by_polynomial = put_rays._sliding(tables, weights, 7)
+    assert [[complex(x) for x in row] for row in by_matrix] == [
+        [complex(x) for x in row] for row in by_polynomial
+    ]
+    assert complex(by_matrix[1][4]) == sum(
+        complex(tables[1][4 + 2 - k]) * complex(weights[k]) for k in range(3)
+    )
 
 
 def in_forty_digits(t, batches, power, u=0.0):
