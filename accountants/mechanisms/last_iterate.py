@@ -11,11 +11,11 @@ the diameter of the set, w_t is mu-GDP with mu^2 = sum_{k >= tau} (a_k / nu)^2.
 *Proof.* X and X' are the runs on both data sets, Z_k the noise of X. Y_tau = X_0 if tau = 0, and
 else an independent copy of X'_tau, with X_tau known beside it in both worlds. Put Y_{k+1} = P(Y_k -
 eta grad F'(Y_k) + d_k + nu Z_k) with d_k = v_k a_k / (c r_k + D), v_k the distance of the two steps
-without noise. If |X_k - Y_k| <= r_k, then |v_k| <= c r_k + D, so that |d_k| <= a_k and |X_{k+1} -
-Y_{k+1}| <= |v_k - d_k| <= r_{k+1}. At the end Y_t = X_t. Given the past of Y before projections,
-which determines d_k, Y takes a step of X' whose mean is moved by at most a_k: that is an adaptive
-composition of Gaussian mechanisms (Dong, Roth and Su 2022), and X_t is a function of it. The
-trade-off is symmetric, so that both directions follow although one data set contracts. ∎
+without noise. If ||X_k - Y_k|| <= r_k, then ||v_k|| <= c r_k + D, so that ||d_k|| <= a_k and
+||X_{k+1} - Y_{k+1}|| <= ||v_k - d_k|| <= r_{k+1}. At the end Y_t = X_t. Given the past of Y before
+projections, which determines d_k, Y takes a step of X' whose mean is moved by at most a_k: that is
+an adaptive composition of Gaussian mechanisms (Dong, Roth and Su 2022), and X_t is a function of
+it. The trade-off is symmetric, so that both directions follow although one data set contracts. ∎
 
 With m = t - tau, r = diameter / D, S = 1 + c + ... + c^(m-1) and Q = 1 + c^2 + ... + c^(2m-2), the
 best a_k are in proportion to c^(t-1-k), and r_k >= 0 holds for them if c <= 1:

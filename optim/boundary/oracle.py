@@ -23,16 +23,16 @@ dpcal.errors.BudgetExceeded: query 'gradient' may be asked 1 times, 1 are spent,
 Each answer is a noisy version of the second column, which one record moves by the other two. C is
 the query's ``max_norm``, to which every record's contribution to a sum is clipped:
 
-============== ========================================= ====================== ===========
-method         the sum behind the answer                 one added or zeroed    replaced
-============== ========================================= ====================== ===========
-``gradient``   of clipped gradients                      C                      2 C
-``difference`` of clipped gradient differences           C, or C ||w - v||      twice that
-``norm``       norm of the sum of clipped gradients      C                      2 C
-``scalar``     of losses clipped to [-C, C]              C                      2 C
-``one_pass``   the mean iterate itself, no sum           C                      2 C
-``last_iterate`` of clipped gradients, in every step     C                      2 C
-============== ========================================= ====================== ===========
+================ ========================================= ====================== ===========
+method           the sum behind the answer                 one added or zeroed    replaced
+================ ========================================= ====================== ===========
+``gradient``     of clipped gradients                      C                      2 C
+``difference``   of clipped gradient differences           C, or C ||w - v||      twice that
+``norm``         norm of the sum of clipped gradients      C                      2 C
+``scalar``       of losses clipped to [-C, C]              C                      2 C
+``one_pass``     the mean iterate itself, no sum           C                      2 C
+``last_iterate`` of clipped gradients, in every step       C                      2 C
+================ ========================================= ====================== ===========
 
 The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
 that replacing a record moves a sum twice as far. A query with ``correlation`` has a stream of its
