@@ -6,10 +6,10 @@ SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
 event=GaussianDpEvent(noise_multiplier=1.1)), count=100)
 """
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attr
@@ -63,9 +63,9 @@ def _vocabulary() -> Any:
     package = None if "dp_accounting" in sys.modules else find_spec("dp_accounting")
     if package is None or not package.submodule_search_locations:
         return import_module(name)
-    path = Path(package.submodule_search_locations[0]) / "dp_event.py"
+    path = os.path.join(package.submodule_search_locations[0], "dp_event.py")
     spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.exists():
+    if spec is None or spec.loader is None or not os.path.exists(path):
         return import_module(name)
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -43,7 +43,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from dpcal import _validate
-from dpcal._roots import Stop, brent
+from dpcal._roots import Stop, brent, minimum
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
@@ -65,6 +65,8 @@ _UNITS = {
 }
 # Orders 1 + c of an odometer, unless others are given.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
+# They find the logarithm of an order to 1e-5, where the budget is flat to ten digits.
+_SECTIONS = 29
 
 
 def _squared_mu(event: events.DpEvent, relation: str) -> float:
@@ -103,7 +105,6 @@ def _renyi_budget(c: float, epsilon: float, log_delta: float) -> float:
 
 def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float) -> float:
     """Return the order at which the budget is the largest multiple of ``cost(order)``."""
-    from scipy.optimize import minimize_scalar
 
     def multiple(x: float) -> float:
         c = math.exp(x)
@@ -111,10 +112,8 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
 
     # Orders below this have a negative budget; far above it, every cost is more than the budget.
     least = max(-log_delta / epsilon, 1.0)
-    found = minimize_scalar(
-        multiple, bounds=(math.log(0.01 * least), math.log(100 * least)), method="bounded"
-    )
-    return 1 + math.exp(float(found.x))
+    ends = math.log(0.01 * least), math.log(100 * least)
+    return 1 + math.exp(minimum(multiple, *ends, sections=_SECTIONS))
 
 
 def _zcdp_budget(epsilon: float, log_delta: float) -> float:

@@ -9,12 +9,11 @@ answer wrong: a search that ends early leaves wider bounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
 
 __all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE", "TRIM"]
 
 
-@dataclass(frozen=True)
 class ContourLimits:
     """Limits of one contour.
 
@@ -44,36 +43,33 @@ class ContourLimits:
         Remainder that ends such a contour for many losses: further nodes gain less than rounding.
     """
 
-    nodes: int = 1 << 19
-    work: float = 3e7
-    cheap: float = 4e6
-    granted: int = 1 << 14
-    granted_work: float = 1.5e8
-    smoothed: int = 1 << 10
-    check: int = 32
-    points: int = 5_000
-    error: float = 2e-15
-    error_of_parts: float = 1e-2
-    error_of_jumps: float = 1e-7
-    error_of_many: float = 1e-11
+    nodes: Final = 1 << 19
+    work: Final = 3e7
+    cheap: Final = 4e6
+    granted: Final = 1 << 14
+    granted_work: Final = 1.5e8
+    smoothed: Final = 1 << 10
+    check: Final = 32
+    points: Final = 5_000
+    error: Final = 2e-15
+    error_of_parts: Final = 1e-2
+    error_of_jumps: Final = 1e-7
+    error_of_many: Final = 1e-11
 
 
-@dataclass(frozen=True)
 class LatticeLimits:
     """Limits of half a period on a lattice: longer ones are left to contours that are cut off."""
 
-    nodes: int = 1 << 19
-    work: float = 6e7
+    nodes: Final = 1 << 19
+    work: Final = 6e7
 
 
-@dataclass(frozen=True)
 class TrimLimits:
     """Limits of a contour without the rarest losses, which is meant to be cheap."""
 
-    work: float = 4e6
+    work: Final = 4e6
 
 
-@dataclass(frozen=True)
 class LayerLimits:
     """Limits of a law in layers.
 
@@ -88,13 +84,12 @@ class LayerLimits:
         Quadrature points of all layers, which bound the memory to a few hundred megabytes.
     """
 
-    count: int = 24
-    work: float = 3e7
-    share: float = 0.1
-    points: float = 4e6
+    count: Final = 24
+    work: Final = 3e7
+    share: Final = 0.1
+    points: Final = 4e6
 
 
-@dataclass(frozen=True)
 class GuessLimits:
     """Guesses of log delta, for which rare losses are cut.
 
@@ -108,12 +103,11 @@ class GuessLimits:
         Most guesses.
     """
 
-    first: float = -30.0
-    below: float = 3.0
-    count: int = 4
+    first: Final = -30.0
+    below: Final = 3.0
+    count: Final = 4
 
 
-@dataclass(frozen=True)
 class SaddleLimits:
     """Limits of the search for a saddle.
 
@@ -128,13 +122,12 @@ class SaddleLimits:
         Tilts that are tried where the saddle is out of reach.
     """
 
-    tilt: float = 1e12
-    evaluations: int = 200
-    of_many: int = 28
-    trials: int = 24
+    tilt: Final = 1e12
+    evaluations: Final = 200
+    of_many: Final = 28
+    trials: Final = 24
 
 
-@dataclass(frozen=True)
 class EpsilonLimits:
     """Limits of the search for epsilon on contours.
 
@@ -152,16 +145,15 @@ class EpsilonLimits:
         Smallest and largest epsilon of a first guess.
     """
 
-    inversions: int = 3
-    newton: int = 60
-    unsafe: int = 12
-    outward: float = 2.0**59
-    layered: int = 16
-    least: float = 1e-12
-    most: float = 1e6
+    inversions: Final = 3
+    newton: Final = 60
+    unsafe: Final = 12
+    outward: Final = 2.0**59
+    layered: Final = 16
+    least: Final = 1e-12
+    most: Final = 1e6
 
 
-@dataclass(frozen=True)
 class BracketLimits:
     """Evaluations of a search that brackets epsilon.
 
@@ -175,10 +167,10 @@ class BracketLimits:
         Most evaluations, if they take contours of more than ``losses`` distinct losses.
     """
 
-    cheap: int = 120
-    costly: int = 6
-    few: int = 4
-    losses: int = 8
+    cheap: Final = 120
+    costly: Final = 6
+    few: Final = 4
+    losses: Final = 8
 
 
 CONTOUR = ContourLimits()

@@ -82,10 +82,18 @@ def _made(
 
 
 def _packed(column: Array, places: NDArray[np.intp]) -> Array:
-    """Return the sum of the columns of a Toeplitz matrix at the given places."""
-    total = np.zeros_like(column)
-    for place in places:
-        total[place:] += column[: len(column) - place]
+    """Return the sum of the columns of a Toeplitz matrix at evenly spaced places, 0 first.
+
+    Blocks of columns are doubled: every entry is rounded at most 2 log2(steps) times.
+    """
+    total, block = np.zeros_like(column), column
+    start, width, count = 0, int(places[1]), len(places)
+    while count:
+        if count % 2:
+            total[start:] += block[: len(column) - start]
+            start += width
+        block = block + np.concatenate([np.zeros(width), block])[: len(column)]
+        width, count = 2 * width, count // 2
     return total
 
 

@@ -23,6 +23,16 @@ import dpcal
 event = dpcal.events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 assert 6.9 < dpcal.epsilon(event, delta=1e-6) < 6.91
 """
+CORRELATED = """
+from dpcal import accountants, calibrate
+strategy = accountants.matrix.LambdaCGD(200, 0.5)
+plan = calibrate.correlated_dpsgd(
+    strategy, n=100, batch_size=100, sampler="full", epsilon=1.0, delta=1e-5
+)
+assert 0.999 < plan.price() <= 1.0
+for kind in ("renyi", "zcdp"):
+    assert accountants.PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind).budget > 0
+"""
 SLOW = ("dp_accounting", "flint", "prv_accountant", "scipy.optimize", "scipy.stats", "sympy")
 ANNEXES = (
     "accountants.certificates",
@@ -51,7 +61,7 @@ def loaded_by(script):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "slow"),
-    [(RUN, SLOW), (EPSILON, ("scipy", *SLOW))],
+    [(RUN, SLOW), (EPSILON, ("scipy", "pathlib", *SLOW))],
     ids=["one run", "one epsilon"],
 )
 def test_a_question_loads_the_core_alone(script, slow):
@@ -61,6 +71,12 @@ def test_a_question_loads_the_core_alone(script, slow):
     annexes = tuple(f"dpcal.{name}" for name in ANNEXES)
     assert [name for name in ours if name.startswith(annexes)] == []
     assert [name for name in slow if name in loaded] == []
+
+
+@pytest.mark.slow
+def test_a_plan_of_correlated_noise_loads_no_statistics():
+    loaded = loaded_by(CORRELATED)
+    assert [name for name in ("scipy.signal", *SLOW) if name in loaded] == []
 
 
 def test_no_module_hides_an_import_of_ours_in_a_function():

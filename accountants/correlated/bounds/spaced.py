@@ -32,9 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import correlate
 from scipy.special import logsumexp
-from scipy.stats import binom
 
 from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
@@ -102,6 +100,8 @@ class Spaced(Bound):
 
     def _chances(self) -> list[tuple[int, float]]:
         """Return numbers of rounds that are made known, each rounded up, and their chances."""
+        from scipy.stats import binom
+
         counts = [0, *(2**k for k in range(self.epochs.bit_length())), self.epochs]
         counts = sorted({count for count in counts if count <= self.epochs})
         reached = binom.sf(np.array([-1, *counts]), self.epochs, self.known)
@@ -162,6 +162,8 @@ def _widths(mechanism: Mechanism, rounds: int) -> list[int]:
 
 def _overlaps(mechanism: Mechanism) -> Floats:
     """Return the largest product of two columns k or more apart, over sigma^2, for each k."""
+    from scipy.signal import correlate
+
     assert mechanism.column is not None
     column = mechanism.column[: mechanism.bands]
     found = correlate(column, column)[len(column) - 1 :] + _ROUNDING * float(column @ column)

@@ -523,9 +523,13 @@ def test_sensitivity_is_never_rounded_down():
     from fractions import Fraction
 
     for decay in (0.3, 0.97):
-        strategy = LambdaCGD(400, decay)
-        square = sum(Fraction(float(value)) ** 2 for value in strategy.coefficients)
-        assert Fraction(strategy.sensitivity(Single()).value) ** 2 >= square
+        strategy = LambdaCGD(150, decay)
+        column = [Fraction(float(value)) for value in strategy.coefficients]
+        for schema in (Single(), LeastSeparation(7, 11), LeastSeparation(3), LeastSeparation(1)):
+            places = schema.earliest(150)
+            rows = (sum(column[t - k] for k in places if k <= t) for t in range(150))
+            square, found = sum(row**2 for row in rows), strategy.sensitivity(schema).value
+            assert square <= Fraction(found) ** 2 <= square * (1 + Fraction(1, 10**12))
 
 
 # -- wrong input
