@@ -80,8 +80,9 @@ RECORDS = f"""
     loss of a record is multiplied by, before clipping (default: the schema's, or 1)
 --silos COLUMN                     for distributed_psgd: a category of the schema that says whose
     record it is; each silo adds its own noise and has its own ledger (default: one silo)
---n N:whole                        public number of records, for a claim under add-or-remove-one
-    (default: the schema's, or read, for one under replace-special)
+--n N:whole                        public number of records, or of persons with --clipped user, for
+    a claim under add-or-remove-one (default: the schema's, which counts rows, or read, for one
+    under replace-special)
 --bounds LOW:HIGH|FILE             public range of every feature, or a JSON file of column: [low,
     high] (default: features are used as they are)
 --target-bounds LOW:HIGH           public range of the target of a squared loss, scaled likewise

@@ -183,6 +183,7 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
         )
     for key, words in (
         ("public_training_records", "Public number of training records"),
+        ("public_training_persons", "Public number of persons to train on"),
         ("training_records", "Training records"),
         ("training_persons", "Persons they are about"),
         ("held_out_records", "Held-out records"),

@@ -177,17 +177,16 @@ def _sampling(
         raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
+    by_separation = sampler not in ("full", "poisson", "fixed-size", "random-allocation")
+    if separation is not None and not by_separation:
+        raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
     if sampler in ("full", "poisson", "fixed-size"):
-        if separation is not None:
-            raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
         rate: dict[str, dict[str, Any]] = {
             "poisson": {"sampling_probability": size / n},
             "fixed-size": {"batch_size": size},
         }
         return {"sampler": sampler, **rate.get(sampler, {})}
     if sampler == "random-allocation":
-        if separation is not None:
-            raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
         if size * strategy.steps % n:
             raise ValueError(
                 "batch_size times the number of steps must be a multiple of n for "
@@ -201,6 +200,11 @@ def _sampling(
     b = _validate.count(separation=separation)
     fields: dict[str, Any] = {"sampler": sampler, "separation": b}
     if sampler == "balls-in-bins":
+        if strategy.steps % b:
+            raise ValueError(
+                f"the number of steps must be a multiple of separation={b} for "
+                f"sampler='balls-in-bins', got {strategy.steps}."
+            )
         return fields
     q = size * b / n if sampler == "cyclic-poisson" else size / max(n - (b - 1) * size, 1e-300)
     if q > 1:

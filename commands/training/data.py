@@ -110,7 +110,7 @@ def read(asked: Learning, progress: Progress, client: Any = None) -> Data:
     )
     found = {
         "number of records": asked.n is None,
-        "number of persons": asked.by_person,
+        "number of persons": asked.n is None and asked.by_person,
         "numbers of rows read and left out (data.rows, data.left_out)": asked.n is None
         and _leaves_out(records),
         "names of the columns": not asked.described,

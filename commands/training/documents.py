@@ -62,7 +62,8 @@ def about_data(
         "held_out_records": len(task.y_test),
     }
     if result.plan.public_n:  # a public number stands for theirs
-        sizes = {"public_training_records": result.plan.n}
+        whose = "records" if task.owners is None else "persons"
+        sizes = {f"public_training_{whose}": result.plan.n}
     arrays: list[Any] = [task.X_train, task.y_train, task.X_test, task.y_test]
     arrays += [] if task.owners is None else [task.owners]
     # Of records in partitions, their digests.

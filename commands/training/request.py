@@ -62,7 +62,8 @@ class Learning:
     test_fraction
         Chance in [0, 1) that a record is held out.
     n
-        Public number of records; None to read it from the table.
+        Public number of records, or of persons where these are the records; None to read it from
+        the table.
     seed
         An integer >= 0, or None for fresh entropy.
     cluster, files
@@ -314,15 +315,10 @@ def _given_schema(options: Namespace) -> tuple[Schema | None, dict[str, Any]]:
 
 def _public_n(options: Namespace, schema: Schema | None) -> int | None:
     """Return the public number of records, if any: that of a schema counts rows, not persons."""
-    if options.clipped == "user":
-        if options.n is not None or options.neighboring_relation == "add-or-remove-one":
-            raise ValueError(
-                "--clipped user reads the number of persons from the table: it goes without --n, "
-                "and with replace-special or replace-one."
-            )
-        return None
     given: int | None = options.n
-    return given if given is not None or schema is None else schema.n
+    if given is not None or schema is None or options.clipped == "user":
+        return given
+    return schema.n
 
 
 def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
@@ -372,9 +368,10 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
         return wanted if wanted in row.relations else row.relations[0]
     if given == "add-or-remove-one" and n is None and given in row.relations:
         raise ValueError(
-            "--neighboring-relation add-or-remove-one needs --n, a public number of records that "
-            "the table's own may differ from: that one is read from the data, and a record more "
-            "would change it. Without --n the relation is replace-special."
+            "--neighboring-relation add-or-remove-one needs --n, a public number of records (of "
+            "persons, with --clipped user) that the table's own may differ from: that one is read "
+            "from the data, and a record more would change it. Without --n the relation is "
+            "replace-special."
         )
     if given != "add-or-remove-one" and n is not None:
         raise ValueError(f"--n is for --neighboring-relation add-or-remove-one, got {given}.")
@@ -387,8 +384,11 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
 
 
 def _check_sampler(row: Optimizer, tuning: Mapping[str, Any], relation: str) -> None:
-    """Refuse a sampler without a price for steps with independent noise."""
+    """Refuse a sampler without a price for these steps and this relation."""
     name = tuning.get("sampler", "poisson")
+    public = relation == "add-or-remove-one"
+    if row.name == "correlated_dpsgd" and public and name not in ("poisson", "full"):
+        raise ValueError(f"--n goes with --sampler poisson or full beside --noise, got {name}.")
     if row.name != "dpsgd" or name == "poisson":
         return
     if name not in BY_EPOCH:

@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+import dpcal
 from dpcal import train
+from dpcal.accountants import events
 
 
 def persons_table(rows=1_200, persons=300):
@@ -71,11 +73,43 @@ def test_rows_of_a_person_move_a_step_by_the_clip_at_most():
     assert each - noise <= moved <= each + noise
 
 
+def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
+    """A report says the same whoever is there, and a person costs what a record costs."""
+    table, schema, who = persons_table()
+    asked = {**BY_PERSON, "n": 400, "batch_size": 20, "seed": 1}
+    asked |= {"held_out": "none", "test_fraction": 0.25}
+    left = who != who[0]
+    fewer = {name: np.asarray(column)[left] for name, column in table.items()}
+    everybody, rest = (train(each, schema, **asked) for each in (table, fewer))
+    plan = everybody.result.plan
+    assert (plan.n, plan.public_n, plan.neighboring_relation) == (300, True, "add-or-remove-one")
+    assert rest.result.plan == plan
+    data, others = (dict(each.document["data"], fingerprint=None) for each in (everybody, rest))
+    assert data == others
+    assert (data["public_training_persons"], data["read_from_data"]) == (300, [])
+    assert not {"rows", "training_records", "training_persons"} & set(data)
+    privacy = everybody.document["privacy"]
+    assert privacy == rest.document["privacy"]
+    assert privacy["unit"] == "one person, who has at most 3 training records (rows of the table)"
+    step = events.GaussianDpEvent(plan.queries[0].noise_multiplier)
+    run = events.SelfComposedDpEvent(events.PoissonSampledDpEvent(20 / 300, step), 20)
+    assert everybody.result.epsilon(1e-5) == dpcal.epsilon(run, delta=1e-5) <= 2.0
+    everybody.result.verify()
+
+
 def test_persons_as_records_are_refused_where_there_are_none():
     table, schema, _ = persons_table()
-    for given in ({"n": 300}, {"neighboring_relation": "add-or-remove-one"}):
-        with pytest.raises(ValueError, match="clipped user reads the number of persons from the"):
+    for given, why in (
+        ({"neighboring_relation": "add-or-remove-one"}, "needs n, a public number of records"),
+        ({"n": 300, "neighboring_relation": "replace-special"}, "n is for neighboring_relation"),
+        ({"n": 300, "sampler": "shuffled-epochs"}, "is for neighboring_relation replace-one or"),
+        ({"n": 300, "noise": "tree", "sampler": "balls-in-bins"}, "n goes with sampler poisson"),
+    ):
+        with pytest.raises(ValueError, match=why):
             train(table, schema, **given, **BY_PERSON)
+    uneven = {"noise": "tree", "sampler": "balls-in-bins", "batch_size": 60, "steps": 13}
+    with pytest.raises(ValueError, match=r"steps must be a multiple of separation=\d for .*got 13"):
+        train(table, schema, **{**BY_PERSON, **uneven})
     columns = {**schema["columns"], "who": {"type": "drop"}}
     with pytest.raises(ValueError, match="clipped user needs a schema with a column of type"):
         train(table, {"columns": columns}, **BY_PERSON)

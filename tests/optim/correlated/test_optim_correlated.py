@@ -401,7 +401,11 @@ def test_correlation_takes_noise_back():
             ValueError,
             "batch_size must be at most 6",
         ),
-        ({"sampler": "balls-in-bins", "batch_size": 24}, ValueError, "bins must divide"),
+        (
+            {"sampler": "balls-in-bins", "batch_size": 24},
+            ValueError,
+            "steps must be a multiple of separation",
+        ),
         ({"statistics": "some"}, ValueError, "statistics must be one of"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
     ],
