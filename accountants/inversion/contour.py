@@ -181,8 +181,9 @@ class Contour:
         least = min(CONTOUR.granted, granted) if smooth else 1.0
         budget = int(min(CONTOUR.nodes, max(least, work / self.line.points)))
         if not self.line.decays:
-            # Only smoothing ends such a contour, and further nodes gain little.
-            budget = int(max(least, 1.0))
+            # Only smoothing ends such a contour.
+            atoms = min(CONTOUR.nodes, CONTOUR.atoms_work / self.line.points)
+            budget = int(max(least, atoms if smooth else 1.0))
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(

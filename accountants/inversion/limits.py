@@ -25,6 +25,9 @@ class ContourLimits:
         Work for each distinct loss up to which no better way is sought: that would cost more.
     granted, granted_work
         Nodes that every composition may have, while they take no more than this work.
+    atoms_work
+        Work of a contour of atoms, which only smoothing ends: with twice the nodes the width of
+        delta's bounds halves. At this work an answer takes less than a second.
     smoothed
         Fewest nodes that a contour is smoothed for: with fewer, the smoothing is too large.
     check
@@ -48,6 +51,7 @@ class ContourLimits:
     cheap: Final = 4e6
     granted: Final = 1 << 14
     granted_work: Final = 1.5e8
+    atoms_work: Final = 5e6
     smoothed: Final = 1 << 10
     check: Final = 32
     points: Final = 5_000
