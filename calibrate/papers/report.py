@@ -192,13 +192,13 @@ class Audit:
         ]
         if unexpected:
             names = ", ".join(unexpected)
-            verdict = f"{len(unexpected)} verdicts are not what the registry says: {names}."
+            verdict = f"Verdicts that are not what the registry says: {names}."
         else:
             verdict = (
                 "Every printed mistake is refuted or loose, and the checker accepted all evidence."
             )
         sampled = sum(row["SAMPLED"] for row in self.counts.values())
-        tried = [f"{sampled} claims are SAMPLED: true where they were tried; no more is said."]
+        tried = [f"SAMPLED ({sampled}) means true where it was tried; no more is said."]
         return [head, *rows, verdict, *(tried if sampled else [])]
 
     def _json(self) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -42,7 +43,13 @@ from dpcal.calibrate.papers.claims.claims import (
 from dpcal.calibrate.papers.claims.content import restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
 from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
-from dpcal.calibrate.papers.claims.notation import claims_of, indented, nearest, theorems_of
+from dpcal.calibrate.papers.claims.notation import (
+    claims_of,
+    indented,
+    nearest,
+    text_of,
+    theorems_of,
+)
 from dpcal.calibrate.papers.claims.privacy import Priced, Private, Release
 from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
 from dpcal.calibrate.papers.claims.recursion import Recursion
@@ -79,6 +86,7 @@ __all__ = [
     "erratum",
     "nearest",
     "positive",
+    "schedule_of",
     "settings_of",
     "theorems_of",
     "unfold",
@@ -380,4 +388,30 @@ def standalone(claim: Claim) -> Claim:
             for name, values in sorted(domain.items())
             if name in claim.used_symbols()
         }
+    )
+
+
+def schedule_of(package: str, title: str, citation: str, notes: tuple[str, ...] = ()) -> Schedule:
+    """Return the schedule of a paper from the modules and texts of its folder.
+
+    Parameters
+    ----------
+    package
+        Dotted name of the folder, whose last part is the name of the schedule.
+    title, citation, notes
+        Parameters of :class:`Schedule`.
+
+    >>> schedule_of("dpcal.calibrate.papers.moments", "A title", "a paper").setting("sigma").source
+    'Theorem 1'
+    """
+    settings, checks = (import_module(f"{package}.{part}") for part in ("settings", "checks"))
+    return Schedule(
+        name=package.rpartition(".")[2],
+        title=title,
+        citation=citation,
+        quantities=settings.QUANTITIES,
+        settings=settings.SETTINGS,
+        claims=theorems_of(text_of(package, "claims"), checks.CHECKS),
+        errata=errata_of(text_of(package, "errata"), checks=checks.CHECKS),
+        notes=notes,
     )

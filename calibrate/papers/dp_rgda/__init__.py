@@ -8,26 +8,17 @@ log(4/delta1)``.
 'REFUTED'
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.dp_rgda.checks import CHECKS
-from dpcal.calibrate.papers.dp_rgda.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="dp_rgda",
+SCHEDULE = schedule_of(
+    __name__,
     title="Second-order stationary points of stochastic minimax problems",
     citation=(
         "Xu, Tao, Ding, Fan, Wang: Finding Differentially Private Second Order Stationary Points "
         "in Stochastic Minimax Optimization, arXiv 2602.01339"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "ER-05 prices the release that the text has: one Poisson-sampled increment.",
         "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides: both sides would be the "

@@ -10,26 +10,17 @@ oracle alone equals alpha.
 ('REFUTED', 'by the power 1/42 more than claimed')
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.gauss_psgd.checks import CHECKS
-from dpcal.calibrate.papers.gauss_psgd.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="gauss_psgd",
+SCHEDULE = schedule_of(
+    __name__,
     title="Second-order stationary points by Gauss-PSGD and Ada-DP-SPIDER",
     citation=(
         "Tao, Zhang, Yu, Cheng, Dressler, Wang: Second-Order Convergence in Private Stochastic "
         "Non-Convex Optimization, arXiv 2505.15647"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E11 has no corrected side: claim C7 has the exact composition.",
         "E16: its corrected side repeats a definition (DEFINITION).",

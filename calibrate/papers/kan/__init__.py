@@ -8,26 +8,17 @@ Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the samplin
 'REFUTED'
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.kan.checks import CHECKS
-from dpcal.calibrate.papers.kan.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="kan",
+SCHEDULE = schedule_of(
+    __name__,
     title="Kolmogorov-Arnold networks by DP-SGD with correlated noise",
     citation=(
         "Wang, Schuchardt, Kalinin, Zhou, Fellenz, Lampert, Kloft: Population Risk Bounds for "
         "Kolmogorov-Arnold Networks Trained by DP-SGD with Correlated Noise, arXiv 2605.12648"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E05, E06 and E11 are LOOSE: the noise of Theorem F.12 is enough, and larger than needed.",
         "E21 and E26 are claims (I18.redundant, I32.small) instead of errata: a redundant term "

@@ -9,26 +9,17 @@ regularized loss (4).
 'REFUTED'
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.kl_condition.checks import CHECKS
-from dpcal.calibrate.papers.kl_condition.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="kl_condition",
+SCHEDULE = schedule_of(
+    __name__,
     title="Non-convex optimization under the KL condition",
     citation=(
         "Menart, Ullah, Arora, Bassily, Guzman: Differentially Private Non-Convex Optimization "
         "under the KL Condition with Optimal Rates"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "EP13 and EP15 are LOOSE: the printed bounds hold, and would hold with half the noise or "
         "twice the budget.",

@@ -7,26 +7,17 @@ Names: ``q`` is the sampling probability, ``Lam = log(1/delta)``, ``lam`` the or
 'REFUTED'
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.moments.checks import CHECKS
-from dpcal.calibrate.papers.moments.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="moments",
+SCHEDULE = schedule_of(
+    __name__,
     title="DP-SGD and the moments accountant",
     citation=(
         "Abadi, Chu, Goodfellow, McMahan, Mironov, Talwar, Zhang: Deep Learning with Differential "
         "Privacy, CCS 2016, arXiv 1607.00133"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "M1: without a record the sum of T answers is N(0, T sigma^2), and with it its mean is "
         "q T. The sum exceeds q T/2 with probability at most exp(-q^2 T/(8 sigma^2)), and at least "

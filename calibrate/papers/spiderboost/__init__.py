@@ -10,26 +10,17 @@ variable.
 'REFUTED'
 """
 
-from dpcal.calibrate.papers.claims.errata import errata_of
-from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
-from dpcal.calibrate.papers.spiderboost.checks import CHECKS
-from dpcal.calibrate.papers.spiderboost.settings import QUANTITIES, SETTINGS
+from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-
-SCHEDULE = Schedule(
-    name="spiderboost",
+SCHEDULE = schedule_of(
+    __name__,
     title="Stationary points by private SpiderBoost",
     citation=(
         "Arora, Bassily, Gonzalez, Guzman, Menart, Ullah: Faster Rates of Convergence to "
         "Stationary Points in Differentially Private Optimization, arXiv 2206.00846"
     ),
-    quantities=QUANTITIES,
-    settings=SETTINGS,
-    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
-    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E10 and E23 have no corrected sides: u/u = 1, and a product in another order, say "
         "nothing.",
