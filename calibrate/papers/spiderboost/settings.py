@@ -29,7 +29,7 @@ SETTINGS = settings_of(
     """
     abar: sqrt(d*Lam)/(n*epsilon)  # rate variable
     T1: (F0*L1)**(1/3)*L0**(-2*(1/3))*abar**(-4*(1/3)); printed
-        ((F0*L1)**(1/4)/sqrt(L0*abar))**(4*(1/3))  # Theorem 9, first branch of T
+        ((F0*L1)**(1/4)/sqrt(L0*abar))**(4*(1/3))  # Theorem 9, first branch of T, and its proof
     T: Max(T1, 1/abar); up  # Theorem 9
     q: 1/(2*T*abar**2); printed n**2*epsilon**2/(L1**2*T*d*Lam); down  # Theorem 9
     b1: n; up  # Theorem 9
@@ -52,6 +52,6 @@ SETTINGS = settings_of(
     lam: L0**2/(L1*W**2)*Min(1/n, d/(n*epsilon)**2); printed L0**2/(L1*W)*Min(1/n, d/(n*epsilon)**2)
         # Theorem 5.1
     sigma_t: 8*L0*rounds*sqrt(K_t*Lam)/(n*epsilon); printed 8*L0*K_t*sqrt(Lam)/(n*epsilon)  #
-        Theorem 5.1
+        Theorem 5
     """
 )

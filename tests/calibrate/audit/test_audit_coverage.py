@@ -102,3 +102,12 @@ def test_the_page_counts_what_is_covered():
         ]
         row = f"| {paper} | {counts[0]} | {counts[1]} of {counts[1] + counts[4]} | {counts[2]} |"
         assert row in page, row
+
+
+def test_the_page_counts_the_printed_formulas():
+    errata = [wrong for paper in PAPERS for wrong in load(paper).errata]
+    about = [bool(wrong.about) for wrong in errata if wrong.printed.kind != "prose"]
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert f"Of the {len(about)} printed formulas" in page
+    assert f"loose, {about.count(False)} use settings" in page
+    assert f"The other {sum(about)} are" in page
