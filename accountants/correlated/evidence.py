@@ -165,7 +165,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
     proved = estimator.largest(0.0) is not None
     failure = options.failure(goal.delta, proved=proved)
     if proved and goal.delta is not None:
-        _require_enough(question, estimator, goal.delta, failure, options.draws)
+        _require_enough(estimator, goal.delta, failure, options.draws)
     sample = options.simulate(estimator, 0).betting(0.5 * failure)
     alone = Evidence(sample, None, Nothing(0.0), failure, proved)
     level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
@@ -211,7 +211,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     proved = estimator.largest(0.0) is not None
     failure = options.failure(delta, proved=proved)
     if proved:
-        _require_enough(question, estimator, delta, failure, draws)
+        _require_enough(estimator, delta, failure, draws)
     sample = options.simulate(estimator, 0)
     _require_trust(sample, goal.level_of(sample))
     left = delta - (failure if proved else 0.0)
@@ -266,9 +266,7 @@ def _require_range(question: Question, goal: Goal, draws: int | None = None) -> 
         )
 
 
-def _require_enough(
-    question: Question, estimator: Estimator, target: float, failure: float, draws: int
-) -> None:
+def _require_enough(estimator: Estimator, target: float, failure: float, draws: int) -> None:
     """Refuse, before drawing, a number of draws that could not reach the target."""
     largest = estimator.largest(_range_alone(estimator, target))
     if largest is None:

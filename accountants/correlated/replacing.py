@@ -120,13 +120,8 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
     if one.upper > 0 and 2 * one.upper < upper < math.inf:
         two = _epsilon_of_blanks(event, target, one)
         upper, method = min((upper, method), (two, _TWO_BLANKS))
-    return Epsilon(
-        upper,
-        lower=min(lower, upper),
-        accountant="allocation",
-        method=method,
-        neighboring_relation=neighboring_relation,
-    )
+    ends = Bounds(min(lower, upper), upper, method)
+    return Epsilon.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 
 def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> LogDelta:
@@ -140,13 +135,8 @@ def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: st
     )
     two = min(0.0, _log_delta_of_blanks(event, at))
     upper, method = min((known.upper, _KNOWN), (two, _TWO_BLANKS))
-    return LogDelta(
-        upper,
-        lower=min(max(one.lower, summed.lower), upper),
-        accountant="allocation",
-        method=method,
-        neighboring_relation=neighboring_relation,
-    )
+    ends = Bounds(min(max(one.lower, summed.lower), upper), upper, method)
+    return LogDelta.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 
 def delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:

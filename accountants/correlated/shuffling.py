@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import bdtrik, betaincc
@@ -34,9 +35,9 @@ from scipy.special import bdtrik, betaincc
 from dpcal import _validate
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.answers import Bounds, Delta, Epsilon
 from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.correlated.shuffling_below import attacks, log_score
+from dpcal.accountants.correlated.shuffling_below import Attack, attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.parity import both_log_deltas
@@ -55,6 +56,8 @@ __all__ = [
     "reduction",
     "upper_delta",
 ]
+
+_Answer = TypeVar("_Answer", Epsilon, Delta)
 
 # Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
 _LOG_ALPHAS = 0.01, 12.0
@@ -285,24 +288,12 @@ def epsilon(
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
         return _epsilon_beside(run, beside, target, neighboring_relation)
-    known = event_epsilon(_no_gain(sigma, E, neighboring_relation), delta=target)
-    upper, method = known.upper, "bracket: batches known"
-    most = T + run.remainder
-    if most == 1:
-        lower = known.lower
-    elif neighboring_relation == "replace-one":
-        lower = event_epsilon(_substituted(sigma, most, E), delta=target).lower
-    else:
-        found = _upper_epsilon(sigma, T, E, target, upper)
-        if found < upper:
-            upper, method = found, "bracket: clones that release blanks"
-        lower = max(each.epsilon(target) for each in attacks(sigma, most, E))
-    return Epsilon(
-        upper,
-        lower=min(lower, upper),
-        accountant="shuffling",
-        method=method,
-        neighboring_relation=neighboring_relation,
+    return _bracketed(
+        run,
+        neighboring_relation,
+        lambda event: event_epsilon(event, delta=target),
+        lambda highest: _upper_epsilon(sigma, T, E, target, highest),
+        lambda attack: attack.epsilon(target),
     )
 
 
@@ -318,25 +309,38 @@ def delta(
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
         return _delta_beside(run, beside, at, neighboring_relation)
-    known = event_delta(_no_gain(sigma, E, neighboring_relation), epsilon=at)
+    return _bracketed(
+        run,
+        neighboring_relation,
+        lambda event: event_delta(event, epsilon=at),
+        lambda highest: upper_delta(sigma, T, E, at, highest),
+        lambda attack: attack.delta(at),
+    )
+
+
+def _bracketed(
+    run: events.ShuffledEpochsDpEvent,
+    relation: str,
+    price: Callable[[events.DpEvent], _Answer],
+    theorem: Callable[[float], float],
+    attacked: Callable[[Attack], float],
+) -> _Answer:
+    """Return a bracket from the price of known batches, a theorem's upper end, and attacks."""
+    sigma, T, E = _checked(run, relation)
+    known = price(_no_gain(sigma, E, relation))
     upper, method = known.upper, "bracket: batches known"
     most = T + run.remainder
     if most == 1:
         lower = known.lower
-    elif neighboring_relation == "replace-one":
-        lower = event_delta(_substituted(sigma, most, E), epsilon=at).lower
+    elif relation == "replace-one":
+        lower = price(_substituted(sigma, most, E)).lower
     else:
-        found = upper_delta(sigma, T, E, at, upper)
+        found = theorem(upper)
         if found < upper:
             upper, method = found, "bracket: clones that release blanks"
-        lower = max(each.delta(at) for each in attacks(sigma, most, E))
-    return Delta(
-        upper,
-        lower=min(lower, upper),
-        accountant="shuffling",
-        method=method,
-        neighboring_relation=neighboring_relation,
-    )
+        lower = max(attacked(each) for each in attacks(sigma, most, E))
+    ends = Bounds(min(lower, upper), upper, method)
+    return type(known).of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
 def _epsilon_beside(
@@ -355,13 +359,10 @@ def _epsilon_beside(
         for each in (claim, _known(run))
     ]
     other = event_epsilon(beside, delta=target, neighboring_relation=relation)
-    return Epsilon(
-        min(each.upper for each in found),
-        lower=min(max(alone.lower, other.lower), *(each.upper for each in found)),
-        accountant="shuffling",
-        method=_METHODS_BESIDE[found[1].upper <= found[0].upper],
-        neighboring_relation=relation,
-    )
+    method = _METHODS_BESIDE[found[1].upper <= found[0].upper]
+    upper = min(each.upper for each in found)
+    ends = Bounds(min(max(alone.lower, other.lower), upper), upper, method)
+    return Epsilon.of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
 def _delta_beside(
@@ -385,13 +386,9 @@ def _delta_beside(
     )
     best = min(each.upper for each in found)
     upper = min(best, known.upper)
-    return Delta(
-        upper,
-        lower=min(max(alone.lower, other.lower), upper),
-        accountant="shuffling",
-        method=_METHODS_BESIDE[known.upper <= best],
-        neighboring_relation=relation,
-    )
+    method = _METHODS_BESIDE[known.upper <= best]
+    ends = Bounds(min(max(alone.lower, other.lower), upper), upper, method)
+    return Delta.of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
 def meets(
