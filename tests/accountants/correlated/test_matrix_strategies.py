@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -511,23 +512,18 @@ def test_adding_a_record_needs_independent_schedules():
         strategy.event(3.0, FixedEpochs(4, 25), neighboring_relation="add-or-remove-one")
     schema = FixedEpochs(4, 25, independent=True)
     event = strategy.event(3.0, schema, neighboring_relation="add-or-remove-one")
-    assert epsilon(event, delta=1e-6) == epsilon(
-        strategy.event(3.0, FixedEpochs(4, 25)),
-        delta=1e-6,
-        neighboring_relation="replace-special",
-    )
+    same = strategy.event(3.0, FixedEpochs(4, 25))
+    found = epsilon(same, delta=1e-6, neighboring_relation="replace-special")
+    assert epsilon(event, delta=1e-6) == found
 
 
 def test_sensitivity_is_never_rounded_down():
     # Against sums in exact rational arithmetic.
-    from fractions import Fraction
-
     for decay in (0.3, 0.97):
         strategy = LambdaCGD(150, decay)
         column = [Fraction(float(value)) for value in strategy.coefficients]
         for schema in (Single(), LeastSeparation(7, 11), LeastSeparation(3), LeastSeparation(1)):
-            places = schema.earliest(150)
-            rows = (sum(column[t - k] for k in places if k <= t) for t in range(150))
+            rows = (sum(column[t - k] for k in schema.earliest(t + 1)) for t in range(150))
             square, found = sum(row**2 for row in rows), strategy.sensitivity(schema).value
             assert square <= Fraction(found) ** 2 <= square * (1 + Fraction(1, 10**12))
 
