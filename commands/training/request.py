@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,9 +99,7 @@ class Learning:
     @property
     def records(self) -> Any:
         """What a budget book knows the table by."""
-        if not self.files:
-            return self.source.records
-        return np.frombuffer(b"".join(map(bytes_of, self.files)), np.uint8)
+        return _known_by(self.source, self.files)
 
     @property
     def name(self) -> str:
@@ -223,9 +221,10 @@ class Request(Learning):
         missing_values = () if schema is None else schema.missing_values
         first = files[0] if files else table
         source = source_of(options, table=first, missing_values=missing_values)
+        check_book(options.budget, _known_by(source, files))
         target = _target(options, schema)
         described = _from_flags(options, source, target) if schema is None else schema
-        request = cls(
+        return cls(
             source=source,
             files=files,
             schema=_with_features(
@@ -246,8 +245,6 @@ class Request(Learning):
             and relation in ("add-or-remove-one", "replace-special"),
             **fields_of(options, *AS_GIVEN),
         )
-        check_book(request.budget, request.records)
-        return request
 
     def task(self, **records: Any) -> Task:
         """Return the task of coded and split records: of a minimax problem, or over silos, too."""
@@ -276,6 +273,11 @@ class Request(Learning):
     def trained_on(self) -> int | None:
         """Average number of training records out of the public number of records."""
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+
+def _known_by(source: Source, files: Sequence[Path]) -> Any:
+    """Return what a budget book knows a table by: its records, or the bytes of all files."""
+    return np.frombuffer(b"".join(map(bytes_of, files)), np.uint8) if files else source.records
 
 
 def parquet_files(folder: Any) -> tuple[Path, ...]:

@@ -101,7 +101,7 @@ def with_half_the_noise(records, plan):
 @pytest.mark.parametrize("name", PLANS)
 def test_an_attack_stays_below_the_claim_and_finds_half_the_noise(name):
     plan = PLANS[name]()
-    options = {"samples": 40_000, "confidence": 1 - ALARM, "seed": 1}
+    options = {"samples": 40_000, "confidence": 1 - ALARM, "seed": 2}
     honest = attacks.likelihood(plan, **options)
     assert honest.holds, str(honest)
     assert honest.epsilon > 0.2 * plan.epsilon
