@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -151,7 +152,7 @@ class Allocation(PrivacyLoss):
         One is -t^2 / (2 M sigma^2): the mean of all X_j is independent of L without it. Others are
         those of the record's own batch, when removing (:meth:`_own_decay`, :meth:`_apart`).
         """
-        found = np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
+        found = self.log_decay_of_mean(c, t)
         if self.noise_multiplier < _MODERATE_NOISE and self.batches >= _MANY:
             found = np.minimum(found, self._moved_lines(c).at(t))
         little = self.noise_multiplier <= _LITTLE_NOISE and self.batches > 1
@@ -159,6 +160,10 @@ class Allocation(PrivacyLoss):
             return found
         found = np.minimum(found, self._own_decay(c, t))
         return np.minimum(found, self._apart(c, t, ratio * t)) if c <= 1 else found
+
+    def log_decay_of_mean(self, c: float, t: Reals) -> Reals:
+        """Return the first bound of :meth:`log_decay`, which certificates prove."""
+        return np.asarray(-0.5 * t * t / (self.batches * self.noise_multiplier**2))
 
     def _moved_lines(self, c: float) -> Any:
         """Return the bounds of moved lines along Re z = c, which are kept."""
@@ -308,10 +313,16 @@ class MixedAllocation(Allocation):
 
     def log_decay(self, c: float, t: Reals, ratio: float = 1.0) -> Reals:
         """Return the mean of the bounds for each number of batches, weighted as in M(c)."""
+        return self._mean(c, [part.log_decay(c, t, ratio) for part in self._parts])
+
+    def log_decay_of_mean(self, c: float, t: Reals) -> Reals:
+        """Return the mean of the bounds for each number of batches, weighted as in M(c)."""
+        return self._mean(c, [part.log_decay_of_mean(c, t) for part in self._parts])
+
+    def _mean(self, c: float, decays: Sequence[Reals]) -> Reals:
         shares, _ = self._shares(c)
-        decays = np.array([part.log_decay(c, t, ratio) for part in self._parts])
         with np.errstate(divide="ignore"):
-            return np.asarray(np.logaddexp.reduce(np.log(shares)[:, None] + decays))
+            return np.asarray(np.logaddexp.reduce(np.log(shares)[:, None] + np.array(decays)))
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ def test_the_claims_of_training_and_of_scores_are_proved(trained):
     for name, claim in (("certificate", "everything"), ("certificate-scores", "evaluation")):
         proof = json.loads((trained / f"{name}.json").read_text())
         lower, upper = float(proof["lower"]), float(proof["upper"])
-        # Delta at the claimed epsilon is the claimed one.
-        assert 1e-5 * (1 - 1e-6) < lower <= upper < 1e-5 * (1 + 1e-6)
+        # Delta at the claimed epsilon is the claimed one, but for noise that is 1e-6 too large.
+        assert 1e-5 * (1 - 2e-5) < lower <= upper < 1e-5 * (1 + 1e-9)
         assert proof["proofs"][0]["epsilon"] == document[claim]["epsilon"]["upper"]
         assert main(["certify", "--check", str(trained / f"{name}.json")]) == 0
     assert set(document["files"]) >= {"certificate.json", "certificate-scores.json"}

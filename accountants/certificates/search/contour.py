@@ -268,7 +268,7 @@ class _Rest:
                 variance = 1 / item.loss.noise_multiplier**2
                 log_size += item.times * variance * (c * c + c - t * t) / 2
             elif isinstance(item.loss, Allocation):
-                log_size += item.times * float(item.loss.log_decay(c, np.array([t]))[0])
+                log_size += item.times * float(item.loss.log_decay_of_mean(c, np.array([t]))[0])
             tails.append(tail)
         return log_size, tuple(tails)
 
