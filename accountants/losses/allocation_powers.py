@@ -364,7 +364,7 @@ class MovedLines:
         for k in np.unique(np.round(np.log2(u / self._batches) - 0.8)):
             if int(k) not in self._bounds:
                 self._bounds[int(k)] = self._bound(2.0**k)
-        for bound in self._bounds.values():
+        for bound in tuple(self._bounds.values()):  # another thread may add one
             if bound is not None:
                 terms = bound[1] - np.multiply.outer(u, bound[0])
                 found = np.minimum(found, np.logaddexp.reduce(terms, axis=-1))

@@ -36,11 +36,10 @@ _NEARER = 0.6
 
 
 class _Kept:
-    """The last quadrature of a loss, and the last tilt with its cumulants."""
+    """The last quadrature of a loss, and the last tilt with its cumulants, at once for threads."""
 
     rule: TrapezoidRule | None = None
-    tilt = math.nan
-    cumulants: Reals | None = None
+    last: tuple[float, Reals] = (math.nan, np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,9 @@ class SampledGaussian(PrivacyLoss):
         c = np.atleast_1d(np.asarray(c, dtype=float))
         single = float(c[0]) if len(c) == 1 else math.nan
         # The last result is kept, since a contour uses its own tilt several times.
-        if single == self._kept.tilt:
-            return np.array(self._kept.cumulants)
+        tilt, cumulants = self._kept.last
+        if single == tilt:
+            return cumulants.copy()
         powers = self._power(c)
         rule = self._rule(powers)
         # The sum 1 + c loses digits of a small c, which matter for large epsilons.
@@ -124,7 +124,7 @@ class SampledGaussian(PrivacyLoss):
         result = tilted_moments(rule.ell, rule.log_base, powers, rule.prepared, excesses)
         result[:, 1] *= self._sign
         if len(c) == 1:
-            self._kept.tilt, self._kept.cumulants = single, result.copy()
+            self._kept.last = single, result.copy()
         return result
 
     def log_mgf_bound(self, c: float) -> float:

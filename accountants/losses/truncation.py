@@ -255,12 +255,14 @@ class Truncation:
         central moment.
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
+        # Read at once: another thread may keep other tilts meanwhile.
+        tilts, moments = self._last
         if len(c) == 1:
-            known = np.flatnonzero(self._last[0] == c[0])[:1]
+            known = np.flatnonzero(tilts == c[0])[:1]
             if len(known):
-                return self._last[1][known]
-        elif np.array_equal(c, self._last[0]):
-            return self._last[1].copy()
+                return moments[known]
+        elif np.array_equal(c, tilts):
+            return moments.copy()
         rule = self._points(1.0 + c)
         plain = self._plain(c)
         if plain.all():
