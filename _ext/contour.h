@@ -73,6 +73,11 @@ static double dpcal_curvature(const dpcal_question *ask) {
     return ask->variance + 1.0 / (ask->c * ask->c) + 1.0 / ((1.0 + ask->c) * (1.0 + ask->c));
 }
 
+/* The epsilon whose saddle is the tilt that the question holds. */
+static double dpcal_epsilon_of_tilt(const dpcal_question *ask) {
+    return ask->mean - 1.0 / ask->c - 1.0 / (1.0 + ask->c);
+}
+
 /* Value and derivative at a tilt of an increasing function: the saddle's equation at an epsilon, or, where
    log_delta < 0, that of the epsilon whose saddle-point estimate is log_delta. */
 static int dpcal_equation(dpcal_question *ask, double c, double log_delta, double *value, double *slope) {
@@ -81,7 +86,7 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     if (status)
         return status;
     curvature = dpcal_curvature(ask);
-    at = ask->mean - 1.0 / c - 1.0 / (1.0 + c);
+    at = dpcal_epsilon_of_tilt(ask);
     if (log_delta < 0) {
         *value = log_delta - (ask->log_mgf - c * at - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI * curvature));
         *slope = c * curvature;

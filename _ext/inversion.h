@@ -105,7 +105,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     }
     if ((status = dpcal_tilt_of(ask, log_delta)))
         return status;
-    at = ask->mean - 1.0 / ask->c - 1.0 / (1.0 + ask->c);
+    at = dpcal_epsilon_of_tilt(ask);
     if (!(at > 0))
         return DPCAL_SEARCH;
     for (int tries = 0; tries < 3; tries++) {
@@ -208,10 +208,11 @@ static const double DPCAL_CURVE = 1e-10, DPCAL_LOOSER = 2.0;
 /* Distance of a contour's epsilon from the first that it serves, in deviations: further off it keeps fewer digits. It is
    halved where the first is not served. */
 static const double DPCAL_AHEAD = 3.6;
+
 /* A contour whose epsilon lies beyond that of the tilt that the question holds, but not beyond `last`. Returns in
    `accepted` the widths of log delta that it may have. */
 static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, double *accepted) {
-    const double at = ask->mean - 1.0 / ask->c - 1.0 / (1.0 + ask->c);
+    const double at = dpcal_epsilon_of_tilt(ask);
     double lower, upper, value, slope;
     int status;
     ask->epsilon = fmax(at, fmin(last, at + ahead * sqrt(ask->variance)));
@@ -229,6 +230,19 @@ static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, dou
     return isfinite(*accepted) ? DPCAL_DONE : DPCAL_WIDE;
 }
 
+/* What follows question i, which a contour of its own answers or not: the next one; past one that fails `skip` more, twice
+   as many each time, since their neighbors would fail, too. */
+static ptrdiff_t dpcal_after_one(
+    ptrdiff_t i, int status, const dpcal_answer *one, double *lower, double *upper, ptrdiff_t *skip, double *ahead
+) {
+    const ptrdiff_t next = status ? i + *skip : i + 1;
+    if (!status)
+        lower[i] = one->lower, upper[i] = one->upper;
+    *skip = status ? 2 * *skip : 1;
+    *ahead *= 0.5;
+    return next;
+}
+
 /* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
 static void dpcal_log_deltas(
     dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, dpcal_work *work,
@@ -236,7 +250,7 @@ static void dpcal_log_deltas(
 ) {
     dpcal_question ask;
     double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
-    ptrdiff_t skip = 1; /* past questions that fail, twice as many each time: their neighbors would, too */
+    ptrdiff_t skip = 1;
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = 0.0;
@@ -260,11 +274,7 @@ static void dpcal_log_deltas(
         if (j == i) {
             dpcal_answer one = {0};
             status = status == DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
-            if (!status)
-                lower[i] = one.lower, upper[i] = one.upper;
-            j = status ? j + skip : j + 1;
-            skip = status ? 2 * skip : 1;
-            ahead *= 0.5;
+            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
         }
         out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
@@ -279,7 +289,7 @@ static void dpcal_epsilons(
 ) {
     dpcal_question ask;
     double log_seen, most, last = INFINITY, accepted, ahead = DPCAL_AHEAD;
-    ptrdiff_t skip = 1; /* past questions that fail, twice as many each time: their neighbors would, too */
+    ptrdiff_t skip = 1;
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = INFINITY;
@@ -287,7 +297,7 @@ static void dpcal_epsilons(
     if (!out->status) {
         dpcal_closed_bounds(&ask, &log_seen, &most);
         if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
-            last = ask.mean - 1.0 / ask.c - 1.0 / (1.0 + ask.c);
+            last = dpcal_epsilon_of_tilt(&ask);
     }
     for (ptrdiff_t i = 0; !out->status && i < n;) {
         ptrdiff_t j = i;
@@ -299,7 +309,7 @@ static void dpcal_epsilons(
             continue;
         }
         status = dpcal_tilt_of(&ask, log_deltas[i]);
-        at = ask.mean - 1.0 / ask.c - 1.0 / (1.0 + ask.c);
+        at = dpcal_epsilon_of_tilt(&ask);
         if (!status)
             status = at > 0 ? dpcal_build_ahead(&ask, ahead, last, &accepted) : DPCAL_SEARCH;
         for (; !status && j < n; j++) {
@@ -316,11 +326,7 @@ static void dpcal_epsilons(
         if (j == i) {
             dpcal_answer one = {0};
             status = status == DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
-            if (!status)
-                lower[i] = one.lower, upper[i] = one.upper;
-            j = status ? j + skip : j + 1;
-            skip = status ? 2 * skip : 1;
-            ahead *= 0.5;
+            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
         }
         out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;

@@ -289,7 +289,7 @@ def epsilon(
     if beside is not None:
         return _epsilon_beside(run, beside, target, neighboring_relation)
     return _bracketed(
-        run,
+        (sigma, T + run.remainder, E),
         neighboring_relation,
         lambda event: event_epsilon(event, delta=target),
         lambda highest: _upper_epsilon(sigma, T, E, target, highest),
@@ -310,7 +310,7 @@ def delta(
     if beside is not None:
         return _delta_beside(run, beside, at, neighboring_relation)
     return _bracketed(
-        run,
+        (sigma, T + run.remainder, E),
         neighboring_relation,
         lambda event: event_delta(event, epsilon=at),
         lambda highest: upper_delta(sigma, T, E, at, highest),
@@ -319,17 +319,19 @@ def delta(
 
 
 def _bracketed(
-    run: events.ShuffledEpochsDpEvent,
+    run: tuple[float, int, int],
     relation: str,
     price: Callable[[events.DpEvent], _Answer],
     theorem: Callable[[float], float],
     attacked: Callable[[Attack], float],
 ) -> _Answer:
-    """Return a bracket from the price of known batches, a theorem's upper end, and attacks."""
-    sigma, T, E = _checked(run, relation)
+    """Return a bracket from the price of known batches, a theorem's upper end, and attacks.
+
+    ``run`` holds noise, batches with an incomplete one, and epochs.
+    """
+    sigma, most, E = run
     known = price(_no_gain(sigma, E, relation))
     upper, method = known.upper, "bracket: batches known"
-    most = T + run.remainder
     if most == 1:
         lower = known.lower
     elif relation == "replace-one":

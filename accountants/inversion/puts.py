@@ -102,16 +102,20 @@ class Put:
 
     def __init__(self, parts: Epochs, most: float, nats: float, seconds: float) -> None:
         self._parts, self.most, self.nats = parts, most, nats
+        deviation = math.sqrt(sum(count * _variance(loss) for loss, count in parts))
         costs: dict[float, float] = {}
         for line in _LINES:
+            b = max(line / deviation, _LEAST_LINE)
             with contextlib.suppress(OutOfReach):
-                costs[line] = self._choose_line(line, most, nats)
+                costs[b] = self._choose_line(b, most, nats)
             cheapest = min(costs.values(), default=math.inf)
-            if cheapest < max(_CHEAP, 0.9 * costs.get(line, cheapest)):
+            if cheapest < max(_CHEAP, 0.9 * costs.get(b, cheapest)):
                 break
         if cheapest > seconds:
             raise OutOfReach
-        self._choose_line(min(costs, key=lambda line: costs[line]), most, nats)
+        best = min(costs, key=lambda b: costs[b])
+        if best != b:
+            self._choose_line(best, most, nats)
         self._bits = max(ray.bits for each in self._rays for ray in each)
         values = [[value for ray in each for value in ray.values()] for each in self._rays]
         with workprec(self._bits):
@@ -119,10 +123,9 @@ class Put:
 
     # -- along the line
 
-    def _choose_line(self, line: float, most: float, nats: float) -> float:
-        """Choose the line, its nodes and their rays; return about the seconds that they take."""
-        variance = sum(count * _variance(loss) for loss, count in self._parts)
-        self._b = b = max(line / math.sqrt(variance), _LEAST_LINE)
+    def _choose_line(self, b: float, most: float, nats: float) -> float:
+        """Choose the line at -b, its nodes and rays; return about the seconds that they take."""
+        self._b = b
         self._log_f = _log_moment(self._parts, b)
         # The size of the integrand, and nats of all errors relative to it.
         size = most * (1 + b) + self._log_f - math.log1p(b)

@@ -27,6 +27,7 @@ row is appended to ``--file`` at once, and constants that stand there are not as
 
 import argparse
 import ast
+import copy
 import dataclasses
 import importlib.machinery
 import importlib.util
@@ -79,7 +80,23 @@ def changed(factor, value, field):
     """Return a constant times a factor; of a record, the one with this field times the factor."""
     if not field:
         return scaled(value, factor)
-    return dataclasses.replace(value, **{field: scaled(getattr(value, field), factor)})
+    number = scaled(getattr(value, field), factor)
+    if dataclasses.is_dataclass(value):
+        return dataclasses.replace(value, **{field: number})
+    other = copy.copy(value)
+    setattr(other, field, number)
+    return other
+
+
+def fields_of(value):
+    """Return the names of a record's fields: of a dataclass, or of a class of plain numbers."""
+    if isinstance(value, type):
+        return []
+    if dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value)]
+    return [
+        name for name in vars(type(value)).get("__annotations__", ()) if name in vars(type(value))
+    ]
 
 
 # -- a child process
@@ -429,10 +446,10 @@ def numeric(modules):
                 value = getattr(loaded, name, None)
                 if is_numeric(value):
                     yield module, name
-                elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-                    for field in dataclasses.fields(value):
-                        if is_numeric(getattr(value, field.name)):
-                            yield module, f"{name}.{field.name}"
+                else:
+                    for field in fields_of(value):
+                        if is_numeric(getattr(value, field)):
+                            yield module, f"{name}.{field}"
 
     return in_a_child(task, 60.0)
 

@@ -128,7 +128,9 @@ def fitted(request: Request, progress: Progress) -> Fitted:
         data = read(request, progress, client)
         plan = calibrated(request, data.task)
         print_warnings(warn_before(plan))
-        book = opened_book(request.budget, request.records, plan)
+        book = None
+        if request.budget is not None:  # all bytes of a folder are read to know it by
+            book = opened_book(request.budget, request.records, plan)
         run = _trained(data.task, plan, book, request, progress)
         evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
         print_warnings(warn_after(evaluation, data))

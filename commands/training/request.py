@@ -221,7 +221,8 @@ class Request(Learning):
         missing_values = () if schema is None else schema.missing_values
         first = files[0] if files else table
         source = source_of(options, table=first, missing_values=missing_values)
-        check_book(options.budget, _known_by(source, files))
+        if options.budget is not None:
+            check_book(options.budget, _known_by(source, files))
         target = _target(options, schema)
         described = _from_flags(options, source, target) if schema is None else schema
         return cls(
