@@ -480,10 +480,11 @@ def _group_size(text: str) -> int:
 def _account_of(now: Snapshot, group_size: int = 1) -> Account:
     """Return the account of all runs, for the largest person whom one of them is about."""
     total, order = now.totals[-1], now.facts.get("order")
-    group_size = max(group_size, *map(_group_size, set(now.charged)), 1)
+    together = Counter(now.charged)
+    group_size = max(group_size, *map(_group_size, together), 1)
     # Equal plans are composed together. A filter adds them up in the order of the runs.
     exact = now.facts["composition"] == "exact"
-    counts = Counter(now.charged).items() if exact else [(plan, 1) for plan in now.charged]
+    counts = together.items() if exact else [(plan, 1) for plan in now.charged]
     return Account(
         epsilon=total["epsilon"],
         delta=total["delta"],

@@ -137,7 +137,7 @@ class BookFile:
             runs = [dict(row) for row in asked]
             (count,) = file.execute("SELECT count(*) FROM runs").fetchone()
             costs = "SELECT plan FROM runs WHERE ? AND NOT free ORDER BY number"
-            plans = [row["plan"] for row in file.execute(costs, [charged])]
+            plans = [plan for (plan,) in file.execute(costs, [charged])]
             file.execute("COMMIT")
         if facts.get("format") != FORMAT or not facts.get("version", "").isdecimal():
             raise ValueError(
