@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._precision import workprec
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.inversion.put_rays import Ball, Ray, import_flint
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
@@ -63,14 +64,15 @@ Reals = NDArray[np.float64]
 _LINES = 2.0, 1.0, 0.5, 0.25
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
-# Nats that cancel at the ends of a block of nodes, which one ray serves.
-_CANCELLED = 30.0
+# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which others
+# are tried.
+_CANCELLED, _OTHERS, _LONG = 30.0, (18.0, 24.0, 36.0, 45.0), 0.3
 # Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
 # Least b: the sums over v are long below it.
 _LEAST_LINE = 1.0
-# Distances of the last node, over that of a normal law, that are tried.
-_NEARER = np.geomspace(0.02, 0.9, 16)
+# Where the last node is sought, over that of a normal law, and how closely.
+_NEAREST, _FOUND = 0.02, Stop(relative=0.02)
 # Most nodes.
 _MOST_NODES = 5000
 
@@ -132,7 +134,7 @@ class Put:
         digits = nats + max(0.0, size) + math.log(sum(count for _, count in self._parts))
         self._choose_nodes(most, nats, size)
         self._rays = [self._rays_of(loss, digits) for loss, _ in self._parts]
-        return sum(ray.seconds for each in self._rays for ray in each)
+        return sum(map(_seconds, self._rays))
 
     def _choose_nodes(self, most: float, nats: float, size: float) -> None:
         b = self._b
@@ -142,10 +144,8 @@ class Put:
         # The normal law's last node is far enough; often a nearer one is.
         rate = sum(count * _normal_rate(loss) for loss, count in self._parts)
         last = math.sqrt(max(size + nats, 1.0) / rate)
-        for u in last * _NEARER:
-            if self._log_fall(u) <= -(size + nats):
-                last = u
-                break
+        sides = Sides(meet=last, miss=_NEAREST * last)
+        last = bisect(lambda u: self._log_fall(u) <= -(size + nats), sides, _FOUND).meet
         self._nodes = math.ceil(last / self._h) + 1
         if self._nodes > _MOST_NODES:
             raise OutOfReach
@@ -166,14 +166,20 @@ class Put:
         """Return rays for all nodes, each for a block of them."""
         u = self._h * np.arange(self._nodes)
         log_f = _log_moment(((loss, 1),), self._b)
-        found: list[Ray] = []
-        start = 0
-        while start < self._nodes:
-            last = u[start] + 2 * math.sqrt(2 * _CANCELLED * (self._b + u[start] ** 2 / self._b))
-            end = min(int(np.searchsorted(u, last, side="right")), self._nodes)
-            found.append(Ray(loss, self._b, self._h, range(start, end), log_f, digits))
-            start = end
-        return found
+
+        def found(cancelled: float) -> list[Ray]:
+            rays, start = [], 0
+            while start < self._nodes:
+                last = u[start] + 2 * math.sqrt(2 * cancelled * (self._b + u[start] ** 2 / self._b))
+                end = min(int(np.searchsorted(u, last, side="right")), self._nodes)
+                rays.append(Ray(loss, self._b, self._h, range(start, end), log_f, digits))
+                start = end
+            return rays
+
+        rays = found(_CANCELLED)
+        if _seconds(rays) < _LONG:
+            return rays
+        return min([rays, *map(found, _OTHERS)], key=_seconds)
 
     def _integrand(self, values: list[list[Ball]]) -> list[Ball]:
         """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
@@ -226,6 +232,11 @@ class Put:
             k = e.exp()
             low, high = delta_of(value - lost, k).lower(), delta_of(value + lost, k).upper()
             return max(0.0, _down(low)), min(1.0, max(0.0, _up(high)))
+
+
+def _seconds(rays: list[Ray]) -> float:
+    """Return about the seconds that rays take."""
+    return sum(ray.seconds for ray in rays)
 
 
 def _normal_rate(loss: Allocation) -> float:

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from dpcal import accountants
+from dpcal._precision import workprec
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
@@ -282,18 +283,30 @@ def test_contours_of_little_noise_and_many_batches_are_short():
     assert Contour(total, 0.94, 33.66).nodes < 500
 
 
-def test_sums_in_balls_are_the_same_by_matrices_and_by_polynomials(monkeypatch):
-    tables = [[flint.acb(k, j) for k in range(9)] for j in range(3)]
-    weights = [flint.acb(1, 2), flint.acb(-3, 5), flint.acb(7)]
-    by_matrix = put_rays._sliding(tables, weights, 7)
-    monkeypatch.setattr(put_rays, "_FEW_PLACES", 0)
-    by_polynomial = put_rays._sliding(tables, weights, 7)
-    assert [[complex(x) for x in row] for row in by_matrix] == [
-        [complex(x) for x in row] for row in by_polynomial
-    ]
-    assert complex(by_matrix[1][4]) == sum(
-        complex(tables[1][4 + 2 - k]) * complex(weights[k]) for k in range(3)
-    )
+def test_sums_in_fixed_point_contain_those_of_all_numbers_in_the_balls():
+    rng = np.random.default_rng(3)
+
+    def ball(radius):
+        # Digits below a unit of fixed point, which are cut off.
+        return flint.arb(rng.normal() * 1e-3, radius)
+
+    for radius in (0.0, 1e-17):
+        with workprec(60):
+            tables = [[flint.acb(ball(radius), ball(radius)) for _ in range(9)] for _ in range(3)]
+            weights = [ball(radius) for _ in range(3)]
+            found = put_rays._sliding(tables, weights, 7)
+        for sign in (-1, 0, 1):
+            with workprec(300):
+                edges = [x.mid() + sign * x.rad() for x in weights]
+                for row, table in zip(found, tables, strict=True):
+                    corners = [
+                        flint.acb(x.real.mid() + sign * x.real.rad(), x.imag.mid() + x.imag.rad())
+                        for x in table
+                    ]
+                    for k, value in enumerate(row):
+                        exact = sum(corners[k + 2 - j] * edges[j] for j in range(3))
+                        assert value.contains(exact)
+                        assert value.rad() < 1e-18 + 0.1 * radius
 
 
 def in_forty_digits(t, batches, power, u=0.0):
