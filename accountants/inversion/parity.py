@@ -56,10 +56,10 @@ _LOG_DELTAS = (-30.0, -100.0, -300.0, -740.0)
 # The first guess of epsilon over that of Poisson batches.
 _ROOM = 1.05
 # Nats by which errors in ball arithmetic lie below delta.
-_BELOW_DELTA = 20.0
+_BELOW_DELTA = 26.0
 # Seconds that a contour in balls may take about: before contours in doubles, if these are steep
-# with little or much noise, after them, and where there are no others.
-_QUICK, _IF_STEEP, _PATIENT, _ALONE = 0.15, (0.8, 3.0), 6.0, 20.0
+# with little or much noise, and after them or where there are no others.
+_QUICK, _IF_STEEP, _PATIENT = 0.15, (0.9, 3.0), 20.0
 # Noise from which no single batch stands out, and steep contours in doubles are long.
 _MUCH_NOISE = 1.0
 # Width of delta, relative to itself, at which a guess of its logarithm was small enough.
@@ -99,14 +99,17 @@ def _ends(contour: Contour, epsilon: float) -> tuple[float, float]:
     return max(0.0, puts[0] - less - margin), min(1.0, max(0.0, puts[1] - less + margin))
 
 
-def _added(direction: Direction, first: bool) -> Epochs | None:
+def _adds(direction: Direction) -> bool:
+    """Return whether the losses are those of adding a record."""
+    return all(loss.opposite is None for loss, _ in direction.parts)
+
+
+def _added(direction: Direction) -> Epochs | None:
     """Return the losses of adding a record, if all are epochs with fixed numbers of batches.
 
-    Contours of adding are short, so that balls come second there. Beside batches that differ,
-    Gaussians and Poisson samples are epochs, too: of one batch, which is drawn or not.
+    Beside batches that differ, Gaussians and Poisson samples are epochs, too: of one batch, which
+    is drawn or not.
     """
-    if first and all(loss.opposite is None for loss, _ in direction.parts):
-        return None
     plain = [(loss, times) for loss, times in direction.parts if type(loss) is Allocation]
     if len(plain) < len(direction.parts):
         if not any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts):
@@ -149,8 +152,7 @@ def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
 
 def _delta_of(direction: Direction, put: Any) -> Callable[[float], tuple[float, float]]:
     """Return the function that bounds delta of a direction at every epsilon up to a largest one."""
-    removes = any(loss.opposite is not None for loss, _ in direction.parts)
-    return put.removed if removes else put.added  # type: ignore[no-any-return]
+    return put.added if _adds(direction) else put.removed  # type: ignore[no-any-return]
 
 
 def _in_balls(
@@ -158,11 +160,8 @@ def _in_balls(
 ) -> Callable[[float], tuple[float, float]]:
     """Return the function that bounds delta near a guess, at every epsilon up to a largest one."""
     nats = _BELOW_DELTA - log_delta + epsilon
-    if is_told_apart(direction):
-        seconds = _ALONE
-    elif not first:
-        seconds = _PATIENT
-    else:
+    seconds = _PATIENT
+    if first and not is_told_apart(direction):
         seconds = _QUICK
         if _is_narrow(Total(parts), epsilon, _DEAR):
             much = min(loss.noise_multiplier for loss, _ in parts) >= _MUCH_NOISE
@@ -173,19 +172,22 @@ def _in_balls(
 def _guesses(
     direction: Direction, parts: Epochs, epsilon: float, *, first: bool
 ) -> Iterator[Callable[[float], tuple[float, float]]]:
-    """Yield functions that bound delta at an epsilon, for smaller and smaller deltas."""
+    """Yield functions that bound delta at an epsilon, for smaller and smaller deltas.
+
+    Contours of adding are short, so that new balls come second there.
+    """
     if epsilon < _LARGEST_IN_BALLS:
         for put in tuple(_puts(parts)):
             if put.most >= epsilon:
                 yield _delta_of(direction, put)
-        for log_delta in _LOG_DELTAS:
+        for log_delta in () if first and _adds(direction) else _LOG_DELTAS:
             yield _in_balls(direction, parts, epsilon, log_delta, first=first)
 
 
 def is_told_apart(direction: Direction) -> bool:
     """Return whether ball arithmetic alone knows the laws: others tell which batches were drawn."""
     unequal = any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts)
-    return unequal and _added(direction, first=False) is not None
+    return unequal and _added(direction) is not None
 
 
 def log_delta_by_parity(
@@ -202,7 +204,7 @@ def log_delta_by_parity(
     first
         Whether only what is cheaper than contours of the direction itself is tried.
     """
-    parts, other = _added(direction, first), _other(direction)
+    parts, other = _added(direction), _other(direction)
     late = 0.0 if first else _LARGEST
     with contextlib.suppress(OutOfReach):
         if parts is not None:
@@ -255,7 +257,9 @@ def epsilon_by_parity(
     first
         Whether only what is cheaper than contours of the direction itself is tried.
     """
-    parts, other = _added(direction, first), _other(direction)
+    parts, other = _added(direction), _other(direction)
+    if first and _adds(direction):
+        return None
     delta = math.exp(log_delta) * (1 - 4 * UNIT)
     if delta == 0:
         return None

@@ -58,10 +58,11 @@ Epochs = tuple[tuple[Allocation, int], ...]
 
 Reals = NDArray[np.float64]
 
-# Negative real parts of lines, in reciprocals of the standard deviation of the loss: nodes are
-# fewest where the peak of the integrand is about as wide as its distance from the pole. Far from
-# the pole, many standard deviations of epsilon take more digits, and the last node is far.
-_LINES = 2.0, 1.0, 0.5, 0.25
+# Negative real parts of lines over that of the first, which is so many reciprocals of the loss'
+# standard deviation, or more for many nats: nodes are fewest where the peak of the integrand is
+# about as wide as its distance from the pole. Far from the pole, many standard deviations of
+# epsilon take more digits, and the last node is far.
+_LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
 # Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which others
@@ -106,8 +107,9 @@ class Put:
         self._parts, self.most, self.nats = parts, most, nats
         deviation = math.sqrt(sum(count * _variance(loss) for loss, count in parts))
         costs: dict[float, float] = {}
+        first = max(_LEAST_FIRST, nats / _NATS) / deviation
         for line in _LINES:
-            b = max(line / deviation, _LEAST_LINE)
+            b = max(line * first, _LEAST_LINE)
             with contextlib.suppress(OutOfReach):
                 costs[b] = self._choose_line(b, most, nats)
             cheapest = min(costs.values(), default=math.inf)

@@ -309,6 +309,15 @@ def test_sums_in_fixed_point_contain_those_of_all_numbers_in_the_balls():
                         assert value.rad() < 1e-18 + 0.1 * radius
 
 
+def test_a_delta_that_nearly_underflows_has_narrow_bounds():
+    found = accountants.epsilon(epochs_of(4.0, 1000, 100), delta=1e-300)
+    assert found.upper - found.lower < 1e-8 * found.upper
+    # The sum over an epoch is a Gaussian mechanism.
+    total = events.GaussianDpEvent(4.0 * math.sqrt(1000))
+    least = accountants.epsilon(events.SelfComposedDpEvent(total, 100), delta=1e-300)
+    assert least.lower < found.lower
+
+
 def in_forty_digits(t, batches, power, u=0.0):
     """Return E L^power of two batches, power = a + i u, by a two-dimensional rule.
 
