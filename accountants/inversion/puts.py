@@ -65,9 +65,10 @@ Reals = NDArray[np.float64]
 _LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
-# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which others
-# are tried.
-_CANCELLED, _OTHERS, _LONG = 30.0, (18.0, 24.0, 36.0, 45.0), 0.3
+# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which these
+# others are tried.
+_CANCELLED, _LONG = 30.0, 0.3
+_OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
 # Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
 # Least b: the sums over v are long below it.
