@@ -73,7 +73,9 @@ def declarations_root():
 
 
 HEADERS = {
-    "contour": ["_ext/points.h", "_ext/points_loops.h", "_ext/widths.h"],
+    "contour": [
+        f"_ext/{name}.h" for name in ("law", "law_loops", "points", "points_loops", "widths")
+    ],
     "question": sorted(path.as_posix() for path in Path("_ext").glob("*.h")),
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],

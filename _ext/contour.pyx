@@ -7,9 +7,22 @@ of first order.
 
 import numpy as np
 
-from libc.math cimport atan2, cos, exp, expm1, fabs, hypot, log, log1p, sin
+from libc.math cimport cos, exp, expm1, fabs, log, log1p, sin
 
-cdef extern from "points.h" nogil:
+cdef extern from "law.h" nogil:
+    ctypedef struct dpcal_law:
+        double q, log_q, sigma
+    ctypedef struct dpcal_angle:
+        pass
+    dpcal_angle dpcal_angle_of(double angle)
+    void dpcal_mixture_weights(
+        const dpcal_law *law, dpcal_angle line, const double *points, Py_ssize_t n, double *re, double *im
+    )
+    double dpcal_largest_exponent(const double *ell, const double *log_base, Py_ssize_t n, double p)
+    void dpcal_prepared(
+        const double *ell, const double *log_base, Py_ssize_t n, double far, double *base, double *second,
+        double *whole
+    )
     void dpcal_tilted_sums(
         const double *ell, const double *base, const double *second, const double *whole, Py_ssize_t n,
         double p, double excess, double far, double *weights, double *sums
@@ -42,19 +55,6 @@ for _k in range(1, 17):
     INVERSE[_k] = 1.0 / _k
 
 
-cdef inline double expm2(double s) noexcept nogil:
-    """exp(s) - 1 - s to full relative precision."""
-    cdef double term, size = fabs(s)
-    cdef int k
-    if size > 0.5:
-        return exp(s) - 1.0 - s
-    term = 0.0
-    # So many terms of the series that the next one is below rounding.
-    for k in range(16 if size > 0.02 else 8, 2, -1):
-        term = (1.0 + term) * s * INVERSE[k]
-    return 0.5 * s * s * (1.0 + term)
-
-
 cdef inline void complex_expm2(double re, double im, double *out_re, double *out_im) noexcept nogil:
     """exp(z) - 1 - z for z = re + i im, to full precision relative to |z|^2 / 2."""
     cdef double a, b, t, size
@@ -80,46 +80,19 @@ cdef inline void complex_expm2(double re, double im, double *out_re, double *out
 def mixture_log_weights(const double[::1] x, double q, double sigma, double angle):
     """Return log(1 - q + q exp(u)) at u = (2 x - 1) / (2 sigma^2) + i angle, elementwise.
 
-    The digits of the weight less one are kept, and nothing overflows.
+    It is real for an angle of 0. The digits of the weight less one are kept, and nothing overflows.
     """
-    cdef Py_ssize_t n = x.shape[0], j
-    cdef double u, re, im, a, b, whole, half = sin(0.5 * angle), c = cos(angle), s = sin(angle)
-    cdef double log_q = log(q)
-    out = np.empty(n, dtype=np.complex128)
-    cdef double complex[::1] result = out
+    cdef Py_ssize_t n = x.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES
+    cdef dpcal_law law
+    table = np.zeros((2, padded))
+    points = np.zeros(padded)
+    points[:n] = x
+    cdef double[:, ::1] result = table
+    cdef double[::1] at = points
+    law.q, law.log_q, law.sigma = q, log(q), sigma
     with nogil:
-        for j in range(n):
-            u = (2.0 * x[j] - 1.0) / (2.0 * sigma * sigma)
-            if u > 30.0 and u + log_q > 0.0:
-                # u + i angle + log q + log(1 + (1 - q) / q exp(-u - i angle))
-                a = (1.0 - q) / q * exp(-u) * c
-                b = -(1.0 - q) / q * exp(-u) * s
-                whole = 1.0 + a
-                re = u + log_q
-                im = angle
-            else:
-                a = q * (expm1(u) * c - 2.0 * half * half)
-                b = q * exp(u) * s
-                # Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q.
-                whole = (1.0 - q) + q * exp(u) * c
-                re = 0.0
-                im = 0.0
-            if a * a + b * b < 0.25:
-                re += 0.5 * log1p(a * (2.0 + a) + b * b)
-            else:
-                re += log(hypot(whole, b))
-            result[j] = re + 1j * (im + atan2(b, whole))
-    return out
-
-
-cdef inline double largest_exponent(
-    const double[::1] ell, const double[::1] log_base, double p
-) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double largest = -1e308
-    for j in range(ell.shape[0]):
-        largest = max(largest, log_base[j] + p * ell[j])
-    return largest
+        dpcal_mixture_weights(&law, dpcal_angle_of(angle), &at[0], padded, &result[0, 0], &result[1, 0])
+    return table[0, :n] if angle == 0.0 else table[0, :n] + 1j * table[1, :n]
 
 
 cdef void narrow(
@@ -166,69 +139,93 @@ cdef void central_moments(
     result[3] = sums[1] / total
 
 
+cdef void moments_at(
+    const double[:, ::1] points, double p, double excess, bint plain, double *weights, double *result
+) noexcept nogil:
+    """Moments of prepared points at a power, less the sum of the base and that of base exp(ell) unless plain."""
+    cdef Py_ssize_t j, start
+    cdef double a, d, weight, jump, size, largest
+    cdef double[3] sums
+    cdef Py_ssize_t[2] ends
+    largest = dpcal_largest_exponent(&points[0, 0], &points[1, 0], points.shape[1], p)
+    if plain or largest >= 500.0:
+        scaled_moments(points, p, largest, weights, result)
+        return
+    narrow(points, p, NEGLIGIBLE, 2 * NEGLIGIBLE, ends)
+    start = ends[0]
+    dpcal_tilted_sums(
+        &points[0, start], &points[2, start], &points[3, start], &points[4, start],
+        ends[1] - start, p, excess, FAR, weights, sums,
+    )
+    for j in range(start, ends[1]):
+        a = p * points[0, j]
+        if points[2, j] != 0.0 and a < FAR:
+            continue
+        # The base is nothing here, but exp(ell) times it may be all.
+        size = points[1, j] + a
+        d = excess * points[0, j]
+        weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
+        jump = exp(points[1, j] + points[0, j])
+        sums[0] += jump * (expm1(d) - excess) if fabs(d) < 1.0 else weight - p * jump
+        sums[1] += weight * points[0, j] - jump
+        sums[2] += weight
+        weights[j - start] = weight
+    if not sums[0] > -0.5:
+        # So far from 1, M has more digits as the sum that it is.
+        scaled_moments(points, p, largest, weights, result)
+        return
+    result[0] = log1p(sums[0])
+    result[1] = sums[1] / (1.0 + sums[0])
+    central_moments(points, ends, sums[2], weights, result)
+
+
+def moments_of(
+    list tables, const double[::1] powers, const double[::1] excesses, const unsigned char[:, ::1] plain
+):
+    """Moments of ``ell`` under tilts of several measures, for each power p.
+
+    ``tables`` holds what :func:`prepared_moments` returns for the points of each measure.
+    ``excesses`` are the powers less 1. Where ``plain``, of shape (len(tables), len(powers)), is 0, measure and power are those of
+    :func:`tilted_moments`, elsewhere those of :func:`plain_moments`.
+
+    Returns
+    -------
+    ndarray of shape (len(tables), len(powers), 4)
+        Logarithm of the mass, mean, variance and fourth central moment of ``ell``.
+    """
+    cdef Py_ssize_t i, k
+    out = np.empty((len(tables), powers.shape[0], 4))
+    cdef double[:, :, ::1] result = out
+    cdef double[::1] weights = np.empty(max([table.shape[1] for table in tables], default=0))
+    cdef const double[:, ::1] points
+    for k in range(len(tables)):
+        points = tables[k]
+        with nogil:
+            for i in range(powers.shape[0]):
+                moments_at(points, powers[i], excesses[i], plain[k, i], &weights[0], &result[k, i, 0])
+    return out
+
+
 def tilted_moments(
     const double[::1] ell,
     const double[::1] log_base,
     const double[::1] powers,
-    const double[:, ::1] prepared=None,
     const double[::1] excesses=None,
 ):
     """Moments of ``ell`` under the tilted measures ``base * exp(p * ell) / M(p)``, for each power p.
 
     The points must satisfy ``sum(base) = sum(base * exp(ell)) = 1`` up to quadrature error, which
-    is used exactly. ``prepared`` is what :func:`prepared_moments` returns for the points.
-    ``excesses`` are the powers less 1, for those who know them to more digits.
+    is used exactly. ``excesses`` are the powers less 1, for those who know them to more digits.
 
     Returns
     -------
     ndarray of shape (len(powers), 4)
         log M(p), mean, variance and fourth central moment of ``ell``.
     """
-    cdef Py_ssize_t n = ell.shape[0], i, j, start
-    cdef double p, a, d, largest, weight, jump, size
-    cdef double[3] sums
-    cdef Py_ssize_t[2] ends
-    out = np.empty((powers.shape[0], 4))
-    if prepared is None:
-        prepared = prepared_moments(ell, log_base)
+    plain = np.zeros((1, powers.shape[0]), dtype=np.uint8)
     if excesses is None:
         excesses = np.asarray(powers) - 1.0
-    cdef double[:, ::1] result = out
-    cdef double[::1] weights = np.empty(prepared.shape[1])
-    with nogil:
-        for i in range(powers.shape[0]):
-            p = powers[i]
-            largest = largest_exponent(ell, log_base, p)
-            if largest >= 500.0:
-                scaled_moments(prepared, p, largest, &weights[0], &result[i, 0])
-                continue
-            narrow(prepared, p, NEGLIGIBLE, 2 * NEGLIGIBLE, ends)
-            start = ends[0]
-            dpcal_tilted_sums(
-                &prepared[0, start], &prepared[2, start], &prepared[3, start], &prepared[4, start],
-                ends[1] - start, p, excesses[i], FAR, &weights[0], sums,
-            )
-            for j in range(start, min(n, ends[1])):
-                a = p * ell[j]
-                if prepared[2, j] != 0.0 and a < FAR:
-                    continue
-                # The base is nothing here, but exp(ell) times it may be all.
-                size = log_base[j] + a
-                d = excesses[i] * ell[j]
-                weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
-                jump = exp(log_base[j] + ell[j])
-                sums[0] += jump * (expm1(d) - excesses[i]) if fabs(d) < 1.0 else weight - p * jump
-                sums[1] += weight * ell[j] - jump
-                sums[2] += weight
-                weights[j - start] = weight
-            if not sums[0] > -0.5:
-                # So far from 1, M has more digits as the sum that it is.
-                scaled_moments(prepared, p, largest, &weights[0], &result[i, 0])
-                continue
-            result[i, 0] = log1p(sums[0])
-            result[i, 1] = sums[1] / (1.0 + sums[0])
-            central_moments(prepared, ends, sums[2], &weights[0], &result[i, 0])
-    return out
+    return moments_of([prepared_moments(ell, log_base)], powers, excesses, plain)[0]
 
 
 cdef padded_points(const double[::1] ell, const double[::1] log_base, int rows):
@@ -247,15 +244,12 @@ def prepared_moments(const double[::1] ell, const double[::1] log_base):
     The rows are ell, log_base, base, exp(ell) - 1 - ell and exp(ell); the last three are 0 where the
     base or exp(ell) has no double.
     """
-    cdef Py_ssize_t j, n = ell.shape[0]
     out = padded_points(ell, log_base, 5)
-    cdef double[:, ::1] result = out
+    cdef double[:, ::1] rows = out
     with nogil:
-        for j in range(n):
-            if log_base[j] > -FAR and ell[j] < FAR:
-                result[2, j] = exp(log_base[j])
-                result[3, j] = expm2(ell[j])
-                result[4, j] = exp(ell[j])
+        dpcal_prepared(
+            &rows[0, 0], &rows[1, 0], rows.shape[1], FAR, &rows[2, 0], &rows[3, 0], &rows[4, 0]
+        )
     return out
 
 
@@ -333,17 +327,8 @@ def plain_moments(const double[::1] ell, const double[::1] log_base, const doubl
     ndarray of shape (len(powers), 4)
         Logarithm of the mass, mean, variance and fourth central moment of ``ell``.
     """
-    cdef Py_ssize_t i
-    cdef double largest
-    out = np.empty((powers.shape[0], 4))
-    cdef double[:, ::1] result = out
-    cdef double[:, ::1] points = padded_points(ell, log_base, 2)
-    cdef double[::1] weights = np.empty(points.shape[1])
-    with nogil:
-        for i in range(powers.shape[0]):
-            largest = largest_exponent(ell, log_base, powers[i])
-            scaled_moments(points, powers[i], largest, &weights[0], &result[i, 0])
-    return out
+    plain = np.ones((1, powers.shape[0]), dtype=np.uint8)
+    return moments_of([padded_points(ell, log_base, 2)], powers, powers, plain)[0]
 
 
 def power_sums(

@@ -108,6 +108,8 @@ static inline dpcal_angle dpcal_angle_of(double angle) {
 #include "widths.h"
 #undef DPCAL_LOOPS
 
+#define dpcal_mixture_weights DPCAL_WIDEST(dpcal_weights)
+
 /* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
    values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
 static int dpcal_grows_little(const dpcal_law *law, double *room) {

@@ -68,6 +68,23 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
     (void)second;
 }
 
+/* log w at n points x + i angle sigma^2, n a multiple of 8; its argument is left out for an angle of 0. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
+    const dpcal_law *law, dpcal_angle line, const double *points, ptrdiff_t n, double *re, double *im
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(points);
+        dpcal_v value, turned;
+        if (line.angle == 0.0) {
+            DPCAL_NAME(dpcal_real_weight)(law, &x, &value);
+        } else {
+            DPCAL_NAME(dpcal_weight)(law, line, &x, &value, &turned);
+            DPCAL_PUT(im) = turned;
+        }
+        DPCAL_PUT(re) = value;
+    }
+}
+
 /* Absolute errors of losses in units. On the real line that of w - 1 is 2 units of its size, and on a shifted one 3.5,
    before it is divided by w; logarithms and angles have 2, the sums with what u leaves 1, and log q 1.5 where it is a
    term. Sizes below `edge` have abs(w - 1) < 1/2, or 0.3 on a shifted line, where no digit of w - 1 is lost. */

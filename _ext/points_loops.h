@@ -82,6 +82,39 @@ DPCAL_TILTED(
 )
 DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, first - p * grown)
 
+/* The largest of log_base + p ell. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_largest_exponent)(
+    const double *ell, const double *log_base, ptrdiff_t n, double p
+) {
+    dpcal_v most = DPCAL_FROM(log_base, 0) + p * DPCAL_FROM(ell, 0);
+    double largest;
+    for (ptrdiff_t i = DPCAL_LANES_OF; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v exponent = DPCAL_AT(log_base) + p * DPCAL_AT(ell);
+        most = DPCAL_CHOICE(exponent > most, exponent, most);
+    }
+    largest = *(const double *)&most;
+    for (size_t lane = 1; lane < DPCAL_LANES_OF; lane++)
+        largest = fmax(largest, ((const double *)&most)[lane]);
+    return largest;
+}
+
+/* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
+    const double *ell, const double *log_base, ptrdiff_t n, double far, double *base, double *second, double *whole
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v l = DPCAL_AT(ell), size = DPCAL_AT(log_base);
+        const dpcal_m known = (size > -far) & (l < far);
+        dpcal_v x, y, z, mass;
+        DPCAL_EXPONENTIALS(size, x, y, mass);
+        DPCAL_PUT(base) = DPCAL_CHOICE(known, mass, 0.0);
+        DPCAL_EXPONENTIALS(l, x, y, z);
+        DPCAL_PUT(second) = DPCAL_CHOICE(known, x, 0.0);
+        DPCAL_PUT(whole) = DPCAL_CHOICE(known, z, 0.0);
+        (void)y;
+    }
+}
+
 /* Weights exp(log_base + p ell - largest), their sum times ell and their sum. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
     const double *ell, const double *log_base, ptrdiff_t n, double p, double largest, double *weights,

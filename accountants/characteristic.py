@@ -20,9 +20,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from dpcal._ext import question
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -37,9 +40,10 @@ from dpcal.accountants.inversion.parity import (
     is_told_apart,
     log_delta_by_parity,
 )
+from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
-from dpcal.accountants.inversion.strategy import invert
-from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.inversion.strategy import Way, invert
+from dpcal.accountants.inversion.transform import MANY_LOSSES, Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.discrete import (
     LatticeLoss,
@@ -57,8 +61,14 @@ from dpcal.accountants.losses.laplace import (
     log_delta_of_few_uses,
 )
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_bounds", "log_delta_bounds", "without_contour"]
+__all__ = [
+    "epsilon_bounds",
+    "log_delta_bounds",
+    "without_contour",
+    "worst_epsilon_bounds",
+]
 
 # Relative error above which a closed form is replaced by a contour, which is as close.
 _ACCEPTED_ERROR = 1e-11
@@ -85,6 +95,8 @@ _TIGHT = 1e-6
 _NARROW_ENOUGH = 1e-6
 # Factor of the epsilons at which the closed form of one use is tried, and how many are.
 _CLOSER, _MOST_CLOSER = 0.25, 100
+# Share of the largest loss to which a lower end of epsilon is found that no contour gave.
+_RELATIVE = 1e-3
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6
@@ -190,7 +202,7 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
     return None
 
 
-def _log_delta(direction: Direction, epsilon: float) -> Bounds:
+def _log_delta(direction: Direction, epsilon: float, nearby: list[Way] | None = None) -> Bounds:
     """Return bounds on log delta(epsilon)."""
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
@@ -200,7 +212,7 @@ def _log_delta(direction: Direction, epsilon: float) -> Bounds:
         return parity
     total = Total(direction.parts)
     try:
-        first = invert(total, epsilon).log_bounds(epsilon)
+        first = invert(total, epsilon, nearby=nearby).log_bounds(epsilon)
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
         first = _before(total, epsilon)
@@ -271,17 +283,17 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     parity = epsilon_by_parity(direction, log_delta, first=True)
     if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
         return parity
-    found = None
+    found, nearby = None, list[Way]()
     if not _has_exact_sum(direction):
         with contextlib.suppress(OutOfReach):
-            found = epsilon_on_contours(total, log_delta)
+            found = epsilon_on_contours(total, log_delta, nearby)
     bounds = found
     if bounds is None:
         parity = epsilon_by_parity(direction, log_delta)
         if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
             return parity
         first = _before_the_search(direction, log_delta)
-        bounds = bracketed(lambda at: _log_delta(direction, at), first, total, log_delta)
+        bounds = bracketed(lambda at: _log_delta(direction, at, nearby), first, total, log_delta)
     if total.renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
         bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)
@@ -325,3 +337,74 @@ def _has_exact_sum(direction: Direction) -> bool:
     if single and loss.log_delta(0.0) is not None:
         return True
     return has_few_sums(direction.parts) or are_few_uses(direction.parts)
+
+
+def worst_epsilon_bounds(
+    directions: Sequence[Direction],
+    log_delta: float,
+    known: Sequence[Bounds | None] = (),
+) -> Bounds:
+    """Return bounds on the largest epsilon of several directions at a log delta.
+
+    A direction that provably needs no larger epsilon than the first one is left out. Where the
+    first one has no lower end, one of the others may have, which compiled calls find.
+
+    Parameters
+    ----------
+    directions
+        The directions, at least one.
+    log_delta
+        Negative number, of any size.
+    known
+        Bounds on each direction's epsilon, or None; none for no such bounds.
+    """
+    found: list[Bounds] = []
+    for direction, bounds in zip(directions, known or [None] * len(directions), strict=True):
+        if not found or not _needs_less(direction, found[0], log_delta):
+            found.append(bounds or epsilon_bounds(direction, log_delta))
+        elif found[0].lower == 0.0 < found[0].upper:
+            lower = _lower_end(direction, log_delta)
+            found.append(Bounds(lower, lower, found[0].method))
+    return Bounds.worst(found)
+
+
+def _lower_end(direction: Direction, log_delta: float) -> float:
+    """Return an epsilon at which a compiled call proves that log delta is no less, or 0."""
+    parts, upper = direction.compiled, Total(direction.parts).upper
+    if parts is None or len(parts) > MANY_LOSSES or math.isinf(upper):
+        return 0.0
+
+    def meets(epsilon: float) -> bool:
+        found = question.log_delta(parts, epsilon)
+        return found is not None and found[0] >= log_delta
+
+    return bisect(meets, Sides(meet=0.0, miss=upper), Stop(absolute=_RELATIVE * upper)).meet
+
+
+def _needs_less(direction: Direction, found: Bounds, log_delta: float) -> bool:
+    """Return whether a direction provably needs no larger epsilon than that of another one."""
+    parts = direction.compiled if found.upper < math.inf else None
+    known = None if parts is None else question.at_most(parts, found.upper, log_delta)
+    if known is not None:
+        return known
+    if _chernoff_suffices(direction, found.lower, log_delta):
+        return True
+    return log_delta_bounds(direction, found.upper).upper <= log_delta
+
+
+def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -> bool:
+    """Return whether sampling or a few Chernoff bounds prove log delta(epsilon) <= log_delta."""
+    total = Total(direction.parts)
+    if total.upper <= epsilon or total.log_delta_bound <= log_delta:
+        return True
+    if epsilon <= 0 or math.isinf(epsilon) or direction.finite[0] < 0:
+        return False
+    # These tilts lie around the saddle of a Gaussian loss.
+    tilts = -log_delta / epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+    try:
+        log_mgf = total.moments(tilts)[:, 0]
+    except OutOfReach:
+        return False
+    margin = 64 * UNIT * (np.abs(log_mgf) + tilts * epsilon + 4)
+    bounds = log_mgf - tilts * epsilon + log_chernoff(tilts) + margin
+    return bool(bounds.min() <= log_delta)

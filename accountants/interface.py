@@ -20,10 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpcal import _annexes, _lazy, _validate
-from dpcal._ext import question
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
@@ -35,9 +32,6 @@ from dpcal.accountants.events import (
     SelfComposedDpEvent,
     ShuffledEpochsDpEvent,
 )
-from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.leaves import DRAWN
@@ -106,13 +100,14 @@ class _EpsilonAt:
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         target = math.log(self.delta)
-        found: list[Bounds] = []
-        for direction in composition.directions:
-            # A direction that provably needs no larger epsilon than another is left out.
-            if not found or not _needs_less(direction, found[0], target, module):
-                exact = _finite_end(direction, self.delta)
-                found.append(exact or module.epsilon_bounds(direction, target))
-        bounds = Bounds.worst(found)
+        exact = [_finite_end(direction, self.delta) for direction in composition.directions]
+        if module is characteristic:
+            bounds = characteristic.worst_epsilon_bounds(composition.directions, target, exact)
+        else:
+            pairs = zip(composition.directions, exact, strict=True)
+            bounds = Bounds.worst(
+                [end or module.epsilon_bounds(item, target) for item, end in pairs]
+            )
         known = 0 < bounds.lower <= bounds.upper < math.inf
         return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
@@ -170,35 +165,6 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
         if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
             return Bounds(loss.given.upper, loss.given.upper, "support")
     return None
-
-
-def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: Any) -> bool:
-    """Return whether a direction provably needs no larger epsilon than that of another one."""
-    parts = direction.compiled if module is characteristic and found.upper < math.inf else None
-    known = None if parts is None else question.at_most(parts, found.upper, log_delta)
-    if known is not None:
-        return known
-    if _chernoff_suffices(direction, found.lower, log_delta):
-        return True
-    return bool(module.log_delta_bounds(direction, found.upper).upper <= log_delta)
-
-
-def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -> bool:
-    """Return whether sampling or a few Chernoff bounds prove log delta(epsilon) <= log_delta."""
-    total = Total(direction.parts)
-    if total.upper <= epsilon or total.log_delta_bound <= log_delta:
-        return True
-    if epsilon <= 0 or math.isinf(epsilon) or direction.finite[0] < 0:
-        return False
-    # These tilts lie around the saddle of a Gaussian loss.
-    tilts = -log_delta / epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
-    try:
-        log_mgf = total.moments(tilts)[:, 0]
-    except OutOfReach:
-        return False
-    margin = 64 * UNIT * (np.abs(log_mgf) + tilts * epsilon + 4)
-    bounds = log_mgf - tilts * epsilon + log_chernoff(tilts) + margin
-    return bool(bounds.min() <= log_delta)
 
 
 def _checked(

@@ -18,11 +18,11 @@ of orders.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
@@ -55,7 +55,7 @@ def divergence(direction: Direction, order: float) -> float:
     try:
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
-        log_mgf = total.log_mgf_bound(c)
+        log_mgf = float(total.log_mgf_bounds(np.array([c]))[0])
     return max(0.0, log_mgf) * (1 + 32 * UNIT) / c
 
 
@@ -66,22 +66,16 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 _SECTIONS = 20
 
 
-@functools.cache
-def _chernoff_at_tilts() -> tuple[float, ...]:
-    """Return the Chernoff factor at each of these tilts, once: it takes longer than a bound."""
-    return tuple(float(log_chernoff(c)) for c in _TILTS)
-
-
 def _best_tilt(
     total: Total,
-    equation: Callable[[Total, float], tuple[float, float]],
+    equation: Callable[[Total, float], tuple[float, float, float]],
     cost: Callable[[float, float, float], float],
     guess: Callable[[float, float], float],
 ) -> tuple[float, float]:
     """Return the tilt c at the root of an equation, or by :func:`_closed_form`, and log M(c)."""
     try:
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
-        start = min(guess(mean, max(variance, 1e-12)), 8.0)
+        start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
         c = root_of(equation, total, total.subset, 0.0, math.inf, start, _TOLERANCE)
         return c, float(total.moments([c])[0, 0])
     except OutOfReach:
@@ -91,15 +85,17 @@ def _best_tilt(
 def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
     """Return the tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c)."""
 
-    def bound(c: float, chernoff: float) -> tuple[float, float, float]:
-        log_mgf = total.log_mgf_bound(c)
-        return cost(c, log_mgf, chernoff) if math.isfinite(log_mgf) else math.inf, c, log_mgf
+    def bounds(c: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+        terms = (each.tolist() for each in (c, total.log_mgf_bounds(c), log_chernoff(c)))
+        return [
+            (cost(at, log_mgf, factor) if math.isfinite(log_mgf) else math.inf, at, log_mgf)
+            for at, log_mgf, factor in zip(*terms, strict=True)
+        ]
 
     def refined(log_c: float) -> tuple[float, float, float]:
-        c = math.exp(log_c)
-        return bound(c, float(log_chernoff(c)))
+        return bounds(np.exp([log_c]))[0]
 
-    found = [bound(float(c), known) for c, known in zip(_TILTS, _chernoff_at_tilts(), strict=True)]
+    found = bounds(_TILTS)
     best = min(found)
     if math.isinf(best[0]):
         return 1.0, math.inf
@@ -130,12 +126,12 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
-    def equation(total: Total, c: float) -> tuple[float, float]:
+    def equation(total: Total, c: float) -> tuple[float, float, float]:
         # The value is c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
-        return float(value), float(variance + 1 / (c * (1 + c)))
+        return float(value), float(variance + 1 / (c * (1 + c))), math.nan
 
     def cost(c: float, log_mgf: float, chernoff: float) -> float:
         return (log_mgf + chernoff - log_delta) / c
@@ -173,10 +169,11 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
-    def equation(total: Total, c: float) -> tuple[float, float]:
-        _, mean, variance = total.moments([c])[0]
+    def equation(total: Total, c: float) -> tuple[float, float, float]:
+        log_mgf, mean, variance = (float(value) for value in total.moments([c])[0])
         value = mean - epsilon + math.log(c) - math.log1p(c)
-        return float(value), float(variance + 1 / (c * (1 + c)))
+        integral = log_mgf - epsilon * c + float(log_chernoff(c))
+        return value, variance + 1 / (c * (1 + c)), integral
 
     def cost(c: float, log_mgf: float, chernoff: float) -> float:
         return log_mgf - c * epsilon + chernoff

@@ -130,8 +130,7 @@ def ask(point):
     if point.log_delta > math.log(sys.float_info.min):
         answer = epsilon_of(point.event, delta=math.exp(point.log_delta))
         return Bounds(answer.lower, answer.upper, answer.method)
-    found = [characteristic.epsilon_bounds(item, point.log_delta) for item in point.directions]
-    return Bounds.worst(found)
+    return characteristic.worst_epsilon_bounds(point.directions, point.log_delta)
 
 
 # -- independent bounds on log delta

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext import question
 from dpcal.accountants import characteristic
-from dpcal.accountants.answers import Bounds
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Composition
 from dpcal.accountants.events import DpEvent
@@ -203,13 +202,6 @@ def epsilon_profile(
     return EpsilonProfile(asked, lower[places], upper[places], neighboring_relation)
 
 
-def _single(composition: Composition, log_delta: float) -> Bounds:
-    """Return bounds on the epsilon of a single delta."""
-    return Bounds.worst(
-        [characteristic.epsilon_bounds(item, log_delta) for item in composition.directions]
-    )
-
-
 def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] | None:
     """Return bounds on the epsilons at increasing log deltas by compiled calls, or None.
 
@@ -237,7 +229,7 @@ def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
     lower, upper = _compiled(composition, targets) or _by_profile(composition, targets)
     loose = np.isinf(upper) | (upper - lower > _LOOSE * upper)
     for place in np.flatnonzero(loose):
-        bounds = _single(composition, float(targets[place]))
+        bounds = characteristic.worst_epsilon_bounds(composition.directions, float(targets[place]))
         lower[place], upper[place] = bounds.lower, bounds.upper
     return lower, upper
 
@@ -250,7 +242,10 @@ def _by_profile(composition: Composition, targets: Reals) -> tuple[Reals, Reals]
     upper[targets >= at_zero] = 0.0
     todo = targets < at_zero
     if todo.sum() > 2:
-        first, last = (_single(composition, float(targets[todo][k])) for k in (-1, 0))
+        first, last = (
+            characteristic.worst_epsilon_bounds(composition.directions, float(targets[todo][k]))
+            for k in (-1, 0)
+        )
         guesses = _guesses(profile, targets[todo], first.lower, last.upper)
         if guesses is not None:
             lower[todo], upper[todo] = _prove(profile, targets[todo], *guesses)

@@ -116,6 +116,8 @@ class Contour:
         self.smoothing = 0.0
         self.coarse = False
         self.step = math.nan
+        # The last epsilon and the bounds there.
+        self._known = (math.nan, (np.empty(0), np.empty(0)))
         # The last epsilon and the integrand there.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
@@ -306,9 +308,20 @@ class Contour:
             upper = scales + np.log(np.maximum(totals + errors, 0.0))
         return lower, np.where(totals + errors > 0, upper, math.inf)
 
-    @_silent
     def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Return lower and upper bounds on log delta at each of many epsilons."""
+        if len(epsilons) > 1:
+            return self._bounds_at(epsilons)
+        # A choice between contours asks for the same bounds several times.
+        epsilon = float(epsilons[0])
+        known, bounds = self._known
+        if known != epsilon:
+            bounds = self._bounds_at(epsilons)
+            self._known = epsilon, bounds
+        return bounds[0].copy(), bounds[1].copy()
+
+    @_silent
+    def _bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
         lower, upper = self._log_interval(epsilons)
         if self.c < 0:
             lower, upper = log_complements(upper), log_complements(lower)

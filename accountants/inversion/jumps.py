@@ -8,7 +8,7 @@ steps' bulks, in which no step jumps, and :class:`Jumps`, the rest. Each has a c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ from dpcal.accountants.inversion.transform import (
     Pieces,
     Product,
     SomeNodes,
+    bulk_of,
     extra_rounding,
     extra_sizes,
     mass_rounding,
     ratio_rounding,
+    rows_of,
     subset_of,
 )
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Tilt
@@ -34,7 +36,7 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
 from dpcal.accountants.losses.laplace import EndsAndDensity, Laplace
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import split_at_valley
+from dpcal.accountants.losses.truncation import TwoTruncations, split_at_valley
 
 __all__ = ["JumpLine", "Jumps", "split"]
 
@@ -88,6 +90,11 @@ def split(parts: Parts, c: float) -> tuple[Product, Jumps] | None:
     return Product(pieces), Jumps(pieces)
 
 
+def _jumps_of(piece: TwoParts) -> Piece | Callable[[Reals], Reals]:
+    """Return the jumps of a piece in two parts, as :func:`rows_of` takes them."""
+    return piece.jumps if isinstance(piece, TwoTruncations) else lambda c: piece.cumulants(c)[1]
+
+
 class Jumps(Measure):
     """The part of the law in which at least one step jumps.
 
@@ -97,6 +104,11 @@ class Jumps(Measure):
 
     def __init__(self, pieces: Pieces) -> None:
         self.pieces = pieces
+        self._times = np.array([float(times) for _, times in pieces])
+        self._bulks = rows_of([bulk_of(piece) for piece, _ in pieces])
+        two = [(i, piece) for i, (piece, _) in enumerate(pieces) if isinstance(piece, TwoParts)]
+        self._places = [i for i, _ in two]
+        self._jumps = rows_of([_jumps_of(piece) for _, piece in two])
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts, from those of bulks and jumps."""
@@ -104,29 +116,26 @@ class Jumps(Measure):
 
     def _cumulants(self, c: Reals | Sequence[float]) -> tuple[Reals, Reals]:
         """Return the cumulants, and the sizes of the terms that add up to the log masses."""
-        base, sizes, of_odds = np.zeros((len(c), 3)), np.zeros(len(c)), np.full(len(c), 4.0)
-        rows = []
-        for piece, times in self.pieces:
-            if isinstance(piece, TwoParts):
-                bulk, jumps = piece.cumulants(c)
-                rows.append((times, jumps[:, 0] - bulk[:, 0], jumps - bulk))
-                of_odds = np.maximum(of_odds, np.abs(jumps[:, 0]) + np.abs(bulk[:, 0]))
-            else:
-                bulk = piece.cumulants(c)
-            base += times * bulk[:, :3]
-            sizes += times * np.abs(bulk[:, 0])
+        bulks, jumps = self._bulks(c), self._jumps(c)
+        base = (self._times[:, None, None] * bulks[:, :, :3]).sum(axis=0)
+        sizes = (self._times[:, None] * np.abs(bulks[:, :, 0])).sum(axis=0)
+        # Of the pieces that have jumps.
+        bulks, times = bulks[self._places], self._times[self._places, None]
+        of_odds = (np.abs(jumps[:, :, 0]) + np.abs(bulks[:, :, 0])).max(axis=0)
+        gap = jumps - bulks
+        log_odds = gap[:, :, 0]
         # Odds B / A may lie below the range of a double: they are kept relative to the largest.
-        scale = np.minimum(np.max([log_odds for _, log_odds, _ in rows], axis=0), 0.0)
+        scale = np.minimum(log_odds.max(axis=0), 0.0)
         # Value, first and second derivative of rho(c) = sum T log1p(B / A), over exp(scale).
         rho = np.zeros((len(c), 3))
-        for times, log_odds, gap in rows:
-            share = np.exp(log_odds - scale - np.logaddexp(0.0, log_odds))
-            tiny = log_odds < _TINY
-            with np.errstate(over="ignore"):
-                value = np.exp(-scale) * np.logaddexp(0.0, np.where(tiny, 0.0, log_odds))
-            rho[:, 0] += times * np.where(tiny, share, value)
-            rho[:, 1] += times * share * gap[:, 1]
-            rho[:, 2] += times * share * (gap[:, 2] + special.expit(-log_odds) * gap[:, 1] ** 2)
+        share = np.exp(log_odds - scale - np.logaddexp(0.0, log_odds))
+        tiny = log_odds < _TINY
+        with np.errstate(over="ignore"):
+            value = np.exp(-scale) * np.logaddexp(0.0, np.where(tiny, 0.0, log_odds))
+        bent = gap[:, :, 2] + special.expit(-log_odds) * gap[:, :, 1] ** 2
+        rho[:, 0] = (times * np.where(tiny, share, value)).sum(axis=0)
+        rho[:, 1] = (times * share * gap[:, :, 1]).sum(axis=0)
+        rho[:, 2] = (times * share * bent).sum(axis=0)
         whole = rho[:, 0] * np.exp(scale)
         first = rho[:, 1] / rho[:, 0]
         # This is (1 - exp(-rho)) / rho, or its limit 1 for small rho.
@@ -135,7 +144,7 @@ class Jumps(Measure):
         base[:, 1] += first / kept
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
         # A relative error of the odds, which is one of rho, is multiplied by rho / (1 - exp(-rho)).
-        return base, sizes + np.abs(scale) + of_odds / kept
+        return base, sizes + np.abs(scale) + np.maximum(of_odds, 4.0) / kept
 
     @property
     def subset(self) -> Jumps | None:

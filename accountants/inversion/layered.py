@@ -16,7 +16,7 @@ import numpy as np
 from dpcal.accountants.inversion.contour import Contour, log_complement
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
 from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.rare_losses import Layers
+from dpcal.accountants.inversion.rare_losses import RATIO, Layers
 from dpcal.accountants.inversion.tilts import ChernoffBounds
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -119,6 +119,9 @@ class _LayerSearch:
         self.rest = [ChernoffBounds.of_probability(layers.log_rest)]
         self.size = size
         self._epsilon, self._spread = epsilon, spread
+        # Losses of neighboring layers have a ratio, and their saddles about the same.
+        self._near: float | None = None
+        self._saddle: float | None = None
         number = len(layers.parts)
         self._work = LAYERS.work * max(number**0.5, LAYERS.share * number)
         self._points = LAYERS.points
@@ -131,7 +134,7 @@ class _LayerSearch:
         OutOfReach
             If it is larger.
         """
-        bounds = ChernoffBounds.within_reach(measure, self._epsilon)
+        bounds = self._bounds_of(measure)
         if self.size - bounds.log_bound(self._epsilon) < least:
             raise OutOfReach
         self.rest.append(bounds)
@@ -153,7 +156,7 @@ class _LayerSearch:
         OutOfReach
             If there is no such contour, and the measure is not as much smaller than the rest.
         """
-        bounds = ChernoffBounds.within_reach(measure, self._epsilon)
+        bounds = self._bounds_of(measure)
         excess = self.size - bounds.log_bound(self._epsilon)
         if excess < NEGLIGIBLE:
             try:
@@ -164,6 +167,16 @@ class _LayerSearch:
             else:
                 return
         self.rest.append(bounds)
+
+    def _bounds_of(self, measure: Measure) -> ChernoffBounds:
+        """Return Chernoff bounds of a measure, which are sought near the saddle of the last one."""
+        bounds = ChernoffBounds.within_reach(measure, self._epsilon, self._near)
+        if self._saddle and not bounds.saddle:
+            # From below, a rule may reach further.
+            bounds = ChernoffBounds.within_reach(measure, self._epsilon)
+        self._saddle = bounds.saddle
+        self._near = RATIO * bounds.saddle if bounds.saddle else float(bounds.tilts[-1])
+        return bounds
 
     def _add_contour(
         self, measure: Measure, saddle: float | None, excess: float, *, narrow: bool

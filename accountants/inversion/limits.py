@@ -172,7 +172,7 @@ class BracketLimits:
     """
 
     cheap: Final = 120
-    costly: Final = 6
+    costly: Final = 7
     few: Final = 4
     losses: Final = 8
 

@@ -1,7 +1,8 @@
 """Where does a tilted integrand peak? The Chernoff factor of delta, and a safeguarded root finder.
 
 >>> import math
->>> print(f"{increasing_root(lambda c: (c - 1 / c, 1 + 1 / c**2), 0.0, math.inf, 30.0, 1e-9):.6f}")
+>>> known = lambda c: (c - 1 / c, 1 + 1 / c**2, math.nan)
+>>> print(f"{increasing_root(known, 0.0, math.inf, 30.0, 1e-9):.6f}")
 1.000000
 """
 
@@ -32,6 +33,10 @@ _SUBSET_EVALUATIONS = 36
 # Most evaluations of all of many losses, which begin at the root of the subset.
 _EVALUATIONS = 14
 _FAR = 1e7
+# Tilt from which no search goes back: a rule serves it, or none does.
+_SURE = 8.0
+# Least distance of a point from both ends of its bracket, over the length of the bracket.
+_INSIDE = 1e-3
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
@@ -53,7 +58,7 @@ def chernoff_at(constants: Reals, c: Reals, epsilons: Reals) -> Reals:
 
 
 def root_of(
-    equation: Callable[[M, float], tuple[float, float]],
+    equation: Callable[[M, float], tuple[float, float, float]],
     measure: M,
     subset: M | None,
     low: float,
@@ -67,8 +72,8 @@ def root_of(
     Parameters
     ----------
     equation
-        From a measure and a tilt to a value and its derivative; raises :class:`OutOfReach` beyond
-        some tilt.
+        From a measure and a tilt to a value, its derivative and its integral, NaN if it is not
+        known; raises :class:`OutOfReach` beyond some tilt.
     measure
         The measure.
     subset
@@ -94,7 +99,7 @@ def root_of(
 
 
 def increasing_root(
-    equation: Callable[[float], tuple[float, float]],
+    equation: Callable[[float], tuple[float, float, float]],
     low: float,
     high: float,
     guess: float,
@@ -103,29 +108,36 @@ def increasing_root(
 ) -> float:
     """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
 
-    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. This
-    function raises it as well, after ``evaluations`` evaluations.
+    ``equation`` returns value, derivative and integral, or raises :class:`OutOfReach` beyond some
+    point. This function raises it as well, after ``evaluations`` evaluations. Where the integral,
+    which is convex, has a kink, its tangents on both sides meet there.
 
     ``value`` is the derivative of a convex function, and is compared with the square root of its
     slope: at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough
     for a contour: every bound holds on any contour, and the saddle only makes it cheap.
     """
     c, far, before = guess, SADDLE.tilt, math.inf
+    # Value and integral at both ends of the bracket.
+    ends = {-1: (math.nan, math.nan), 1: (math.nan, math.nan)}
     for _ in range(evaluations):
         try:
-            value, slope = equation(c)
+            value, slope, integral = equation(c)
         except OutOfReach:
-            # The root may lie nearer than this step went.
-            if not 0 < low < c / 1.05:
+            # The root may lie nearer than this step, or the guess, went.
+            if not (low < c / 1.05 if low > 0 else c > _SURE):
                 raise
-            far, c = c, math.sqrt(low * c)
+            far, c = c, math.sqrt(low * c) if low > 0 else max(c / 32, _SURE)
             continue
         if math.isnan(value):
             raise OutOfReach
         if abs(value) <= tolerance * math.sqrt(max(slope, 0.0)):
             return c
         low, high = (low, c) if value > 0 else (c, high)
-        step = c - value / slope if slope > 0 else math.nan
+        ends[1 if value > 0 else -1] = value, integral
+        step, plateau = c - value / slope if slope > 0 else math.nan, -ends[-1][0]
+        if value > 8 * plateau and slope > 0:
+            # Above a plateau, an exponential.
+            step = c - (value + plateau) / slope * math.log1p(value / plateau)
         # Newton's steps are short where the function is like a pole, or exponential.
         slow, before = 4 * abs(value) > before, abs(value)
         if math.isinf(high):
@@ -134,9 +146,19 @@ def increasing_root(
             if c > far / 1.05:
                 raise OutOfReach
         elif slow or not low < step < high:
-            step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
+            step = _meeting_point(low, high, ends)
+            if not _INSIDE * (high - low) < min(step - low, high - step):
+                step = (
+                    high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
+                )
             before = math.inf
         if step == c:
             return c
         c = step
     raise OutOfReach
+
+
+def _meeting_point(low: float, high: float, ends: dict[int, tuple[float, float]]) -> float:
+    """Return where the tangents of a convex function at two points meet; NaN if it is not known."""
+    (below, at_low), (above, at_high) = ends[-1], ends[1]
+    return low + (at_high - at_low - above * (high - low)) / (below - above)

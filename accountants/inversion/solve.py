@@ -22,6 +22,7 @@ from dpcal.accountants.inversion.layered import (
 from dpcal.accountants.inversion.limits import BRACKET, EPSILON
 from dpcal.accountants.inversion.rare_losses import Layers, trimmed
 from dpcal.accountants.inversion.strategy import (
+    Way,
     invert,
     invert_as_split,
     invert_on_one_contour,
@@ -43,10 +44,14 @@ Invert = Callable[[float], Inversion]
 _ACCEPTED_WIDTH = 5e-10
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
+# Width of an epsilon, relative to itself, from which further ways are tried.
+_WIDE = 1e-3
 # Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
 # Largest step of Newton's method with a new inversion at each step, in log epsilon.
 _FARTHEST = 2.5
+# Log delta from which delta is 1 to rounding, and its slope is no more than rounding.
+_CERTAIN = -1e-9
 # Number of times that the target of a subset is corrected by the error of its guess.
 _CORRECTIONS = 3
 # Width of the bounds on log delta from which an inversion of many losses is given up: another one
@@ -60,7 +65,9 @@ _AWAY_FROM_ENDS = 0.02
 _NARROW = 1e-12
 
 
-def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
+def epsilon_on_contours(
+    total: Total, log_delta: float, nearby: list[Way] | None = None
+) -> Bounds | None:
     """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
 
     Parameters
@@ -69,6 +76,8 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
         The law of the composed loss.
     log_delta
         Negative number, of any size.
+    nearby
+        The way of inverting the law near this epsilon, as in :func:`invert`.
 
     Returns
     -------
@@ -78,6 +87,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     if total.log_delta_bound <= log_delta:
         return Bounds(0.0, 0.0, "sampling")
     epsilon, many = None, total.is_many
+    at_near = partial(invert, total, nearby=[] if nearby is None else nearby)
     with contextlib.suppress(OutOfReach):
         epsilon = max(0.0, epsilon_estimate(total, log_delta))
         plain = invert_on_one_contour(total, epsilon)
@@ -86,17 +96,19 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
         tried = is_cheap(plain, total) or (many and not plain.smoothed)
         if tried and plain.width(epsilon) < TIGHT:
             accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
-            return _solved(plain, lambda at: invert(total, at), epsilon, log_delta, accepted)
+            return _solved(plain, at_near, epsilon, log_delta, accepted)
     found = _epsilon_on_trims(total, log_delta, epsilon) or _epsilon_on_layers(total, log_delta)
-    if found is not None:
+    if found is not None and (many or found.upper - found.lower <= _WIDE * found.upper):
         return found
     if epsilon is None:
-        return None
+        return found
     if not many:
-        return _solved(None, lambda at: invert(total, at), epsilon, log_delta)
+        solved = _solved(None, at_near, epsilon, log_delta)
+        return min((b for b in (found, solved) if b), key=lambda b: b.upper - b.lower, default=None)
 
     def at(epsilon: float) -> Inversion:
-        return invert_as_split(total, epsilon, max(saddle_tilt(total, epsilon), 1.0))
+        c = saddle_tilt(total, epsilon)
+        return invert_as_split(total, epsilon, c=max(c, 1.0), near=c if c > 0 else None)
 
     inversion = at(epsilon)
     if inversion.width(epsilon) > TIGHT:
@@ -159,7 +171,10 @@ def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
     for _ in range(EPSILON.layered):
         inversion = at(epsilon)
         value, slope = inversion.slopes(epsilon)
-        if not math.isfinite(value) or slope >= 0:
+        if value > _CERTAIN:
+            # Epsilon is far above: the next step is the longest one.
+            slope = -math.ulp(0.0)
+        elif not math.isfinite(value) or slope >= 0:
             # The sum is below its own rounding, hence far below the target.
             value, slope = -math.inf, -1.0
         if abs(value - log_delta) < _NEAR:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
+from functools import partial
 
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
@@ -27,6 +29,7 @@ from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
 
 __all__ = [
+    "Way",
     "invert",
     "invert_as_split",
     "invert_on_one_contour",
@@ -35,10 +38,15 @@ __all__ = [
     "trims_of",
 ]
 
+_Inverter = Callable[[Total, float, float], Inversion | None]
+# A way of inverting a law at an epsilon, with a spread, and the width below which it is taken.
+Way = tuple[_Inverter, float]
+
 # Width of bounds on log delta at which a way of inverting many losses is taken: a further try costs
 # as much as a whole answer.
 _TIGHT_OF_MANY = 1.0
-# Width of bounds on log delta at which one contour of many losses is taken.
+# Width of bounds on log delta at which one contour of many losses is taken, and from which a bulk
+# and its jumps are tried for few.
 _CLOSE = 0.1
 # Log of the probability that a trimmed law may leave out, less log delta, and how sharp its cuts
 # are. They are tried in turn until a contour is found: sharp cuts are needed where large losses are
@@ -64,7 +72,9 @@ def _contour(
     return Contour(measure, c, epsilon, excess=excess, spread=spread)
 
 
-def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
+def invert(
+    total: Total, epsilon: float, *, spread: float = 0.0, nearby: list[Way] | None = None
+) -> Inversion:
     """Return contours with their saddles at epsilon.
 
     One contour for the whole law is taken if it is cheap. Otherwise the choice is between that
@@ -80,49 +90,70 @@ def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
         Any finite number >= 0.
     spread
         Distance from epsilon, in standard deviations of the tilted law, up to which contours serve.
+    nearby
+        The way that was chosen at an epsilon nearby, which is replaced by the one chosen here; an
+        empty list for none. It is taken again where it proves as much as before.
 
     Raises
     ------
     OutOfReach
         If there is no contour of affordable size.
     """
-    choices: list[Inversion] = []
-    many, c = total.is_many, 1.0
+    for way, width in nearby or ():
+        with contextlib.suppress(OutOfReach):
+            again = way(total, epsilon, spread)
+            if again is not None and (math.isinf(width) or again.width(epsilon) < width):
+                return again
+    found, way, width = _chosen(total, epsilon, spread)
+    if nearby is not None:
+        nearby[:] = [(way, width)]
+    return found
+
+
+def _chosen(total: Total, epsilon: float, spread: float) -> tuple[Inversion, _Inverter, float]:
+    """Return the inversion that is chosen, the way that led to it, and the width it had to have."""
+    choices: list[tuple[Inversion, _Inverter]] = []
+    many, c, saddle = total.is_many, 1.0, False
     with contextlib.suppress(OutOfReach):
-        c = saddle_tilt(total, epsilon)
-        choices.append(Inversion([_contour(total, c, epsilon, spread=spread)]))
+        c, saddle = saddle_tilt(total, epsilon), True
+        plain = Inversion([_contour(total, c, epsilon, spread=spread)])
+        choices.append((plain, invert_on_one_contour))
         # The width takes all the work of the contour, so it is computed only if it may end the
         # search.
-        cheap = is_cheap(choices[0], total)
-        if (cheap or many) and choices[0].width(epsilon) < (_CLOSE if many else TIGHT):
-            return choices[0]
+        cheap, width = is_cheap(plain, total), _CLOSE if many else TIGHT
+        if (cheap or many) and plain.width(epsilon) < width:
+            return plain, invert_on_one_contour, width
     # With many losses the more general way is tried first, otherwise last.
-    for way in (invert_layered, _trimmed) if many else (_trimmed, invert_layered):
+    ways: list[_Inverter] = [invert_layered, _trimmed] if many else [_trimmed, invert_layered]
+    for way in ways:
         with contextlib.suppress(OutOfReach):
             found = way(total, epsilon, spread)
             if found is not None:
-                choices.append(found)
+                choices.append((found, way))
                 settled = many or way is invert_layered or is_cheap(found, total)
-                if settled and found.width(epsilon) < (_TIGHT_OF_MANY if many else TIGHT):
-                    return found
-    work = min((choice.work for choice in choices), default=math.inf)
-    loose = all(choice.loose for choice in choices)
+                width = _TIGHT_OF_MANY if many else TIGHT
+                if settled and found.width(epsilon) < width:
+                    return found, way, width
+    work = min((choice.work for choice, _ in choices), default=math.inf)
+    loose = all(choice.loose or choice.width(epsilon) > _CLOSE for choice, _ in choices)
     if not choices or (not many and (loose or work > CONTOUR.cheap * len(total.parts))):
         for factor in _VALLEYS[:1] if many else _VALLEYS:
             with contextlib.suppress(OutOfReach):
-                at = factor * max(c, 1.0)
-                choices.append(invert_as_split(total, epsilon, at, spread=spread))
+                near = c if saddle and c > 0 else None
+                split_there = partial(invert_as_split, c=factor * max(c, 1.0), near=near)
+                choices.append((split_there(total, epsilon, spread), split_there))
     if not choices:
         raise OutOfReach
-    for choice in sorted(choices, key=lambda choice: (choice.loose, choice.work)):
+    for choice, way in sorted(choices, key=lambda item: (item[0].loose, item[0].work)):
         if choice.width(epsilon) < TIGHT:
-            return choice
-    return min(choices, key=lambda choice: choice.log_bounds(epsilon).upper)
+            return choice, way, TIGHT
+    choice, way = min(choices, key=lambda item: item[0].log_bounds(epsilon).upper)
+    return choice, way, math.inf
 
 
-def invert_on_one_contour(total: Total, epsilon: float) -> Inversion:
+def invert_on_one_contour(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
     """Invert a law on one contour through its saddle at epsilon, however long the contour is."""
-    return Inversion([_contour(total, saddle_tilt(total, epsilon), epsilon)])
+    return Inversion([_contour(total, saddle_tilt(total, epsilon), epsilon, spread=spread)])
 
 
 # -- without the rarest large losses
@@ -186,8 +217,12 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
 # -- a bulk and its jumps
 
 
-def invert_as_split(total: Total, epsilon: float, c: float, *, spread: float = 0.0) -> Inversion:
+def invert_as_split(
+    total: Total, epsilon: float, spread: float = 0.0, *, c: float, near: float | None = None
+) -> Inversion:
     """Invert a law as a bulk and its jumps, cut at the valley of its integrand at tilt c.
+
+    Their saddles are sought near another tilt, if one is known.
 
     Raises
     ------
@@ -197,15 +232,18 @@ def invert_as_split(total: Total, epsilon: float, c: float, *, spread: float = 0
     pieces = split(total.parts, c)
     if pieces is None:
         raise OutOfReach
-    return _bulk_and_jumps(*pieces, epsilon, spread)
+    return _bulk_and_jumps(*pieces, epsilon, spread, near)
 
 
-def _bulk_and_jumps(bulk: Product, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
+def _bulk_and_jumps(
+    bulk: Product, jumps: Jumps, epsilon: float, spread: float, near: float | None
+) -> Inversion:
     """Return contours for a bulk and its jumps; the smaller part is bounded where that suffices."""
     if bulk.is_zero:
-        saddle = saddle_tilt(jumps, epsilon, positive=True)
+        saddle = saddle_tilt(jumps, epsilon, positive=True, near=near)
         return Inversion([_contour(jumps, saddle, epsilon, spread=spread)], method="split")
-    parts = [(measure, ChernoffBounds.at_saddle(measure, epsilon)) for measure in (bulk, jumps)]
+    both = (bulk, jumps)
+    parts = [(part, ChernoffBounds.at_saddle(part, epsilon, near)) for part in both]
     (large, above), (small, bounds) = sorted(parts, key=lambda part: -part[1].log_bound(epsilon))
     assert above.saddle is not None
     assert bounds.saddle is not None

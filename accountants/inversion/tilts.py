@@ -36,9 +36,9 @@ _NARROW = 1e-3
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 
 
-def _first_tilt(guess: float) -> float:
+def _first_tilt(guess: float, measure: Measure) -> float:
     """Return a first guess that a quadrature can reach."""
-    return min(max(guess, _FIRST_TILTS[0]), _FIRST_TILTS[1])
+    return min(max(guess, _FIRST_TILTS[0]), max(_FIRST_TILTS[1], measure.steep))
 
 
 def _evaluations(measure: Measure) -> int:
@@ -55,7 +55,9 @@ def _spread(measure: Measure) -> tuple[float, float]:
     return mean, variance
 
 
-def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
+def saddle_tilt(
+    measure: Measure, epsilon: float, *, positive: bool = False, near: float | None = None
+) -> float:
     """Return the minimiser of K(c) - epsilon c - log abs(c) - log(1 + c), K the log transform.
 
     Parameters
@@ -67,6 +69,8 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     positive
         Whether c > 0 in any case. Otherwise the saddle lies on c > 0 for epsilon above
         the mean loss or a narrow law, and on (-1, 0) below it.
+    near
+        A tilt > 0 at which a search for c > 0 begins, if one is known.
 
     Raises
     ------
@@ -75,10 +79,11 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     """
     mean, variance = _spread(measure)
 
-    def equation(measure: Measure, c: float) -> tuple[float, float]:
-        _, mean, variance = measure.cumulants([c])[0]
+    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
+        log_mass, mean, variance = (float(value) for value in measure.cumulants([c])[0])
         value = mean - epsilon - 1 / c - 1 / (1 + c)
-        return float(value), float(variance + 1 / c**2 + 1 / (1 + c) ** 2)
+        integral = log_mass - epsilon * c - math.log(abs(c)) - math.log1p(c)
+        return value, variance + 1 / c**2 + 1 / (1 + c) ** 2, integral
 
     gap, subset = epsilon - mean, measure.subset
     tolerance = COARSE if subset is None else _COARSE_OF_MANY
@@ -88,7 +93,7 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    start, most = _first_tilt(guess), _evaluations(measure)
+    start, most = near or _first_tilt(guess, measure), _evaluations(measure)
     return root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
 
 
@@ -101,18 +106,18 @@ def epsilon_estimate(measure: Measure, log_delta: float) -> float:
         If no quadrature of affordable size reaches its saddle.
     """
 
-    def equation(measure: Measure, c: float) -> tuple[float, float]:
+    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
         log_mgf, mean, variance = measure.cumulants([c])[0]
         epsilon = mean - 1 / c - 1 / (1 + c)
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
         estimate = (
             log_mgf - c * epsilon - math.log(c * (1 + c)) - 0.5 * math.log(2 * math.pi * curvature)
         )
-        return float(log_delta - estimate), float(c * curvature)
+        return float(log_delta - estimate), float(c * curvature), math.nan
 
     _, variance = _spread(measure)
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    start, most = _first_tilt(guess), _evaluations(measure)
+    start, most = _first_tilt(guess, measure), _evaluations(measure)
     c = root_of(equation, measure, measure.subset, 0.0, math.inf, start, evaluations=most)
     _, mean, _ = measure.cumulants([c])[0]
     return float(mean - 1 / c - 1 / (1 + c))
@@ -142,15 +147,21 @@ class ChernoffBounds:
         return cls(np.zeros(1), np.full(1, log_probability))
 
     @classmethod
-    def at_saddle(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
+    def at_saddle(
+        cls, measure: Measure, epsilon: float, near: float | None = None
+    ) -> ChernoffBounds:
         """Return bounds at tilts around the saddle, which must be in reach."""
-        saddle = saddle_tilt(measure, epsilon, positive=True)
+        saddle = saddle_tilt(measure, epsilon, positive=True, near=near)
         tilts = saddle * _AROUND
         return cls(tilts, measure.log_chernoff(tilts), saddle)
 
     @classmethod
-    def within_reach(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
+    def within_reach(
+        cls, measure: Measure, epsilon: float, near: float | None = None
+    ) -> ChernoffBounds:
         """Return bounds around the saddle; where it is out of reach, at the largest tilts in reach.
+
+        The search begins near a tilt, if one is known.
 
         Raises
         ------
@@ -158,7 +169,7 @@ class ChernoffBounds:
             If no tilt is in reach.
         """
         with contextlib.suppress(OutOfReach):
-            return cls.at_saddle(measure, epsilon)
+            return cls.at_saddle(measure, epsilon, near)
         c = min(1.0 / max(epsilon, 1 / SADDLE.tilt), SADDLE.tilt)
         reached: list[tuple[float, float]] = []
         for _ in range(SADDLE.trials):

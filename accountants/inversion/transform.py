@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.saddle import log_chernoff
+from dpcal.accountants.losses import sampled_gaussian, truncation
 from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Tilt
 from dpcal.accountants.losses.quadrature import TwoParts
-from dpcal.accountants.losses.truncation import Truncation
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.losses.truncation import Truncation, TwoTruncations
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -37,13 +40,16 @@ __all__ = [
     "Pieces",
     "Product",
     "ProductLine",
+    "Rows",
     "SomeNodes",
     "Total",
+    "bulk_of",
     "common_lattice",
     "extra_rounding",
     "extra_sizes",
     "mass_rounding",
     "ratio_rounding",
+    "rows_of",
     "subset_of",
 ]
 
@@ -66,6 +72,7 @@ _ERROR_NODES = 12
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 Piece = PrivacyLoss | Truncation | TwoParts
 Pieces = Sequence[tuple[Piece, int]]
+Rows = Callable[[Reals | Sequence[float]], Reals]
 
 
 class Line(ABC):
@@ -111,6 +118,11 @@ class Measure(ABC):
     def lattice(self) -> Lattice | None:
         """The lattice that holds the measure, or None."""
         return None
+
+    @property
+    def steep(self) -> float:
+        """Tilt, about, up to which rare large losses do not count; 0 where it is not known."""
+        return 0.0
 
     @property
     def subset(self) -> Measure | None:
@@ -278,6 +290,43 @@ def extra_sizes(pieces: Pieces, c: Reals) -> Reals | float:
     return np.array([extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
 
 
+def bulk_of(piece: Piece) -> Piece | Callable[[Reals], Reals]:
+    """Return a piece, or the bulk of a piece in two parts, as :func:`rows_of` takes it."""
+    if isinstance(piece, TwoTruncations):
+        return piece.bulk
+    return (lambda c: piece.cumulants(c)[0]) if isinstance(piece, TwoParts) else piece
+
+
+def rows_of(pieces: Sequence[Piece | Callable[[Reals], Reals]]) -> Rows:
+    """Return a function from tilts c to log masses and moments, shape (len(pieces), len(c), 4).
+
+    Pieces of one kind are summed in one compiled call. A piece may be the function itself.
+    """
+    groups: dict[Any, list[int]] = {}
+    for place, piece in enumerate(pieces):
+        kind: Any = place
+        if isinstance(piece, Truncation):
+            kind = Truncation
+        elif isinstance(piece, SampledGaussian):
+            kind = piece.direction
+        groups.setdefault(kind, []).append(place)
+
+    def rows(c: Reals | Sequence[float]) -> Reals:
+        c = np.asarray(c, dtype=float)
+        found = np.empty((len(pieces), len(c), 4))
+        for kind, places in groups.items():
+            some: Any = [pieces[place] for place in places]
+            if kind is Truncation:
+                found[places] = truncation.cumulants_of(some, c)
+            elif isinstance(kind, str):
+                found[places] = sampled_gaussian.cumulants_of(some, c)
+            else:
+                found[places] = some[0](c) if callable(some[0]) else some[0].cumulants(c)
+        return found
+
+    return rows
+
+
 class Product(Measure):
     """The measure of a sum of independent losses, of which each is a piece of a law.
 
@@ -293,16 +342,25 @@ class Product(Measure):
     def __init__(self, pieces: Pieces, log_rest: float = -math.inf) -> None:
         self.pieces, self.log_rest = pieces, log_rest
 
-    def _rows(self, piece: Piece, c: Reals | Sequence[float]) -> Reals:
-        """Return log mass and moments of a tilted piece, or of its bulk if it has two parts."""
-        return piece.cumulants(c)[0] if isinstance(piece, TwoParts) else piece.cumulants(c)
+    @cached_property
+    def _rows(self) -> Rows:
+        """Log masses and moments of the tilted pieces, or of their bulks if they have two parts."""
+        return rows_of([bulk_of(piece) for piece, _ in self.pieces])
+
+    @cached_property
+    def steep(self) -> float:
+        """The smallest such tilt of the pieces."""
+        known = (Truncation, SampledGaussian)
+        steeps = (p.steep if isinstance(p, known) else 0.0 for p, _ in self.pieces)
+        return min(steeps, default=0.0)
+
+    @cached_property
+    def _times(self) -> Reals:
+        return np.array([float(times) for _, times in self.pieces])[:, None]
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilted sums."""
-        total = np.zeros((len(c), 3))
-        for piece, times in self.pieces:
-            total += times * self._rows(piece, c)[:, :3]
-        return total
+        return np.asarray((self._times[:, :, None] * self._rows(c)[:, :, :3]).sum(axis=0))
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted characteristic functions."""
@@ -310,15 +368,15 @@ class Product(Measure):
             (piece.tilts(c)[0] if isinstance(piece, TwoParts) else piece.tilt(c), times)
             for piece, times in self.pieces
         ]
-        rows = [(self._rows(piece, [c])[0], times) for piece, times in self.pieces]
-        total = np.sum([times * row[:3] for row, times in rows], axis=0)
-        line = ProductLine(tilts, total, [float(row[0]) for row, _ in rows])
+        rows = self._rows([c])[:, 0]
+        total = (self._times * rows[:, :3]).sum(axis=0)
+        line = ProductLine(tilts, total, [float(row[0]) for row in rows])
         line.log_mass_rounding += extra_rounding(self.pieces, c)
         return line
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the pieces' terms."""
-        terms = np.array([times * self._rows(piece, c)[:, 0] for piece, times in self.pieces])
+        terms = self._times * self._rows(c)[:, :, 0]
         return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
     @property
@@ -364,6 +422,8 @@ class Total(Product):
 
     def moments(self, c: Reals | Sequence[float]) -> Reals:
         """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""
+        if all(type(loss).moments is PrivacyLoss.moments for loss, _ in self.parts):
+            return self.cumulants(c)
         total = np.zeros((len(c), 3))
         for loss, times in self.parts:
             total += times * loss.moments(c)
@@ -392,6 +452,7 @@ class Total(Product):
         """Log of the chance, rounded up, that any step depends on the record: above every delta."""
         return _log_complement_up(sum(times * loss.log_unaffected for loss, times in self.parts))
 
-    def log_mgf_bound(self, c: float) -> float:
-        """Return a closed-form upper bound on log M(c), c > 0."""
-        return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
+    def log_mgf_bounds(self, c: Reals) -> Reals:
+        """Return a closed-form upper bound on log M at each of many tilts > 0."""
+        zero = np.zeros(len(c))
+        return sum((times * loss.log_mgf_bounds(c) for loss, times in self.parts), zero)

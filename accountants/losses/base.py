@@ -128,6 +128,10 @@ class PrivacyLoss(ABC):
     def log_mgf_bound(self, c: float) -> float:
         """Return a closed-form upper bound on log M(c), c > 0, valid however extreme c is."""
 
+    def log_mgf_bounds(self, c: Reals) -> Reals:
+        """Return such a bound at each of many tilts."""
+        return np.array([self.log_mgf_bound(float(at)) for at in c])
+
     @abstractmethod
     def tilt(self, c: float) -> Tilt:
         """Return the tilted law along Re z = c, for real c > -1."""

@@ -23,6 +23,11 @@ __all__ = ["Cut", "log_weights", "loss_at", "loss_cut", "width_of_wide"]
 Reals = NDArray[np.float64]
 
 
+# Distance from a cut, in its widths, from which all of a point lies on one side: what is missing is
+# below 1e-26 on the real line, and a factor of exp(9 / 2) larger on lines up to three widths away.
+_WHOLE = 10.75
+
+
 @dataclass(frozen=True)
 class _Widths:
     """Upper limits on the width of a cut; the smallest of them counts.
@@ -62,7 +67,7 @@ def loss_at(loss: SampledGaussian, position: float) -> float:
 def log_weights(loss: SampledGaussian, x: Reals) -> Reals:
     """Return log w at points on the real axis, which is the loss when removing."""
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    return np.asarray(mixture_log_weights(x, q, sigma, 0.0).real)
+    return np.asarray(mixture_log_weights(x, q, sigma, 0.0))
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,19 @@ class Cut:
 
     def log_below(self, x: Reals, shift: float = 0.0) -> Any:
         """Return the log share below the cut at the points x + i shift; real for no shift."""
-        return special.log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
+        return _log_share((self.position - x) / self.width, -shift / self.width)
 
     def log_beyond(self, x: Reals, shift: float = 0.0) -> Any:
         """Return the log share beyond the cut at the points x + i shift; real for no shift."""
-        return special.log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
+        return _log_share((x - self.position) / self.width, shift / self.width)
+
+
+def _log_share(z: Reals, shift: float) -> Any:
+    """Return log Phi(z + i shift); real for no shift, and 0 where it is less than rounding."""
+    some = np.flatnonzero(z < _WHOLE)
+    share = np.zeros(len(z), dtype=complex if shift else float)
+    share[some] = special.log_ndtr(z[some] + 1j * shift if shift else z[some])
+    return share
 
 
 def width_of_wide(sigma: float) -> float:

@@ -75,7 +75,7 @@ class DiscreteLoss(PrivacyLoss):
         c = np.atleast_1d(np.asarray(c, dtype=float))
         surplus = self.surplus
         base, values = np.array(self.log_reference) - surplus, self.values + surplus
-        found: Reals = np.asarray(tilted_moments(values, base, 1.0 + c, None, c))
+        found: Reals = np.asarray(tilted_moments(values, base, 1.0 + c, c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.

@@ -225,7 +225,7 @@ class FixedBatchGaussian(PrivacyLoss):
         powers = 1.0 + c
         # By M(c) = M(-1 - c), powers p and 1 - p are equivalent.
         values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
-        return tilted_moments(values, logs, powers, None, c)
+        return tilted_moments(values, logs, powers, c)
 
     def tilt(self, c: float) -> _FixedBatchTilt:
         """Return the tilted law along Re z = c."""

@@ -154,7 +154,7 @@ class GaussianMixtures(PrivacyLoss):
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         lattice = self._lattice(1.0 + c)
-        return tilted_moments(lattice.ell, lattice.log_base, 1.0 + c, None, c)
+        return tilted_moments(lattice.ell, lattice.log_base, 1.0 + c, c)
 
     def tilt(self, c: float) -> _MixtureTilt:
         """Return the tilted law along Re z = c."""

@@ -133,7 +133,7 @@ class IntervalLoss(PrivacyLoss):
         smooth = (np.abs(c) + 1) * self.half_width <= _SMOOTH
         result = np.empty((len(c), 4))
         if smooth.any():
-            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth], None, c[smooth])
+            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth], c[smooth])
         if not smooth.all():
             result[~smooth] = self._far(c[~smooth])
         return result

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
+from dpcal._ext.contour import moments_of
 from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
@@ -25,7 +26,7 @@ from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.losses.trapezoid import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["SampledGaussian", "log_expm1_over"]
+__all__ = ["SampledGaussian", "cumulants_of", "log_expm1_over"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -85,6 +86,16 @@ class SampledGaussian(PrivacyLoss):
         return math.inf if self.direction == "remove" else largest * (1 + 4 * UNIT)
 
     @property
+    def steep(self) -> float:
+        """Tilt, about, up to which sampled records do not count; 0 when adding.
+
+        There q exp(c^2 / (2 sigma^2)) is 1.
+        """
+        if self.direction == "add":
+            return 0.0
+        return self.noise_multiplier * math.sqrt(-2 * math.log(self.sampling_probability))
+
+    @property
     def log_unaffected(self) -> float:
         """log(1 - q): the record is not sampled."""
         return math.log1p(-self.sampling_probability)
@@ -100,11 +111,10 @@ class SampledGaussian(PrivacyLoss):
     def _sign(self) -> float:
         return 1.0 if self.direction == "remove" else -1.0
 
-    def _rule(self, powers: Reals) -> TrapezoidRule:
-        """Return the quadrature that serves all ``powers``; the last one is kept."""
+    def _rule(self, lowest: float, highest: float) -> TrapezoidRule:
+        """Return the quadrature that serves all powers between these; the last one is kept."""
         rule = self._kept.rule
-        if rule is None or not rule.serves(powers):
-            lowest, highest = float(powers.min()), float(powers.max())
+        if rule is None or not rule.serves(lowest, highest):
             rule = TrapezoidRule(self.sampling_probability, self.noise_multiplier, lowest, highest)
             self._kept.rule = rule
         return rule
@@ -112,31 +122,27 @@ class SampledGaussian(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        single = float(c[0]) if len(c) == 1 else math.nan
         # The last result is kept, since a contour uses its own tilt several times.
         tilt, cumulants = self._kept.last
-        if single == tilt:
+        if len(c) == 1 and c[0] == tilt:
             return cumulants.copy()
-        powers = self._power(c)
-        rule = self._rule(powers)
-        # The sum 1 + c loses digits of a small c, which matter for large epsilons.
-        excesses = c if self.direction == "remove" else powers - 1.0
-        result = tilted_moments(rule.ell, rule.log_base, powers, rule.prepared, excesses)
-        result[:, 1] *= self._sign
-        if len(c) == 1:
-            self._kept.last = single, result.copy()
-        return result
+        return np.asarray(cumulants_of([self], c)[0])
 
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).
 
         It is a bound by convexity of x^(1 + c) and x^(-c).
         """
+        return float(self.log_mgf_bounds(np.array([c]))[0])
+
+    def log_mgf_bounds(self, c: Reals) -> Reals:
+        """Return the bound at each of many tilts."""
         q = self.sampling_probability
-        exponent = (c * c + c) / (2 * self.noise_multiplier**2)
-        if exponent < 700:
-            return math.log1p(q * math.expm1(exponent))
-        return exponent + math.log(q + (1 - q) * math.exp(-exponent))
+        with np.errstate(over="ignore"):
+            exponent = (c * c + c) / (2 * self.noise_multiplier**2)
+        near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
+        far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
+        return np.where(exponent < 700, near, far)
 
     @property
     def compiled(self) -> Law:
@@ -178,12 +184,31 @@ def log_expm1_over(epsilon: float, q: float) -> float:
     return epsilon - math.log(q)
 
 
+def cumulants_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
+    """Return log M(c) and three moments of several losses of one direction, at each tilt.
+
+    The result has the shape (len(losses), len(c), 4).
+    """
+    powers = losses[0]._power(c)
+    lowest, highest = float(powers.min()), float(powers.max())
+    # The sum 1 + c loses digits of a small c, which matter for large epsilons.
+    excesses = c if losses[0].direction == "remove" else powers - 1.0
+    plain = np.zeros((len(losses), len(c)), dtype=np.uint8)
+    tables = [loss._rule(lowest, highest).prepared for loss in losses]
+    rows = moments_of(tables, powers, excesses, plain)
+    rows[:, :, 1] *= losses[0]._sign
+    if len(c) == 1:
+        for loss, row in zip(losses, rows, strict=True):
+            loss._kept.last = float(c[0]), row.copy()
+    return rows
+
+
 class _SampledTilt(QuadratureTilt):
     """The tilted law of a sampled Gaussian."""
 
     def __init__(self, loss: SampledGaussian, c: float) -> None:
         power = float(loss._power(c))
-        rule = loss._rule(np.array([power]))
+        rule = loss._rule(power, power)
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         moments = np.array([log_mgf, loss._sign * mean, variance])
         ell, weights, x = rule.tilted(power, moments, rule.angle)

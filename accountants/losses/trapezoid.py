@@ -121,13 +121,13 @@ class TrapezoidRule:
         self.angle = angle
         self.step = self._step(angle)
         self.x = self._points(self.step)
-        self.ell = self.log_weight(self.x, 0.0).real.copy()
-        self.log_base = self.log_density(self.x, 0.0).real.copy()
+        self.ell = self.log_weight(self.x, 0.0)
+        self.log_base = self.log_density(self.x, 0.0)
         self.prepared = prepared_moments(self.ell, self.log_base)
 
-    def serves(self, powers: Reals) -> bool:
-        """Return whether the rule is long enough for these powers."""
-        return bool(self.lowest <= powers.min() and powers.max() <= self.highest)
+    def serves(self, lowest: float, highest: float) -> bool:
+        """Return whether the rule is long enough for all powers between these."""
+        return self.lowest <= lowest and highest <= self.highest
 
     def _step(self, angle: float) -> float:
         shift = angle * self.sigma**2
@@ -141,8 +141,8 @@ class TrapezoidRule:
     def _growth(self, angle: float) -> float:
         """Return the growth of the integral of the lowest power up to the strip's far edge."""
         x = self._points(self._step(angle))
-        density = self.log_density(x, 0.0).real
-        on_line = density + self.lowest * self.log_weight(x, 0.0).real
+        density = self.log_density(x, 0.0)
+        on_line = density + self.lowest * self.log_weight(x, 0.0)
         return growth_of(on_line, density + self.lowest * self.log_weight(x, 2 * angle).real)
 
     def tilted(
@@ -197,14 +197,14 @@ class TrapezoidRule:
         sizes = exponents_of(ell, weights, power, log_mass)
         return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
 
-    def log_density(self, x: Reals, angle: float) -> Complexes:
-        """Return log(step phi_sigma(x + i angle sigma^2))."""
+    def log_density(self, x: Reals, angle: float) -> Any:
+        """Return log(step phi_sigma(x + i angle sigma^2)); real for an angle of 0."""
         scaled = x / self.sigma
         size = -0.5 * scaled * scaled + 0.5 * (angle * self.sigma) ** 2
         step = getattr(self, "step", 1.0)
         size += math.log(step / (self.sigma * math.sqrt(2 * math.pi)))
-        return size - 1j * angle * x
+        return size - 1j * angle * x if angle else size
 
-    def log_weight(self, x: Reals, angle: float) -> Complexes:
-        """Return log w(x + i angle sigma^2), keeping the digits of w - 1."""
+    def log_weight(self, x: Reals, angle: float) -> Any:
+        """Return log w(x + i angle sigma^2), with the digits of w - 1; real for an angle of 0."""
         return mixture_log_weights(x, self.q, self.sigma, angle)

@@ -24,24 +24,34 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal._ext.contour import plain_moments, prepared_moments, tilted_moments
+from dpcal._ext.contour import moments_of, prepared_moments
 from dpcal._lazy import special
 from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.cuts import Cut, log_weights, width_of_wide
+from dpcal.accountants.losses.cuts import Cut, log_weights, loss_at, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.trapezoid import Limits, TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["SURPLUS", "Truncation", "TwoTruncations", "below", "between", "split_at_valley", "trim"]
+__all__ = [
+    "SURPLUS",
+    "Truncation",
+    "TwoTruncations",
+    "below",
+    "between",
+    "cumulants_of",
+    "split_at_valley",
+    "trim",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -93,7 +103,7 @@ class _Integration:
     shift: float = 1.0
     points: int | None = None
     corrected: bool | None = False
-    headroom: tuple[float, ...] = (1.25,)
+    headroom: tuple[float, ...] = (1.25, 1.0)
     tail: Reals = field(default_factory=lambda: np.linspace(0.0, 40.0, 161))
 
     @property
@@ -105,7 +115,7 @@ class _Integration:
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # A trimmed law should be cheap: one that takes more points is cut at another place.
 _TRIMMED = _Integration(points=12_000, corrected=True)
-_BETWEEN = _Integration(shift=3.0, points=40_000, headroom=(64.0, 1.25), tail=_SHARP_TAIL)
+_BETWEEN = _Integration(shift=3.0, points=40_000, headroom=(64.0, 8.0, 1.25, 1.0), tail=_SHARP_TAIL)
 _BELOW = replace(_BETWEEN, corrected=None)
 _SIDE = _Integration()
 
@@ -144,9 +154,9 @@ class Truncation:
         self._rule: TrapezoidRule | None = None
         # Moments at the last tilts: a contour uses its own tilt several times, and the part on the
         # other side of a cut and the rounding of masses ask at the same tilts.
-        self._last: tuple[Reals, Reals] = (np.empty(0), np.empty((0, 4)))
-        # Logs of the masses of Q and of P beyond the upper cut.
-        self._log_base_rest = self._log_mixed_rest = self.log_rest = -math.inf
+        self._last: dict[float, Reals] = {}
+        # Masses of Q and of P beyond the upper cut.
+        self._rests, self.log_rest = (0.0, 0.0), -math.inf
         if upper is not None:
             q = loss.sampling_probability
             # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a
@@ -154,28 +164,33 @@ class Truncation:
             wide = math.hypot(loss.noise_multiplier, upper.width)
             out = special.log_ndtr(-upper.position / wide)
             far = special.log_ndtr((1.0 - upper.position) / wide)
-            self._log_base_rest = float(out)
-            rest = np.logaddexp(math.log1p(-q) + out, math.log(q) + far)
-            self._log_mixed_rest = float(rest)
-            self.log_rest = self._log_mixed_rest * (1 - 1e-12)
+            rest = float(np.logaddexp(math.log1p(-q) + out, math.log(q) + far))
+            self._rests, self.log_rest = (math.exp(out), math.exp(rest)), rest * (1 - 1e-12)
+
+    @property
+    def steep(self) -> float:
+        """Tilt, about, up to which the losses next to the upper cut do not count; 0 without one."""
+        if self.upper is None:
+            return 0.0
+        level = max(loss_at(self.loss, self.upper.position), 1e-300)
+        odds = 0.5 * (self.upper.position / self.loss.noise_multiplier) ** 2
+        return max(self.loss.steep, odds / level)
 
     # -- points
 
-    def _points(self, powers: Reals) -> TrapezoidRule:
-        """Return the rule that serves all powers; the last one is kept."""
+    def _points(self, lowest: float, highest: float) -> TrapezoidRule:
+        """Return the rule that serves all powers between these; the last one is kept."""
         rule = self._rule
-        if rule is None or not rule.serves(powers):
-            shared = self._other is not None and self.upper is None
-            rule = self._other._points(powers) if self._other and shared else self._new_rule(powers)
+        if rule is None or not rule.serves(lowest, highest):
+            other = self._other if self.upper is None else None
+            rule = (other._points if other else self._new_rule)(lowest, highest)
             self._rule = rule
             self._log_kept = rule.log_base + self._log_share(rule.x, 0.0)
-            if self._how.corrected is not False:
-                self._prepared = prepared_moments(rule.ell, self._log_kept)
+            self._prepared = prepared_moments(rule.ell, self._log_kept)
         return rule
 
-    def _new_rule(self, powers: Reals) -> TrapezoidRule:
+    def _new_rule(self, lowest: float, highest: float) -> TrapezoidRule:
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
-        lowest, highest = float(powers.min()), float(powers.max())
         cuts = [cut for cut in (self.lower, self.upper) if cut is not None]
         # A product of shares is not steeper than the share of this width. The rule's own bound has
         # room for the growth of a share over one width.
@@ -191,17 +206,15 @@ class Truncation:
             # exp(s width position / sigma^2) times what it is at the cut.
             start, narrow = self.lower.position, self.lower.width
             floor = start - narrow * (_DEEPEST + 2 * narrow * max(start, 0.0) / sigma**2)
-        served, end = self._served(highest, start)
-        limits = Limits(angle, floor, end, self._how.points, width)
-        return TrapezoidRule(q, sigma, lowest, served, limits)
-
-    def _served(self, highest: float, start: float) -> tuple[float, float]:
-        """Return the largest power that a rule should serve, and the last point it needs."""
-        *more, least = (max(8.0, factor * highest) for factor in self._how.headroom)
-        for power in more:
+        *more, least = self._how.headroom
+        for factor in more:
             with contextlib.suppress(OutOfReach):
-                return power, self._end(power, start)
-        return least, self._end(least, start)
+                served = max(8.0, factor * highest)
+                limits = Limits(angle, floor, self._end(served, start), self._how.points, width)
+                return TrapezoidRule(q, sigma, lowest, served, limits)
+        served = max(8.0, least * highest)
+        limits = Limits(angle, floor, self._end(served, start), self._how.points, width)
+        return TrapezoidRule(q, sigma, lowest, served, limits)
 
     def _end(self, power: float, start: float) -> float:
         """Return the first point beyond the upper cut where the tilted part has become negligible.
@@ -237,73 +250,29 @@ class Truncation:
 
     # -- moments
 
-    def _lost(self, c: Any) -> Any:
-        """Return the size of the terms that correct a mass for the parts cut off."""
-        return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self._log_mixed_rest)
-
-    def _plain(self, c: Any) -> Any:
-        """Return whether a plain sum has as many digits of the log mass as a corrected sum."""
-        if self._how.corrected is not None:
-            return np.full(np.shape(c), not self._how.corrected)
-        far = abs(c) * self.loss.sampling_probability > _FAR
-        return (self._lost(c) > _MOST_CORRECTED) | far
-
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log mass and three moments of the tilted part at each real c > -1.
 
         The columns of the result, of shape (len(c), 4), are log mass, mean, variance and fourth
         central moment.
         """
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        # Read at once: another thread may keep other tilts meanwhile.
-        tilts, moments = self._last
-        if len(c) == 1:
-            known = np.flatnonzero(tilts == c[0])[:1]
-            if len(known):
-                return moments[known]
-        elif np.array_equal(c, tilts):
-            return moments.copy()
-        rule = self._points(1.0 + c)
-        plain = self._plain(c)
-        if plain.all():
-            result = plain_moments(rule.ell, self._log_kept, 1.0 + c)
-        else:
-            result = self._corrected(c, rule)
-            if plain.any():
-                result[plain] = plain_moments(rule.ell, self._log_kept, 1.0 + c[plain])
-        if self._other is not None and self.upper is not None:
-            self._keep_digits_of_the_whole(c, rule, result)
-        self._last = c.copy(), result.copy()
-        return result
+        return np.asarray(cumulants_of([self], np.atleast_1d(np.asarray(c, dtype=float)))[0])
 
-    def _corrected(self, c: Reals, rule: TrapezoidRule) -> Reals:
-        """Return moments whose log mass keeps the digits of the mass less 1."""
-        result = tilted_moments(rule.ell, self._log_kept, 1.0 + c, self._prepared, c)
-        # The sums assume that P and Q have mass 1: each is corrected for its lost mass.
-        base, mixed = math.exp(self._log_base_rest), math.exp(self._log_mixed_rest)
-        small = result[:, 0] < _HUGE
-        mass = np.expm1(np.where(small, result[:, 0], 0.0))
-        corrected = mass + c * base - (1.0 + c) * mixed
-        if not corrected.min() > -0.5:
-            raise OutOfReach
-        mean = (result[:, 1] * (1 + mass) + base - mixed) / (1 + corrected)
-        result[:, 0] = np.where(small, np.log1p(corrected), result[:, 0])
-        result[:, 1] = np.where(small, mean, result[:, 1])
-        return result
+    def _lost(self, c: Any) -> Any:
+        """Return the size of the terms that correct a mass for the parts cut off."""
+        return abs(c) * self._rests[0] + (1.0 + c) * self._rests[1]
 
-    def _keep_digits_of_the_whole(self, c: Reals, rule: TrapezoidRule, result: Reals) -> None:
-        """Compute the mass below the only cut from that of the whole law, if most lies below."""
-        assert self._other is not None
-        beyond = self._other.cumulants(c)[:, 0]
-        whole = tilted_moments(rule.ell, rule.log_base, 1.0 + c, rule.prepared, c)[:, 0]
-        rare = beyond < whole - math.log(2)
-        share = np.exp(np.where(rare, beyond - whole, -1.0))
-        result[:, 0] = np.where(rare, whole + np.log1p(-share), result[:, 0])
+    def _plain(self, c: Any) -> Any:
+        """Return whether a plain sum has as many digits of the log mass as a corrected sum."""
+        if self._how.corrected is not None:
+            return not self._how.corrected
+        far = abs(c) * self.loss.sampling_probability > _FAR
+        return far | (self._lost(c) > _MOST_CORRECTED)
 
     def mass_rounding(self, c: float) -> float:
         """Return the rounding of the log mass, in units, beyond that of a sum near its size."""
         if self._how is _BELOW:
-            return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
+            return 64.0 if self._plain(c) else 64.0 * self._lost(c)
         if self._other is not None:
             this, other = (float(part.cumulants([c])[0, 0]) for part in (self, self._other))
             if other >= this:
@@ -324,7 +293,7 @@ class Truncation:
             If the rule misses some of the part on its shifted line.
         """
         moments = self.cumulants([c])[0]
-        rule = self._points(np.array([1.0 + c]))
+        rule = self._points(1.0 + c, 1.0 + c)
         ell, weights, x = rule.tilted(1.0 + c, moments, rule.angle, self._log_share)
         if not abs(weights.sum() - 1) <= _DISAGREEMENT:
             raise OutOfReach
@@ -341,8 +310,62 @@ class Truncation:
             restricted=lambda: restricted_moments(rule.ell, log_kept, 1.0 + c, moments),
         )
         if self._how is _BELOW and not self._plain(c):
-            tilt.mean_rounding += 16.0 * float(self._lost(0.0) + math.exp(self._log_base_rest))
+            tilt.mean_rounding += 16.0 * (self._lost(0.0) + self._rests[0])
         return tilt
+
+
+def cumulants_of(parts: Sequence[Truncation], c: Reals) -> Reals:
+    """Return log mass and three moments of several tilted parts at each real c > -1.
+
+    The result has the shape (len(parts), len(c), 4).
+    """
+    tilts = [float(at) for at in c]
+    # Read at once: another thread may keep other tilts meanwhile.
+    known = [part._last for part in parts]
+    if all(at in last for last in known for at in tilts):
+        return np.array([[last[at] for at in tilts] for last in known])
+    rows = _moments_of(parts, c)
+    for part, row in zip(parts, rows, strict=True):
+        part._last = dict(zip(tilts, row.copy(), strict=True))
+    return rows
+
+
+def _moments_of(parts: Sequence[Truncation], c: Reals) -> Reals:
+    """Return the result of :func:`cumulants_of`, which is kept nowhere."""
+    powers = 1.0 + c
+    lowest, highest = float(powers.min()), float(powers.max())
+    rules = [part._points(lowest, highest) for part in parts]
+    at = float(c[0]) if len(c) == 1 else c
+    plain = np.empty((len(parts), len(c)), dtype=bool)
+    for row, part in zip(plain, parts, strict=True):
+        row[:] = part._plain(at)
+    rows = moments_of([part._prepared for part in parts], powers, c, plain.view(np.uint8))
+    # Sums that are not plain assume that P and Q have mass 1: each is corrected for its lost mass.
+    corrected = ~plain & (rows[:, :, 0] < _HUGE)
+    if corrected.any():
+        rests = np.array([part._rests for part in parts])
+        base, mixed = rests[:, :1], rests[:, 1:]
+        mass = np.expm1(np.where(corrected, rows[:, :, 0], 0.0))
+        kept = mass + c * base - powers * mixed
+        if not kept[corrected].min() > -0.5:
+            raise OutOfReach
+        kept = np.where(corrected, kept, 0.0)
+        mean = (rows[:, :, 1] * (1 + mass) + base - mixed) / (1 + kept)
+        rows[:, :, 0] = np.where(corrected, np.log1p(kept), rows[:, :, 0])
+        rows[:, :, 1] = np.where(corrected, mean, rows[:, :, 1])
+    # The mass below an only cut comes from that of the whole law, if most lies below.
+    sides = [
+        i for i, part in enumerate(parts) if part._other is not None and part.upper is not None
+    ]
+    if sides:
+        others = [parts[i]._other for i in sides]
+        beyond = cumulants_of(others, c)[:, :, 0]  # type: ignore[arg-type]
+        tables, nothing = [rules[i].prepared for i in sides], np.zeros_like(plain[sides])
+        whole = moments_of(tables, powers, c, nothing.view(np.uint8))[:, :, 0]
+        rare = beyond < whole - math.log(2)
+        share = np.exp(np.where(rare, beyond - whole, -1.0))
+        rows[sides, :, 0] = np.where(rare, whole + np.log1p(-share), rows[sides, :, 0])
+    return rows
 
 
 class TwoTruncations(TwoParts):

@@ -88,10 +88,10 @@ _SPARE_DIGITS = 3.0
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there."""
 
-    def equation(c: float) -> tuple[float, float]:
+    def equation(c: float) -> tuple[float, float, float]:
         _, mean, variance = total.cumulants([c])[0]
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
-        return float(mean - epsilon - 1 / c - 1 / (1 + c)), float(curvature)
+        return float(mean - epsilon - 1 / c - 1 / (1 + c)), float(curvature), math.nan
 
     mean, variance = total.at_zero
     gap = epsilon - mean

@@ -154,5 +154,5 @@ def choose_convexity(parts: Parts, epsilon: float) -> ConvexityProof:
     check_covered(parts)
     total = Total(parts)
     tilts = np.geomspace(1e-6, SADDLE.tilt, 400)
-    sizes = [total.log_mgf_bound(float(c)) - c * epsilon + float(log_chernoff(c)) for c in tilts]
+    sizes = total.log_mgf_bounds(tilts) - tilts * epsilon + log_chernoff(tilts)
     return ConvexityProof(float(tilts[int(np.argmin(sizes))]))

@@ -36,8 +36,8 @@ WAYS = {
     "compiled": _compiled,
     "chosen": lambda item, at: invert(Total(item.parts), at).log_bounds(at),
     "one contour": lambda item, at: invert_on_one_contour(Total(item.parts), at).log_bounds(at),
-    "split": lambda item, at: invert_as_split(Total(item.parts), at, 1.0).log_bounds(at),
-    "far split": lambda item, at: invert_as_split(Total(item.parts), at, 8.0).log_bounds(at),
+    "split": lambda item, at: invert_as_split(Total(item.parts), at, c=1.0).log_bounds(at),
+    "far split": lambda item, at: invert_as_split(Total(item.parts), at, c=8.0).log_bounds(at),
     "layered": lambda item, at: invert_layered(Total(item.parts), at, 0.0).log_bounds(at),
     "trimmed": lambda item, at: (
         (measure := trimmed(item.parts, -37.0, 1.0)) and invert_trimmed(measure, at).log_bounds(at)

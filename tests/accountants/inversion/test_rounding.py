@@ -105,7 +105,7 @@ def test_bulk_and_jumps_hold_the_closed_form():
         sigma, epsilon = 10 ** rng.uniform(0, 1.5), q * 10 ** rng.uniform(-1, 1)
         total = Total(((FixedBatchGaussian(q, sigma), 1),))
         try:
-            inversion = invert_as_split(total, epsilon, 1.0)
+            inversion = invert_as_split(total, epsilon, c=1.0)
         except OutOfReach:
             continue
         bounds = inversion.log_bounds(epsilon)
@@ -150,7 +150,7 @@ def test_every_way_of_inverting_meets_the_contour_of_the_whole_law(q, sigma, ste
     found = []
     for way in (
         lambda: invert_layered(total, epsilon),
-        lambda: invert_as_split(total, epsilon, 1.0),
+        lambda: invert_as_split(total, epsilon, c=1.0),
     ):
         with contextlib.suppress(OutOfReach):
             found.append(way().log_bounds(epsilon))

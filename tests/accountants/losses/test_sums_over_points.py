@@ -47,7 +47,7 @@ def test_tilted_moments_have_their_digits(q, sigma, powers):
     # Not a multiple of eight points.
     last = len(rule.ell) - len(rule.ell) % 8 - 3
     ell, log_base = rule.ell[:last].copy(), rule.log_base[:last].copy()
-    found = tilted_moments(ell, log_base, np.array(powers), None, excesses)
+    found = tilted_moments(ell, log_base, np.array(powers), excesses)
     for row, power, excess in zip(found, powers, excesses, strict=True):
         truth = moments(ell, log_base, power, excess)
         # An exponential of a large argument has the error of its argument.
