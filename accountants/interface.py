@@ -129,7 +129,12 @@ class _LogDeltaAt:
         return bounds
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
-        found = [module.log_delta_bounds(item, self.epsilon) for item in composition.directions]
+        found: list[Bounds] = []
+        for item in composition.directions:
+            found.append(module.log_delta_bounds(item, self.epsilon))
+            if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
+                # No direction has a larger delta.
+                break
         bounds = Bounds.worst(found)
         if bounds.upper > -math.inf:
             bounds = bounds.saying_width(bounds.upper - bounds.lower)

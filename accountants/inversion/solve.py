@@ -97,23 +97,22 @@ def epsilon_on_contours(
         if tried and plain.width(epsilon) < TIGHT:
             accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
             return _solved(plain, at_near, epsilon, log_delta, accepted)
-    found = _epsilon_on_trims(total, log_delta, epsilon) or _epsilon_on_layers(total, log_delta)
-    if found is not None and (many or found.upper - found.lower <= _WIDE * found.upper):
+    found = _epsilon_on_trims(total, log_delta, epsilon)
+    found = found or _epsilon_on_layers(total, log_delta, epsilon if many else None)
+    if epsilon is None or (found and (1 - _WIDE) * found.upper <= found.lower):
         return found
-    if epsilon is None:
-        return found
-    if not many:
-        solved = _solved(None, at_near, epsilon, log_delta)
-        return min((b for b in (found, solved) if b), key=lambda b: b.upper - b.lower, default=None)
 
     def at(epsilon: float) -> Inversion:
         c = saddle_tilt(total, epsilon)
         return invert_as_split(total, epsilon, c=max(c, 1.0), near=c if c > 0 else None)
 
-    inversion = at(epsilon)
-    if inversion.width(epsilon) > TIGHT:
-        return None
-    return _solved(inversion, at, epsilon, log_delta, TIGHT)
+    solved = None
+    if not many:
+        solved = _solved(None, at_near, epsilon, log_delta)
+    elif (inversion := at(epsilon)).width(epsilon) <= TIGHT:
+        solved = _solved(inversion, at, epsilon, log_delta, TIGHT)
+    known = [bounds for bounds in (found, solved) if bounds is not None]
+    return min(known, key=lambda bounds: bounds.upper - bounds.lower, default=None)
 
 
 def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
@@ -133,8 +132,11 @@ def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bou
     return None
 
 
-def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
-    """Return the epsilon of a law layer by layer, with new contours at every epsilon tried."""
+def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:
+    """Return the epsilon of a law layer by layer, with new contours at every epsilon tried.
+
+    The search begins near an epsilon, if one is known, otherwise at that of single steps.
+    """
     with contextlib.suppress(OutOfReach):
         layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
 
@@ -144,7 +146,7 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
         subset = total.subset
         if subset is not None:
             return _from_subset(at, subset, log_delta)
-        return _searched(at, _epsilon_of_single_steps(total, log_delta), log_delta)
+        return _searched(at, near or _epsilon_of_single_steps(total, log_delta), log_delta)
     return None
 
 
