@@ -16,7 +16,7 @@ import numpy as np
 from dpcal.accountants.inversion.contour import Contour, log_complement
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
 from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.rare_losses import RATIO, Layers
+from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.tilts import ChernoffBounds
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -119,7 +119,8 @@ class _LayerSearch:
         self.rest = [ChernoffBounds.of_probability(layers.log_rest)]
         self.size = size
         self._epsilon, self._spread = epsilon, spread
-        # Losses of neighboring layers have a ratio, and their saddles about the same.
+        # Losses of neighboring layers have this ratio, and their saddles about the same.
+        self._ratio = layers.ratio
         self._near: float | None = None
         self._saddle: float | None = None
         number = len(layers.parts)
@@ -175,7 +176,7 @@ class _LayerSearch:
             # From below, a rule may reach further.
             bounds = ChernoffBounds.within_reach(measure, self._epsilon)
         self._saddle = bounds.saddle
-        self._near = RATIO * bounds.saddle if bounds.saddle else float(bounds.tilts[-1])
+        self._near = self._ratio * bounds.saddle if bounds.saddle else float(bounds.tilts[-1])
         return bounds
 
     def _add_contour(

@@ -27,10 +27,10 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import Truncation, below, between, trim
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["RATIO", "Layers", "trimmed"]
+__all__ = ["Layers", "trimmed"]
 
 # Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
-RATIO = 4.0
+_RATIO = 4.0
 # Two cuts of one loss are merged if their distance, in units of the sum of their widths, is below
 # this: closer cuts overlap, so the parts would count mass twice.
 _CLOSEST = 7.0
@@ -89,12 +89,16 @@ class Layers:
         As given.
     log_rest
         Log of a bound on the probability beyond the first cuts.
+    ratio
+        Ratio of the losses at neighboring cuts.
 
     Raises
     ------
     OutOfReach
         If no loss has rare large values.
     """
+
+    ratio = _RATIO
 
     def __init__(self, parts: Parts, log_rest: float) -> None:
         self.parts = parts
@@ -119,7 +123,7 @@ class Layers:
 
     def level(self, index: int) -> float:
         """Return the loss at which the cuts of this index lie, the largest of them for index 0."""
-        return self._highest / RATIO**index
+        return self._highest / _RATIO**index
 
     def _below_cut(self, known: list[Truncation], index: int) -> Truncation:
         """Return a loss below its cut, or below the cut before if the two would be too close."""
