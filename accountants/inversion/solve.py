@@ -44,6 +44,8 @@ Invert = Callable[[float], Inversion]
 _ACCEPTED_WIDTH = 5e-10
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
+# Ratio up to which a saddle's epsilon of many losses is nearer to the answer than single steps'.
+_LIKE = 30.0
 # Width of an epsilon, relative to itself, from which further ways are tried.
 _WIDE = 1e-3
 # Distance from the target, in log delta, that is close enough for Newton's method.
@@ -135,7 +137,8 @@ def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bou
 def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:
     """Return the epsilon of a law layer by layer, with new contours at every epsilon tried.
 
-    The search begins near an epsilon, if one is known, otherwise at that of single steps.
+    The search begins near an epsilon, if one is known that is not much larger than that of single
+    steps, and then there.
     """
     with contextlib.suppress(OutOfReach):
         layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
@@ -146,7 +149,13 @@ def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None
         subset = total.subset
         if subset is not None:
             return _from_subset(at, subset, log_delta)
-        return _searched(at, near or _epsilon_of_single_steps(total, log_delta), log_delta)
+        single = _epsilon_of_single_steps(total, log_delta)
+        if near is not None and near < _LIKE * single:
+            with contextlib.suppress(OutOfReach):
+                found = _searched(at, near, log_delta)
+                if found is not None:
+                    return found
+        return _searched(at, single, log_delta)
     return None
 
 
@@ -155,7 +164,7 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
     target = log_delta
     for _ in range(_CORRECTIONS):
         near = _epsilon_on_layers(subset, target)
-        if near is None or near.upper < EPSILON.least:
+        if near is None or not EPSILON.least <= near.upper < math.inf:
             break
         inversion = at(near.upper)
         if inversion.width(near.upper) > _LEAST_SAID:
