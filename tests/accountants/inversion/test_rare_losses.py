@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
@@ -13,13 +13,16 @@ from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.jumps import Jumps
 from dpcal.accountants.inversion.layered import invert_in_layers
 from dpcal.accountants.inversion.rare_losses import Layers
+from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import loss_at, loss_cut
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.quadrature import _series
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import below, between
+from dpcal.accountants.mechanisms.decompose import decompose
 
 
 def layered(parts, epsilon, size):
@@ -198,3 +201,47 @@ def test_a_delta_below_its_own_rounding_has_an_upper_end():
     # At the upper end one step alone meets the target; a tenth before it, nine deltas do not.
     single, both = (loss.log_delta(epsilon)[0] for epsilon in (bounds.upper, bounds.upper / 1.1))
     assert single < -318.0679262030678 < both + math.log(9)
+
+
+def test_moments_of_many_losses_are_those_of_each():
+    losses = [SampledGaussian(q, sigma, "remove") for q, sigma in ((1e-6, 0.4), (0.1, 2.0))]
+    parts = (*((loss, 7) for loss in losses), (Gaussian(3.0), 2))
+    c = np.array([-0.4, 1e-3, 2.5, 60.0])
+    alone = sum(times * loss.cumulants(c)[:, :3] for loss, times in parts)
+    np.testing.assert_allclose(Total(parts).cumulants(c), alone, rtol=1e-14)
+    layers = Layers(parts, -40.0)
+    together = layers.between(1).cumulants([3.0])[0]
+    # The parts below two cuts differ by the layer between them.
+    high, low = (layers.below(index).cumulants([3.0])[0, 0] for index in (0, 1))
+    assert together[0] == pytest.approx(high + math.log(-math.expm1(low - high)), rel=1e-9)
+
+
+def test_a_search_finds_a_kink_in_few_evaluations():
+    asked = []
+
+    def equation(c):
+        # The derivative of log(exp(1e-3 c) + exp(1e3 (c - 5e4))) - c.
+        asked.append(c)
+        z = 1e3 * (c - 5e4) - 1e-3 * c
+        share = float(expit(z))
+        curvature = 1e6 * share * (1 - share)
+        return 1e3 * share + 1e-3 * (1 - share) - 1, curvature, 1e-3 * c + np.logaddexp(0, z) - c
+
+    root = increasing_root(equation, 0.0, math.inf, 8.0)
+    assert root == pytest.approx(5e4 * (1 + 1e-6) - 6.9e-3, abs=1e-3)
+    # Halving alone takes 24 evaluations from the first bracket, whose ends have a ratio of four.
+    assert len(asked) < 18
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "steps", "log_delta"), [(0.2, 0.5, 7, -500.0), (0.01, 1.0, 900, -14.0)]
+)
+def test_a_direction_that_is_left_out_needs_no_more(q, sigma, steps, log_delta):
+    directions = decompose(
+        events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps),
+        "add-or-remove-one",
+    ).directions
+    worst = characteristic.worst_epsilon_bounds(directions, log_delta)
+    each = [characteristic.epsilon_bounds(item, log_delta) for item in directions]
+    assert worst.upper == max(item.upper for item in each)
+    assert worst.lower == max(item.lower for item in each)
