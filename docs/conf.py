@@ -77,6 +77,8 @@ CONTENTS = """
 PAGES = {
     "Start": "first_steps tables releases scikit_learn other_libraries scale loaders migrating "
     "security",
+    "By your task": "tasks/data_owner tasks/engineer tasks/accounting_researcher tasks/auditor "
+    "tasks/optimizer_researcher tasks/federated_engineer",
     "Price and prove": "accountants your_own_mechanism correlated corpus performance",
     "Optimize": "optimizers optimizers_spider optimizers_second_order optimizers_minimax "
     "optimizers_kl optimizers_sealed your_own_optimizer errata audit",
