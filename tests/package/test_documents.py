@@ -23,6 +23,13 @@ def test_paths_exist(page):
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_one_title(page):
+    """A second one, as of a wrapped line that begins with "# ", would be in the site's contents."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/first_steps.md"])
 def test_commands_of_the_first_pages_are_understood(page):
     text = (ROOT / page).read_text()
