@@ -68,7 +68,7 @@ def _epsilon_beyond(
     log_finite
         Log probability < 0 that all are.
     log_delta
-        Log of the target.
+        Log <= 0 of the target.
     given
         Returns bounds on epsilon at a log delta, given that all losses are finite.
     support
@@ -93,8 +93,6 @@ def _epsilon_beyond(
         low = given(most)
     if least is None:
         return Bounds(low.lower, math.inf, "infinite loss")
-    if least >= 0.0:
-        return Bounds(0.0, 0.0, low.method)
     high = low if least == most else given(least)
     return Bounds(min(low.lower, high.upper), high.upper, high.method)
 
