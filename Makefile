@@ -78,6 +78,7 @@ oldest: install
 newest: install
 	$(BIN)/python -m pip install --quiet --upgrade --pre numpy scipy \
 		--extra-index-url https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps attrs  # newer than dp-accounting asks for
 
 lock: install
 	$(BIN)/python -m pip install --quiet uv
