@@ -3,13 +3,12 @@
 The algorithm, its errors and where each is bounded are in ``law.h`` and ``inversion.h``. A question
 that the contour does not serve gets no answer, and is for :mod:`dpcal.accountants.inversion`.
 
+>>> import math
 >>> removed = Law.sampled_gaussian(0.01, 1.0, add=False)
 >>> lower, upper, method = epsilon([(removed, 10_000)], math.log(1e-6))
 >>> print(f"{upper:.8f} {method}")
 6.90738450 contour
 """
-
-import math
 
 import numpy as np
 
