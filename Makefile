@@ -57,8 +57,9 @@ coverage: install
 	$(TESTS) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
 	$(BIN)/python -m coverage report --skip-covered --show-missing --fail-under=100 --include='$(WHOLE)'
 
+# All pages are written: each has the contents of all, which a change of one page may change.
 docs: $(VENV)/docs
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --conf-dir docs \
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --write-all --conf-dir docs \
 		--doctree-dir build/doctrees . build/site
 
 docs-test: docs
