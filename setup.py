@@ -116,7 +116,7 @@ def compiled_modules():
     ]
     # Memory views are compiled once, in a kernel of their own which the others import.
     shared = Extension("dpcal._ext._shared", ["_ext/_shared.c"], extra_compile_args=optimise)
-    return cythonize(
+    built = cythonize(
         [*extensions, shared],
         shared_utility_qualified_name=shared.name,
         build_dir="build/cython",
@@ -136,6 +136,11 @@ def compiled_modules():
             "linetrace": traced,
         },
     )
+    if traced:
+        # Cython's plugin of coverage looks for the translation of a kernel beside its source.
+        for translated in Path("build/cython/_ext").glob("*.c"):
+            shutil.copy2(translated, "_ext")
+    return built
 
 
 # A source distribution and the metadata of a wheel take no kernels.
