@@ -26,6 +26,14 @@ serves M' too: its points s / M are s' / M', v' = v + log(M' / M).
 The mean of all X_j is independent of what is left of L without it: abs(F(a + i u)) is at most F(a)
 exp(-u^2 t^2 / (2 M)).
 
+Where batches differ, L is the sum of p_j Y_j, Y_j = exp(t_j X_j - t_j^2 / 2), and with order m = 0
+
+    G(v) = product of E exp(-s p_j Y_j),
+    E L^-n <= exp(n sum p_j t_j^2 / 2 + n^2 sum p_j^2 t_j^2 / 2) (arithmetic over geometric mean),
+    abs(F(a + i u)) <= F(a) exp(-u^2 / (2 sum t_j^-2)):
+
+the projection of X on (1 / t_j)_j moves all t_j X_j alike, and is independent of what is left.
+
 >>> from dpcal.accountants.certificates import balls
 >>> from dpcal.accountants.certificates.proofs import Rays
 >>> from dpcal.accountants.losses.allocation import Allocation
@@ -48,7 +56,7 @@ from dpcal.accountants.certificates.proofs import Rays
 from dpcal.accountants.certificates.transforms import Transform, sums_of_powers
 from dpcal.accountants.losses.allocation import Allocation
 
-__all__ = ["AllocationTransform"]
+__all__ = ["AllocationTransform", "UnequalTransform"]
 
 # Shares of the widest strips that are tried.
 _SHARES = tuple(k / 32 for k in range(1, 32))
@@ -72,12 +80,18 @@ def _coefficient(terms: list[Ball], power: int) -> Ball:
 
 @dataclass(frozen=True)
 class _Epoch:
-    """G of one number of batches, at points v, and E L^m."""
+    """G of an epoch at points v, E L^m, and numbers in bounds on L.
 
-    batches: int
+    E L^-n is at most exp((n drift + n^2 spread) / 2), and the transform falls like that of a normal
+    law of variance ``fall``.
+    """
+
     points: list[Ball]
     heights: list[Ball]
     whole: Ball
+    drift: Ball
+    spread: Ball
+    fall: Ball
 
 
 class AllocationTransform(Transform):
@@ -99,78 +113,88 @@ class AllocationTransform(Transform):
         arb = balls.arb
         self.rays = rays
         self.removing = loss.direction == "remove"
-        self.t = 1 / arb(loss.noise_multiplier)
         self.step, self.angle = arb(rays.step), arb(rays.angle)
-        self.step_of_x = self.step * arb(loss.noise_multiplier)
-        j, square = [arb(k) for k in range(rays.order + 1)], self.t**2
-        self.scales = [(k * (k - 1) * square / 2).exp() * (k + 1).rgamma() for k in j]
         self.points = [arb(k) * self.step for k in range(rays.first, rays.last + 1)]
-        numbers = [(loss.batches, arb(1))] if numbers is None else numbers
-        first = numbers[0][0]
-        table = self._table(first)
-        self.epochs = [(mass, self._epoch(table, count, first)) for count, mass in numbers]
+        self.epochs = self._epochs(loss, numbers)
 
     # -- G at the points
 
-    def _epoch(self, table: list[list[Ball]], batches: int, first: int) -> _Epoch:
+    def _epochs(
+        self, loss: Allocation, numbers: Sequence[tuple[int, Ball]] | None
+    ) -> list[tuple[Ball, _Epoch]]:
+        """Return the epochs of each number of batches, and their masses."""
+        numbers = [(loss.batches, balls.arb(1))] if numbers is None else numbers
+        first, sigma = numbers[0][0], balls.arb(loss.noise_multiplier)
+        table = self._table(sigma, balls.arb(1) / first)
+        return [(mass, self._epoch(table, count, first, sigma)) for count, mass in numbers]
+
+    def _epoch(self, table: list[list[Ball]], batches: int, first: int, sigma: Ball) -> _Epoch:
         """Return an epoch of this number of batches, by the table for the first number."""
         # Of the coefficient of a power, so that at s = 0 it is E L^m.
         order, arb = self.rays.order, balls.arb
         share = arb(order + 1).gamma() / arb(batches) ** order
-        moved = (arb(batches) / first).log()
+        moved, square = (arb(batches) / first).log(), 1 / sigma**2
         return _Epoch(
-            batches,
             [point + moved for point in self.points],
             [_coefficient(terms, batches) * share for terms in table],
-            _coefficient(self.scales, batches) * share,
+            _coefficient(self._scales(1 / sigma), batches) * share,
+            square,
+            square / batches,
+            square / batches,
         )
 
-    def _table(self, batches: int) -> list[list[Ball]]:
-        """Enclose c_0, ..., c_m at each v."""
+    def _scales(self, t: Ball) -> list[Ball]:
+        """Return E Y^j / j! for each order."""
+        j = [balls.arb(k) for k in range(self.rays.order + 1)]
+        return [(k * (k - 1) * t**2 / 2).exp() * (k + 1).rgamma() for k in j]
+
+    def _table(self, sigma: Ball, share: Ball) -> list[list[Ball]]:
+        """Enclose c_0, ..., c_m at each v, of a batch with this noise and share of L."""
         acb, rays = balls.acb, self.rays
-        error = self._error_of_mean()
-        centers = self._centers()
+        t, step_of_x = 1 / sigma, self.step * sigma
+        error = self._error_of_mean(t, step_of_x)
+        centers = self._centers(t / step_of_x)
         left, right = centers[0] - rays.reach, centers[-1] + rays.reach
         # A table of exp(-s Y / M), whose entries depend on v + t x alone.
-        turned = (acb(0, -1) * self.angle).exp() / batches
-        at = -(self.t**2) / 2
+        turned = (acb(0, -1) * self.angle).exp() * share
+        at = -(t**2) / 2
         # Entries far below the errors would slow down products of polynomials.
-        most = (rays.reach * self.step_of_x) ** 2 / 2 + _SPARE
+        most = (rays.reach * step_of_x) ** 2 / 2 + _SPARE
         small = balls.arb(0, (-most).exp().upper())
         negligible, table = acb(small, small), []
         for k in range(rays.first + left, rays.last + right + 1):
             place = turned * (at + k * self.step).exp()
             table.append(negligible if place.real > most else (-place).exp())
-        scale = self.step_of_x / (2 * balls.arb.pi()).sqrt()
+        scale = step_of_x / (2 * balls.arb.pi()).sqrt()
         terms = []
-        for j, center in enumerate(centers):
+        for j, (center, size) in enumerate(zip(centers, self._scales(t), strict=True)):
             # The density times Y^j / E Y^j is a normal density around j t.
             near = range(center - rays.reach, center + rays.reach + 1)
-            weights = [scale * (-((k * self.step_of_x - j * self.t) ** 2) / 2).exp() for k in near]
+            weights = [scale * (-((k * step_of_x - j * t) ** 2) / 2).exp() for k in near]
             part = table[near[0] - left : len(table) - (right - near[-1])]
             product = balls.acb_poly(part) * balls.acb_poly(weights[::-1])
             first = len(weights) - 1
             means = [product[first + k] for k in range(len(self.points))]
             scaled = balls.arb(0, error.upper())
             around = acb(scaled, scaled)
-            terms.append([self.scales[j] * (mean + around) for mean in means])
+            terms.append([size * (mean + around) for mean in means])
         return [list(each) for each in zip(*terms, strict=True)]
 
-    def _centers(self) -> list[int]:
+    def _centers(self, t_in_steps: Ball) -> list[int]:
         """Return the lattice point nearest to j t, for each order."""
-        ratio = float((self.t / self.step_of_x).mid())
+        ratio = float(t_in_steps.mid())
         return [round(j * ratio) for j in range(self.rays.order + 1)]
 
-    def _error_of_mean(self) -> Ball:
+    def _error_of_mean(self, t: Ball, step_of_x: Ball) -> Ball:
         """Bound the error of every sum over x, whose terms have absolute values below densities."""
         pi, best = balls.arb.pi(), balls.arb("inf")
-        widest = balls.arb.min((pi / 2 - self.angle) / self.t, 2 * pi / self.step_of_x)
+        widest = balls.arb.min((pi / 2 - self.angle) / t, 2 * pi / step_of_x)
         for share in _SHARES:
             d = widest * share
-            error = 2 * (d * d / 2).exp() / (2 * pi * d / self.step_of_x).expm1()
+            error = 2 * (d * d / 2).exp() / (2 * pi * d / step_of_x).expm1()
             best = balls.arb.min(best, error)
         # The nearest point to j t is half a step away at most, and sums lie below integrals.
-        reach = (self.rays.reach - 1) * self.step_of_x
+        reach = (self.rays.reach - 1) * step_of_x
         return best + (reach / balls.arb(2).sqrt()).erfc()
 
     # -- F along a line
@@ -233,22 +257,46 @@ class AllocationTransform(Transform):
         arb, step = balls.arb, self.step
         low, high = epoch.points[0] - step, epoch.points[-1] + step
         below = epoch.whole * step * (b * low).exp() / (1 - (-b * step).exp())
-        best, square = arb("inf"), self.t**2
+        best = arb("inf")
         for power in _POWERS:
             # With k = m + n, L^m exp(-r L) <= (k / (e r))^k L^-n.
             k, n = self.rays.order + arb(power), arb(power)
             falls = k - b
             if not falls > 0:
                 continue
-            size = n * square / 2 + n * n * square / (2 * epoch.batches) + k * (k.log() - 1)
+            size = (n * epoch.drift + n * n * epoch.spread) / 2 + k * (k.log() - 1)
             size = (size - falls * high).exp() / self.angle.cos() ** k
             best = arb.min(best, size * step / (1 - (-falls * step).exp()))
         return below + best
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
-        """Return M(c) times the transform of the mean of all X_j, which falls."""
+        """Return M(c) times the transform of a projection of X, which falls."""
         total, one = balls.arb(0), balls.arb(1)
         for mass, epoch in self.epochs:
             at_c = self._along_line(epoch, c, one, 1)[0].real
-            total += mass * at_c * (-t * t * self.t**2 / (2 * epoch.batches)).exp()
+            total += mass * at_c * (-t * t * epoch.fall / 2).exp()
         return total
+
+
+class UnequalTransform(AllocationTransform):
+    """M of an epoch whose batches differ, along rays of order 0; nan where that has no integral."""
+
+    def _epochs(
+        self, loss: Allocation, numbers: Sequence[tuple[int, Ball]] | None
+    ) -> list[tuple[Ball, _Epoch]]:
+        """Return the one epoch: each batch has the share of L that its group's probability says."""
+        if self.rays.order != 0:
+            raise ValueError(f"order must be 0 where batches differ, got {self.rays.order!r}.")
+        arb = balls.arb
+        groups = [(arb(g.noise_multiplier), g.batches, arb(g.probability)) for g in loss.groups]
+        heights, drift, spread = [balls.acb(1)] * len(self.points), arb(0), arb(0)
+        # Doubles may add up to 1 but for their rounding.
+        whole = sum((chance for *_, chance in groups), arb(0))
+        for sigma, m, given in groups:
+            chance = given / whole
+            table = self._table(sigma, chance / m)
+            heights = [a * terms[0] ** m for a, terms in zip(heights, table, strict=True)]
+            drift += chance / sigma**2
+            spread += chance**2 / (m * sigma**2)
+        fall = 1 / sum((m * sigma**2 for sigma, m, _ in groups), arb(0))
+        return [(arb(1), _Epoch(self.points, heights, arb(1), drift, spread, fall))]

@@ -24,7 +24,10 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.allocation_transform import AllocationTransform
+from dpcal.accountants.certificates.allocation_transform import (
+    AllocationTransform,
+    UnequalTransform,
+)
 from dpcal.accountants.certificates.balls import Ball, probability
 from dpcal.accountants.certificates.convex_order import laws_of_ratio
 from dpcal.accountants.certificates.discretization import (
@@ -54,7 +57,7 @@ from dpcal.accountants.certificates.transforms import (
     SampledGaussianTransform,
     Transform,
 )
-from dpcal.accountants.losses.allocation import Allocation, KnownBatch
+from dpcal.accountants.losses.allocation import Allocation, KnownBatch, UnequalAllocation
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -375,6 +378,36 @@ class _Allocation(EnclosedLoss):
         return balls.arb(0), balls.arb(0)
 
 
+class _UnequalAllocation(_Allocation):
+    """An epoch whose batches differ: rays have order 0, and serve where a record is added."""
+
+    def fits(self, item: Substitute) -> bool:
+        return super().fits(item) and isinstance(item, Rays) and item.order == 0
+
+    def entries(self, rays: Rays) -> float:
+        return sum(rays.entries(group.noise_multiplier) for group in self.loss.groups)
+
+    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
+        if isinstance(substitute, Rays):
+            return UnequalTransform(self.loss, substitute)
+        return super().transform(substitute, dominating=dominating)
+
+    def by_convex_order(
+        self, proof: OrderProof, times: int, epsilon: Ball, bits: int
+    ) -> tuple[Ball, Ball]:
+        return balls.arb(0), balls.arb(1)
+
+    @property
+    def opposite(self) -> EnclosedLoss:
+        return _UnequalAllocation(
+            replace(self.loss, direction=other_direction(self.loss.direction))
+        )
+
+    def moment_bound(self, c: Ball) -> Ball:
+        """Return that of a single answer with the least noise, which dominates."""
+        return ((c * c + c) * self.variance / 2).exp()
+
+
 # -- Laplace and discrete noise
 
 
@@ -546,9 +579,10 @@ def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-# The parameters of these six families are never quotients that were rounded.
+# The parameters of these families are never quotients that were rounded.
 enclosed.register(Gaussian, lambda loss, rounded=False: EnclosedGaussian(loss))
 enclosed.register(Allocation, lambda loss, rounded=False: _Allocation(loss))
+enclosed.register(UnequalAllocation, lambda loss, rounded=False: _UnequalAllocation(loss))
 enclosed.register(Laplace, lambda loss, rounded=False: _Laplace(loss))
 enclosed.register(LatticeLoss, lambda loss, rounded=False: _DiscreteLaplace(loss))
 enclosed.register(ResponseLoss, lambda loss, rounded=False: _Response(loss))

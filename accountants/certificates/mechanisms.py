@@ -11,6 +11,7 @@ True
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,6 +44,7 @@ from dpcal.accountants.events import (
     RandomizedResponseDpEvent,
     SampledWithoutReplacementDpEvent,
     ShuffledEpochsDpEvent,
+    UnequalAllocationDpEvent,
 )
 from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.errors import UnsupportedEvent
@@ -51,7 +53,8 @@ __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of
 
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
-    "random allocation, mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
+    "random allocation (where batches differ, with probabilities of distinct groups that add up to "
+    "1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
     "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
     "and a run over shuffled epochs"
 )
@@ -60,6 +63,8 @@ _MOST_VALUES = 1 << 16
 # Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
 # functions.
 _MOST_COMPONENTS = 1 << 8
+# Most groups of alike batches of an epoch, each of which takes a table of its own.
+_MOST_GROUPS = 1 << 4
 # Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
 
@@ -111,6 +116,8 @@ def values_of(event: DpEvent) -> int:
     """Return the number of values or components from which a covered event is priced."""
     if isinstance(event, DiscreteLaplaceDpEvent):
         return int(event.sensitivity)
+    if isinstance(event, UnequalAllocationDpEvent):
+        return len(event.groups)
     return len(event.sensitivities) if isinstance(event, MixtureOfGaussiansDpEvent) else 1
 
 
@@ -134,6 +141,13 @@ def _has_few_components(event: Any) -> bool:
     return len(event.sensitivities) <= _MOST_COMPONENTS
 
 
+def _has_exact_groups(event: Any) -> bool:
+    """Return whether the price gathers no groups, and scales no probabilities."""
+    rows = [(sigma, m, chance) for sigma, m, chance in event.groups if chance > 0]
+    alike = {(sigma, chance / m) for sigma, m, chance in rows if m}
+    return len(alike) == len(rows) <= _MOST_GROUPS and math.fsum(row[2] for row in rows) == 1
+
+
 # For each class of events the condition under which its dominating pair follows from its parameters
 # in balls. The price checks the parameters' ranges.
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
@@ -149,6 +163,7 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     EpsilonDeltaDpEvent: lambda event: True,
     PermuteAndFlipDpEvent: lambda event: True,
     ShuffledEpochsDpEvent: _has_few_epochs,
+    UnequalAllocationDpEvent: _has_exact_groups,
 }
 
 
@@ -184,6 +199,7 @@ _READERS: dict[str, Reader] = {
     "sensitivities": _numbers,
     "sampling_probs": _numbers,
     "remainder": boolean,
+    "groups": list_of(list_of(exact_number, 3, 3), 1, _MOST_GROUPS),
 }
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
 

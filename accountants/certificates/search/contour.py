@@ -44,11 +44,12 @@ from dpcal.accountants.certificates.search.grids import (
 from dpcal.accountants.certificates.search.integrand import Decay, Integrand
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
 from dpcal.accountants.certificates.search.rays import choose_rays, largest_power, nats_of
+from dpcal.accountants.certificates.search.unequal import untold
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -123,6 +124,13 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     peak = float(total.cumulants([c])[0, 0]) - c * epsilon
     estimate = peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
     return min(estimate, bounds.upper) if bounds.upper > -math.inf else estimate
+
+
+def _untold(parts: Parts) -> Parts:
+    """Return losses with moments of their own, also where those of batches that differ are told."""
+    return tuple(
+        (untold(loss) if type(loss) is UnequalAllocation else loss, times) for loss, times in parts
+    )
 
 
 def _reachable(parts: Parts, c: float, peak_width: float) -> tuple[float, float]:
@@ -332,6 +340,7 @@ def choose_contour(
     check_covered(parts)
     grids = grids or {}
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
+    parts = _untold(parts)
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
     total = total_on_grids(parts + added, grids)
     c, peak_width = _reachable(parts, *saddle(total, epsilon))

@@ -81,12 +81,15 @@ def choose_rays(
     u = np.array([u for _, u in at])
     sizes = np.array([loss.cumulants([c])[0, 0] for c, _ in at])
     least = max(0, math.floor(powers.max()) + 1)
+    # Where batches differ, the order is 0.
+    alike = len(loss.groups) == 1
+    orders = [least + more for more in _HIGHER] if alike else [0] * (least == 0)
     found = [
         _rays(loss, _Needed(order - powers, u, sizes, digits), order, float(angle), nodes)
-        for order in (least + more for more in _HIGHER)
+        for order in orders
         for angle in _ANGLES
     ]
-    work, rays = min(found, key=lambda item: item[0])
+    work, rays = min(found, key=lambda item: item[0], default=(math.inf, None))
     if rays is None or not work < _MOST_WORK:
         raise OutOfReach
     return rays
@@ -120,47 +123,51 @@ def _rays(
     """Return the work of a ray at this order and angle, and the ray; infinity if too much."""
     if order > MAX_ORDER or needed.b.min() < 1e-3:
         return math.inf, None
-    t, batches = 1 / loss.noise_multiplier, loss.batches
+    largest_t = 1 / loss.noise_multiplier
     try:
-        whole = log_whole_moment(t, batches, order)
+        whole = log_whole_moment(largest_t, loss.batches, order) if order else 0.0
     except OutOfReach:
         return math.inf, None
     step, goal = needed.step(angle), needed.scale(angle) - needed.digits
     low = float(((goal - whole - np.log(1 / needed.b + step)) / needed.b).min())
     k = (order + _POWERS)[:, None]
     # The log of a bound on G at Re s = r, for each power, without its -k log r.
-    bounds = _log_moment_bounds(t, batches)[:, None] + k * (np.log(k) - 1)
+    bounds = _log_moment_bounds(loss)[:, None] + k * (np.log(k) - 1)
     falls = k - needed.b
     with np.errstate(invalid="ignore", divide="ignore"):
         ends = bounds - k * math.log(math.cos(angle)) + np.log(1 / falls + step) - goal
         high = float(np.where(falls > 0, ends / falls, math.inf).min(0).max())
     if not low < high < math.inf:
         return math.inf, None
-    nats = needed.digits + _SPARE + _lost(needed, angle, (low, high), (t, batches, order), whole)
-    d = (math.pi / 2 - angle) / t * _SHARES
-    dx = float((2 * math.pi * d / (nats + 1 + d * d / 2)).max())
-    step = min(step, t * dx)
-    reach = math.ceil(math.sqrt(2 * nats) * t / step) + 2
+    nats = needed.digits + _SPARE + _lost(needed, angle, (low, high), (loss, order), whole)
+    for group in loss.groups:
+        t = 1 / group.noise_multiplier
+        d = (math.pi / 2 - angle) / t * _SHARES
+        dx = float((2 * math.pi * d / (nats + 1 + d * d / 2)).max())
+        step = min(step, t * dx)
+    reach = math.ceil(math.sqrt(2 * nats) * largest_t / step) + 2
     points = (high - low) / step
     if not max(points, reach) < MAX_POINTS / 4:
         return math.inf, None
     rays = Rays(order, angle, step, math.floor(low / step), math.ceil(high / step), reach)
-    table = points + 2 * reach + order * t * t / step
+    table = (points + 2 * reach) * len(loss.groups) + order * largest_t**2 / step
     work = points * (nodes + _FUNCTIONS + _ORDERS * order * order) + table * _FUNCTIONS
     work += (order + 1) * _POLYNOMIALS * (table + 2 * reach)
     return work * max(1.0, nats / 90) ** 1.5, rays
 
 
-def _log_moment_bounds(t: float, batches: int) -> Reals:
+def _log_moment_bounds(loss: Allocation) -> Reals:
     """Return bounds on log E L^-n for each of the powers."""
-    return np.asarray(_POWERS * t * t / 2 + _POWERS**2 * t * t / (2 * batches))
+    drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
+    spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
+    return np.asarray(_POWERS * drift / 2 + _POWERS**2 * spread / 2)
 
 
 def _lost(
     needed: _Needed,
     angle: float,
     ends: tuple[float, float],
-    law: tuple[float, int, int],
+    law: tuple[Allocation, int],
     whole: float,
 ) -> float:
     """Return the nats that errors of the means grow by in F.
@@ -168,12 +175,14 @@ def _lost(
     An error of a mean is multiplied by the other factors of the power, of which all but ``order``
     fall with v as G does at order 0.
     """
-    t, batches, order = law
+    loss, order = law
+    batches = sum(group.batches for group in loss.groups)
+    largest = max(chance / m for _, m, chance in loss.groups)
     v = np.linspace(*ends, 65)
     log_r = v + math.log(math.cos(angle))
     powers = _POWERS[:, None]
-    falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(t, batches)[:, None]
-    share = max(0.0, (batches - 1 - order) / batches)
+    falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(loss)[:, None]
+    share = max(0.0, 1 - (1 + order) * largest)
     grown = whole + math.log(batches) + share * np.minimum(falls.min(0), 0.0)
     sizes = needed.b * v[:, None] + grown[:, None] - needed.scale(angle)
     return max(0.0, float(sizes.max()) + math.log(ends[1] - ends[0] + 1))
