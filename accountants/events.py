@@ -26,6 +26,7 @@ __all__ = [
     "DominatingPairDpEvent",
     "DpEvent",
     "EpsilonDeltaDpEvent",
+    "ExchangedRowsDpEvent",
     "ExponentialMechanismDpEvent",
     "GaussianAboveThresholdDpEvent",
     "GaussianDpEvent",
@@ -366,6 +367,16 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
     batches: int
     epochs: int
     remainder: bool = False
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ExchangedRowsDpEvent(MixtureOfGaussiansDpEvent):
+    """A mixture of Gaussians for a user's rows in a batch of a fixed size: added or removed alone.
+
+    A batch with the user is one without in which some rows are exchanged. Where rows are blanked
+    or replaced, both batches have them, and the mixture does not dominate
+    (:meth:`dpcal.calibrate.User.event`).
+    """
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

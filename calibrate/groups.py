@@ -168,7 +168,7 @@ def rows_of_one_person(
 
 def in_batches(
     *, noise_multiplier: float, group_size: int, n: int, batch_size: int
-) -> events.MixtureOfGaussiansDpEvent:
+) -> events.ExchangedRowsDpEvent:
     """Return the event of a sum over b of n rows, for a person whose k rows are added or removed.
 
     A batch is one of the others' rows in which j random rows are exchanged for rows of the person,
@@ -199,9 +199,7 @@ def in_batches(
             f"fill a batch; got {k}."
         )
     shares = _hypergeometric(n, k, size)
-    return events.MixtureOfGaussiansDpEvent(
-        sigma, tuple(2.0 * j for j in range(len(shares))), shares
-    )
+    return events.ExchangedRowsDpEvent(sigma, tuple(2.0 * j for j in range(len(shares))), shares)
 
 
 def _binomial(k: int, q: float) -> tuple[float, ...]:

@@ -115,6 +115,13 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     )
 
 
+def _exchanged_rows(event: events.ExchangedRowsDpEvent, relation: str) -> Pairs:
+    if relation != "add-or-remove-one":
+        reason = "Batches of a fixed size then have the rows in both worlds: the mixture is beaten."
+        raise refuse(event, relation, reason)
+    return _mixture_of_gaussians(event, relation)
+
+
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
@@ -312,6 +319,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.SampledWithReplacementDpEvent: with_replacement,
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
+    events.ExchangedRowsDpEvent: _exchanged_rows,
     events.RandomAllocationDpEvent: _random_allocation,
     events.UnequalAllocationDpEvent: _unequal_allocation,
     events.AllocatedDpEvent: _allocated,

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import hypergeom, norm
 
-from dpcal.accountants import epsilon, events
+from dpcal.accountants import certify, epsilon, events
 from dpcal.accountants.samplers import FixedSize, Full, Poisson, RandomAllocation
 from dpcal.calibrate import User
 from dpcal.errors import UnsupportedEvent
@@ -81,6 +81,25 @@ def test_blanks_in_batches_of_a_fixed_size_are_refused_since_the_mixture_is_beat
     assert attack > 1.2 * mixture
     with pytest.raises(UnsupportedEvent, match="blanked row"):
         User(k + 1).event(FixedSize(100), sigma, 10_000, neighboring_relation="replace-special")
+
+
+@pytest.mark.parametrize("relation", ["replace-special", "replace-one"])
+def test_an_event_of_added_rows_has_no_price_under_another_relation(relation):
+    event = User(2).event(FixedSize(100), 2.0, 10_000)
+    run = events.SelfComposedDpEvent(events.ComposedDpEvent([event, events.GaussianDpEvent(9)]), 3)
+    for accountant in ("auto", "renyi", "pld"):
+        with pytest.raises(UnsupportedEvent, match=rf"ExchangedRowsDpEvent.*{relation}"):
+            epsilon(run, delta=1e-6, neighboring_relation=relation, accountant=accountant)
+    with pytest.raises(UnsupportedEvent, match="ExchangedRowsDpEvent"):
+        certify(run, delta=1e-6, neighboring_relation=relation)
+
+
+def test_an_event_of_added_rows_is_the_mixture():
+    event = User(2).event(FixedSize(100), 2.0, 10_000)
+    mixture = events.MixtureOfGaussiansDpEvent(2.0, event.sensitivities, event.sampling_probs)
+    assert epsilon(event, delta=1e-6) == epsilon(mixture, delta=1e-6)
+    certificate = certify(event, delta=1e-6, width=0.01)
+    assert certificate.lower <= epsilon(event, delta=1e-6) <= certificate.upper
 
 
 @pytest.mark.parametrize(
