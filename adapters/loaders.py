@@ -175,7 +175,7 @@ class AllocationSampler(PricedSampler):
     """Each record draws one batch of every epoch, uniformly and independently of other records.
 
     Sizes of batches vary, other than in a shuffle, and the price is exact: for a record that is
-    blanked, added or removed. That of a replaced one has a bracket. See :class:`PricedSampler` for the
+    blanked, added or removed. A replaced one has a bracket. See :class:`PricedSampler` for the
     conditions.
 
     Parameters
