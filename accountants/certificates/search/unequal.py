@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ class _Untold(UnequalAllocation):
         return np.asarray(-t * t / (2 * sum(m * sigma**2 for sigma, m, _ in self.unequal)))
 
 
+@lru_cache(maxsize=64)
 def untold(loss: UnequalAllocation) -> UnequalAllocation:
     """Return the loss of the epoch itself, where that of an epoch that tells groups is given."""
     return _Untold(loss.noise_multiplier, loss.batches, loss.direction, loss.numbers, loss.unequal)

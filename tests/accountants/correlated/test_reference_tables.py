@@ -63,7 +63,8 @@ def test_shuffled_epochs(row):
     sigma, batches, epochs, at = row["sigma"], row["batches"], row["epochs"], row["delta"]
     found = epsilon(events.ShuffledEpochsDpEvent(sigma, batches, epochs), delta=at, **BLANKED)
     lower = max(*row["lower_max"], *row["lower_sum"])
-    assert found.lower == pytest.approx(lower, rel=1e-3)
+    # The lower end rises as the grids of its attacks refine.
+    assert lower * (1 - 1e-3) <= found.lower <= lower * (1 + 3e-3)
     assert found.lower < found.upper
     assert found.method.startswith("bracket")
     if "upper" not in row:

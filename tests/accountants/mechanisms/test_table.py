@@ -33,6 +33,7 @@ EXAMPLES = [
     events.PermuteAndFlipDpEvent(0.5),
     events.RandomAllocationDpEvent(1.0, 10),
     events.UnequalAllocationDpEvent(((1.0, 3, 0.9), (2.0, 1, 0.1))),
+    events.ExchangedRowsDpEvent(1.0, (0.0, 2.0), (0.9, 0.1)),
     events.AllocatedDpEvent(events.LaplaceDpEvent(1.0), 3),
     events.ShuffledEpochsDpEvent(10.0, 10, 1),
     events.LastIterateDpEvent(2.0, 60, 0.9),
