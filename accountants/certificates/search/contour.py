@@ -407,6 +407,9 @@ def choose_smoothed(
         If no contour of affordable size exists.
     """
     check_covered(parts)
+    if any(isinstance(loss, UnequalAllocation) for loss, _ in parts):
+        # Its transform falls, so that every contour ends without smoothing.
+        raise OutOfReach
     log_delta = about_log_delta(parts, epsilon)
     grids: dict[PrivacyLoss, Grid] = {}
     if cut:
