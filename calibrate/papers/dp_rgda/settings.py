@@ -22,7 +22,7 @@ QUANTITIES = (
     Quantity("eb", "rate variable"),
     Quantity("T", "outer iterations", range="[1, oo)", whole=True),
     Quantity("q", "refresh period"),
-    *auxiliary("C C1 C2 D delta2 dx ell1 g ga k kappa lam m mu nu rho rr t th u v w x z z1 z2"),
+    *auxiliary("C C1 C2 D delta2 dx ell1 g ga j k kappa lam m mu nu rho rr t th u v w x z z1 z2"),
     *auxiliary("p y", range="(-oo, oo)"),
 )
 
@@ -35,7 +35,7 @@ SETTINGS = settings_of(
     S1: n; up  # Theorem 1
     S2: Min(n, Max(1/(T*eb**2), n/sqrt(T*K))); printed Max((M*n*epsilon/sqrt(F0*L*d*ell))**(2/3),
         (M*n*d*ell)**(1/3)/(L*F0)**(1/6)); up  # Theorem 1
-    eta: alpha/(2*L_Phi); printed 1/(2*L)  # Algorithm 2, step length
+    eta: alpha/(2*L_Phi); printed 1/(2*L)  # Lemma 5; Algorithm 2, line 6
     B1_sq: M**2*T*eb**2/q; printed T*eb**2/q  # Lemma 5, proof
     B2_sq: L**2*T*eb**2; printed T**2*eb**4  # Lemma 5, proof
     sigma_v: multiplier*2*C1/S1; printed C1*sqrt(ell)/epsilon*Max(1/S1, sqrt(T)/(sqrt(q)*n))  #
@@ -45,7 +45,7 @@ SETTINGS = settings_of(
     alpha_h: sqrt(rho_phi*alpha)  # Definition 4
     R: alpha_h/(24*rho_phi*iota); printed 1/(2*L_Phi*eta_h)  # Lemma 7
     r: R/2; printed R  # Lemma 6
-    eta_h: 1/L_Phi; printed r0/(2*alpha**2)  # escape step, at its cap
+    eta_h: 1/L_Phi; printed r0/(2*alpha**2)  # Lemma 7, escape step at its cap
     r0: delta2*r/sqrt(d)  # Lemma 6
     t_thres: 4*iota/(eta_h*alpha_h); printed 2*iota/eta_h; up  # Lemma 6
     D_bar: ((R - r)/t_thres)**2; printed (R/t_thres)**2  # Lemma 6

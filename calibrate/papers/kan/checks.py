@@ -42,34 +42,6 @@ def _transposed(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
     return [list(row) for row in zip(*matrix, strict=True)]
 
 
-def _inverse_pair(case: tuple[int, Fraction]) -> bool:
-    """C times its bidiagonal inverse is the identity, on both sides."""
-    size, rate = case
-    unit = [[Fraction(t == k) for k in range(size)] for t in range(size)]
-    a, b = strategy(size, rate), _inverse(size, rate)
-    return _product(a, b) == unit == _product(b, a)
-
-
-def _row_sums(case: tuple[int, Fraction]) -> bool:
-    """The last row and the first column of C sum to (1 - lam^N)/(1 - lam)."""
-    size, rate = case
-    matrix = strategy(size, rate)
-    expected = (1 - rate**size) / (1 - rate)
-    return sum(matrix[-1]) == expected == sum(row[0] for row in matrix)
-
-
-def _gram(case: tuple[int, Fraction]) -> bool:
-    """Entries of C^T C in closed form."""
-    size, rate = case
-    matrix = strategy(size, rate)
-    gram = _product(_transposed(matrix), matrix)
-    return all(
-        gram[a][b] == rate ** abs(a - b) * (1 - rate ** (2 * (size - max(a, b)))) / (1 - rate**2)
-        for a in range(size)
-        for b in range(size)
-    )
-
-
 def _tridiagonal(case: tuple[int, Fraction]) -> bool:
     """(C C^T)^-1 is tridiagonal with 1 + lam^2 except for the last entry 1."""
     size, rate = case
@@ -81,15 +53,6 @@ def _tridiagonal(case: tuple[int, Fraction]) -> bool:
         for a in range(size)
         for b in range(size)
     )
-
-
-def _prefix_noise(case: tuple[int, Fraction]) -> bool:
-    """Variance of prefix sums: 1 + (1 - lam)^2 (t - 1), and the total."""
-    size, rate = case
-    ones = [[Fraction(k <= t) for k in range(size)] for t in range(size)]
-    rows = [sum(x**2 for x in row) for row in _product(ones, _inverse(size, rate))]
-    total = size + (1 - rate) ** 2 * Fraction(size * (size - 1), 2)
-    return rows == [1 + (1 - rate) ** 2 * k for k in range(size)] and sum(rows) == total
 
 
 def _spectral(case: tuple[int, Fraction]) -> bool:
@@ -110,15 +73,6 @@ def _first_is_worst(case: tuple[int, Fraction, int]) -> bool:
     return worst == sensitivity_squared(size, rate, tuple(range(count)))
 
 
-def _closed_sensitivity(case: tuple[int, Fraction, int]) -> bool:
-    """Closed form of the squared sensitivity of the first k steps."""
-    size, rate, count = case
-    head = sum((((1 - rate**t) / (1 - rate)) ** 2 for t in range(1, count + 1)), Fraction(0))
-    tail = ((1 - rate**count) / (1 - rate)) ** 2 * rate**2
-    tail *= (1 - rate ** (2 * (size - count))) / (1 - rate**2)
-    return sensitivity_squared(size, rate, tuple(range(count))) == head + tail
-
-
 _SIZES = [(size, rate) for size in (1, 2, 5) for rate in RATES]
 
 
@@ -130,18 +84,6 @@ def _batch_variance(size: int) -> bool:
     means = [sum(batch) / size for batch in itertools.combinations(values, size)]
     variance = sum((x - mean) ** 2 for x in means) / len(means)
     return variance == Fraction(5 - size, size * 4) * spread
-
-
-def _duality(a: Fraction) -> bool:
-    """H_a(Q||P) = 1 - a + a H_{1/a}(P||Q) for two laws on four points."""
-    first = [Fraction(k, 10) for k in (1, 2, 3, 4)]
-    second = [Fraction(k, 10) for k in (4, 1, 3, 2)]
-
-    def divergence(top: list[Fraction], bottom: list[Fraction], factor: Fraction) -> Fraction:
-        gaps = [max(x - factor * y, Fraction(0)) for x, y in zip(top, bottom, strict=True)]
-        return sum(gaps, Fraction(0))
-
-    return divergence(second, first, a) == 1 - a + a * divergence(first, second, 1 / a)
 
 
 def _bound_holds(case: tuple[int, Fraction, int]) -> bool:
@@ -170,23 +112,11 @@ def _signed_pair(absolute: bool) -> bool:
     return sum(sum(row) ** 2 for row in rows) >= 5
 
 
-def _noisy_steps(case: tuple[int, bool]) -> bool:
-    """The loop t = 1..T-1 releases as many answers as are accounted for."""
-    steps, literal = case
-    return len(range(1, steps)) == (steps if literal else steps - 1)
-
-
 CHECKS: dict[str, Claim] = {
-    "inverse_pair": Enumeration("", _inverse_pair, _SIZES),
-    "row_sums": Enumeration("", _row_sums, _SIZES),
-    "gram": Enumeration("", _gram, _SIZES),
     "tridiagonal": Enumeration("", _tridiagonal, _SIZES),
-    "prefix_noise": Enumeration("", _prefix_noise, _SIZES),
     "spectral": Enumeration("", _spectral, _SIZES),
     "first_is_worst": Enumeration("", _first_is_worst, PARTS),
-    "closed_sensitivity": Enumeration("", _closed_sensitivity, PARTS),
     "batch_variance": Enumeration("", _batch_variance, [2, 3], complete=True),
-    "duality": Enumeration("", _duality, [Fraction(k, 3) for k in (1, 2, 3, 4, 9)]),
     "bound_holds": Enumeration("", _bound_holds, PARTS),
     "at_most_8": Enumeration(
         "", _chernoff_count, [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))], complete=True
@@ -194,8 +124,6 @@ CHECKS: dict[str, Claim] = {
     "at_most_7": Enumeration(
         "", _chernoff_count, [(1000, Fraction(1, 1000), 7, Fraction(1, 200000))]
     ),
-    "steps_made": Enumeration("", _noisy_steps, [(k, False) for k in (2, 5, 9)]),
-    "steps_claimed": Enumeration("", _noisy_steps, [(k, True) for k in (2, 5, 9)]),
     "pair_of_sizes": Enumeration("", _signed_pair, [True], complete=True),
     "pair_with_signs": Enumeration("", _signed_pair, [False]),
 }

@@ -16,7 +16,7 @@ QUANTITIES = (
     Quantity("r", "sampling rate B/n", range="(0, 1]"),
     Quantity("growth_sq", "squared bound on the row sums"),
     Quantity("relation", "1 for zero-out, 2 for replace-one", range="[1, 2]"),
-    *auxiliary("C D G L beta c ell eta kappa m nu order p q rho t u v w x y"),
+    *auxiliary("C D G L beta c ell eta j kappa m nu order p q rho t u v w x y"),
     *auxiliary("De U Ws Wt Z Zp gr", range="(-oo, oo)"),
 )
 

@@ -51,57 +51,9 @@ def _total_variation_is_small(size: int) -> bool:
     return sum(abs(mass(low, k) - mass(high, k)) for k in range(size + 1)) / 2 <= Fraction(1, 4)
 
 
-def _printed_releases(case: tuple[int, int]) -> bool:
-    """The loop t = 0..T makes at most T/q refreshes."""
-    total, period = case
-    return sum(t % period == 0 for t in range(total + 1)) * period <= total
-
-
-def _useful_releases(case: tuple[int, int]) -> bool:
-    """The loop t = 0..T-1 makes ceil(T/q) refreshes, and every release reaches an output."""
-    total, period = case
-    refreshes = sum(t % period == 0 for t in range(total))
-    return refreshes == -(-total // period)
-
-
-_CASES = [(total, period) for total in (5, 6, 12) for period in (2, 3, 5)]
-
-
-def _leaves(depth: int) -> int:
-    return sum(len(label) == depth for label in depth_first(depth))
-
-
-def _steps_of_round(depth: int, carry: bool) -> int:
-    """Count the leaf steps that reach a later iterate."""
-    return _leaves(depth) if carry else _leaves(depth) - 1
-
-
-def _printed_round(depth: int) -> bool:
-    """Every leaf contributes a step when a round starts at the last leaf's point."""
-    return _steps_of_round(depth, carry=False) == 1 << depth
-
-
-def _carried_round(depth: int) -> bool:
-    """Every leaf of a round contributes a step when its last step is carried over."""
-    return _steps_of_round(depth, carry=True) == 1 << depth
-
-
 def _integer_depth(size: int) -> bool:
     """D 2^(D + 1) = b has a whole solution D."""
     return any(k * 2 ** (k + 1) == size for k in range(1, 30))
-
-
-def _printed_blocks(rounds: int) -> bool:
-    """The loop t = 1..T-1 uses all T blocks of n/T records."""
-    return len(range(1, rounds)) == rounds
-
-
-def _all_blocks(rounds: int) -> bool:
-    """The loop t = 1..T uses all T blocks of n/T records."""
-    return len(range(1, rounds + 1)) == rounds
-
-
-_ROUNDS = list(range(2, 9))
 
 
 def _gradient_of_instance(records: list[tuple[int, int]]) -> bool:
@@ -136,11 +88,5 @@ CHECKS: dict[str, Claim] = {
     "total_variation_is_small": Enumeration(
         "", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100]
     ),
-    "useful_releases": Enumeration("", _useful_releases, _CASES),
-    "printed_releases": Enumeration("", _printed_releases, _CASES),
-    "carried_round": Enumeration("", _carried_round, list(range(1, 7))),
-    "printed_round": Enumeration("", _printed_round, list(range(1, 7))),
     "integer_depth": Enumeration("", _integer_depth, [4, 16, 48, 100]),
-    "all_blocks": Enumeration("", _all_blocks, _ROUNDS),
-    "printed_blocks": Enumeration("", _printed_blocks, _ROUNDS),
 }

@@ -19,9 +19,7 @@ QUANTITIES = (
     Quantity("rounds", "rounds of Algorithm 3", range="[1, oo)", whole=True),
     Quantity("k", "embedding dimension", range="[1, oo)", whole=True),
     Quantity("kappa", "common scale of the noise multipliers"),
-    *auxiliary(
-        "B Ct G N R_t Xn alphat depth ell eta_t j lam_1 m move mu_t p r rank tau1 tau2 u v x z"
-    ),
+    *auxiliary("B Ct G N R_t Xn alphat depth ell eta_t j m move mu_t p r rank tau1 tau2 u v x z"),
     *auxiliary("A w", range="(-oo, oo)"),
 )
 
@@ -42,7 +40,7 @@ SETTINGS = settings_of(
     sigma2: L1/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 3
     cap2: 2*L0/b2*kappa*Max(1, b2*sqrt(T)/n)  # Algorithm 1, line 4
     tau1_sq: d*sigma1**2; printed L0**2/b1 + L0**2*sigma1**2  # Section 3.1
-    tau2_sq: L1**2/b2 + d*sigma2**2; printed L1**2/b2**2 + d*sigma2**2  # Thm 9
+    tau2_sq: L1**2/b2 + d*sigma2**2; printed L1**2/b2**2 + d*sigma2**2  # Theorem 9, proof
     b: sqrt(Max(n**(4*(1/3)), n*sqrt(d + 1)/epsilon)); printed Max(n**(2*(1/3)),
         sqrt(n*d**(1/4))/sqrt(epsilon))  # Theorem 4
     alpha: L0*sqrt(2*Max(1/b, (d + 1)/(b*epsilon)**2)); printed L0*sqrt(2*Max(1/b,

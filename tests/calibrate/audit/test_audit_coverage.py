@@ -1,8 +1,9 @@
 """Every numbered statement of a paper is the source of a claim, or is listed with its reason.
 
-``statements.txt`` beside a paper's claims lists its theorems, corollaries, lemmas, and the lines of
-its algorithms that set a parameter. A statement that no claim, setting or erratum names as its
-source stands below ``Outside`` with the reason; theorems and corollaries never do.
+``statements.txt`` beside a paper's claims lists its theorems, corollaries, lemmas, numbered
+equations, and the lines of its algorithms that set a parameter. A statement that no claim, setting
+or erratum names as its source stands below ``Outside`` with the reason; theorems, corollaries and
+lines never do.
 """
 
 import re
@@ -17,6 +18,7 @@ NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
 LIST = rf"{NUMBER}(?:(?:, | and | to |, and ){NUMBER})*"
 WORDS = {"Theorem": "Theorems?", "Corollary": "Corollar(?:y|ies)", "Lemma": "Lemmas?"}
 LINES = re.compile(rf"Algorithm (\d+), (?:lines?|steps?) ({LIST})")
+EQUATIONS = re.compile(r"(?<!\w)\((\d+)\)(?:(?:-| to )\((\d+)\))?")
 
 
 def numbers(text):
@@ -40,7 +42,12 @@ def named(text):
         for number in numbers(row)
     }
     rows = {(f"Algorithm {a}", n) for a, row in LINES.findall(text) for n in numbers(row)}
-    return pairs | rows
+    equations = {
+        ("Equation", str(k))
+        for first, last in EQUATIONS.findall(text)
+        for k in range(int(first), int(last or first) + 1)
+    }
+    return pairs | rows | equations
 
 
 def statements(paper):
@@ -51,9 +58,12 @@ def statements(paper):
         if kind == "Outside":
             for row in filter(str.strip, rest.split("\n")):
                 name, _, reason = row.strip().partition(": ")
-                outside[tuple(name.rsplit(" ", 1))] = reason
+                what, _, which = name.partition(" ")
+                for number in numbers(which):
+                    outside[what.removesuffix("s"), number] = reason
         else:
-            listed |= {(kind, number) for number in rest.split()}
+            parts = re.findall(rf"{NUMBER}(?: to {NUMBER})?", rest)
+            listed |= {(kind, number) for part in parts for number in numbers(part)}
     return listed, outside
 
 
@@ -73,6 +83,11 @@ def test_lists_of_numbers_are_read():
         *(("Algorithm 3", n) for n in ("7", "8", "14")),
         ("Lemma", "2"),
     }
+    assert named("Lemma 4, (7)-(9) and (12)") == {
+        ("Lemma", "4"),
+        *(("Equation", n) for n in ("7", "8", "9", "12")),
+    }
+    assert named("the Chernoff bound at log(2)/L") == set()
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -84,7 +99,7 @@ def test_every_statement_is_a_source_or_has_a_reason(paper):
     assert {*outside} & covered == set()
     assert {*outside} <= listed
     assert all(len(reason) > 10 for reason in outside.values())
-    assert {kind for kind, _ in outside} <= {"Lemma"}
+    assert {kind for kind, _ in outside} <= {"Lemma", "Equation"}
 
 
 def test_the_page_counts_what_is_covered():
@@ -97,10 +112,14 @@ def test_the_page_counts_what_is_covered():
             for test in (
                 lambda k: k in ("Theorem", "Corollary"),
                 "Lemma".__eq__,
+                "Equation".__eq__,
                 lambda k: " " in k,
             )
         ]
-        row = f"| {paper} | {counts[0]} | {counts[1]} of {counts[1] + counts[4]} | {counts[2]} |"
+        row = (
+            f"| {paper} | {counts[0]} | {counts[1]} of {counts[1] + counts[5]} "
+            f"| {counts[2]} of {counts[2] + counts[6]} | {counts[3]} |"
+        )
         assert row in page, row
 
 
