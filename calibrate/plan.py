@@ -278,8 +278,9 @@ class Plan:
     def noise_norm(self, dimension: int) -> float:
         """Return the norm of the noise in the mean of all gradients, in units of the clip.
 
-        It is 0 for a plan without answers of the kind ``"gradient"``. Noise that is chosen on the
-        way is taken to be as small as the budget allows.
+        It is 0 for a plan without answers of the kind ``"gradient"``, or a descent whose last
+        iterate is one. Noise that is chosen on the way is taken to be as small as the budget
+        allows.
 
         Parameters
         ----------
@@ -346,11 +347,13 @@ class Plan:
 def _precision(query: Query, n: int) -> float:
     """Return the inverse variance of a mean of all gradients, by coordinate, in units of the clip.
 
-    It is 0 for answers of other kinds.
+    It is 0 for answers of other kinds than gradients and the last iterate of their descent.
     """
-    if query.kind != "gradient":
+    if query.kind != "gradient" and query.descent is None:
         return 0.0
     answers, noise = float(query.count), query.noise_multiplier
+    if query.descent is not None:
+        answers = float(query.descent.steps)
     if query.budget is not None:
         answers, noise = 1.0, query.budget
     elif query.correlation is not None:

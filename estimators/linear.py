@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.calibrate.defaults import FULL_PASSES, SCALE_SHARE, Defaults
+from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
@@ -138,7 +138,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
     "statistics" releases the second moments of records and their products with the target in one
     noisy sum, and adds as much to the diagonal as the noise needs (AdaSSP). The solver "gradient"
-    takes 120 noisy gradients.
+    takes 120 to 1,000 noisy gradients, more where noise is small.
 
     Parameters
     ----------
@@ -286,9 +286,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
         (n, d), l2 = rows.shape, alpha / len(rows)
         asked = scale_query(multiplier)
-        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), FULL_PASSES)
-        query = sum_query("gradient", norm, noise, FULL_PASSES)
-        whole = self._plan(n, asked, query, steps=FULL_PASSES)
+        steps = full_steps("squared", n=n, dimension=d, release=multiplier)
+        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), steps)
+        query = sum_query("gradient", norm, noise, steps)
+        whole = self._plan(n, asked, query, steps=steps)
         with self._paid(whole):
             typical, ledger = self._typical_norm(whole, rows, norm, multiplier)
             tuned = Defaults.of(
@@ -297,15 +298,15 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
                 dimension=d,
                 row_norm=typical,
                 release=multiplier,
-                steps=FULL_PASSES,
+                steps=steps,
                 batch_size=n,
             )
-            query = sum_query("gradient", tuned.max_norm, noise, FULL_PASSES)
+            query = sum_query("gradient", tuned.max_norm, noise, steps)
             loss = partial(Squared, l2=l2, fit_intercept=False)
             objective = objective_of(loss, rows, values)
             result = self._descent(objective, query, tuned.learning_rate(noise, l2=l2))
         query = result.plan.query("gradient")
-        whole = self._plan(n, asked, query, steps=FULL_PASSES)
+        whole = self._plan(n, asked, query, steps=steps)
         ledgers = [ledger, result.ledger]
         self._close(whole, ledgers, result.w, first=True, complete=result.complete)
         return result.w
@@ -335,7 +336,7 @@ class LinearRegression(LeastSquares):
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
     "statistics" adds as much to the diagonal of the noisy second moments as their noise needs
-    (AdaSSP). The solver "gradient" takes 120 noisy gradients.
+    (AdaSSP). The solver "gradient" takes 120 to 1,000 noisy gradients.
 
     References
     ----------

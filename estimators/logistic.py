@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants, Query
-from dpcal.calibrate.defaults import FULL_PASSES, SCALE_SHARE, Defaults
+from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     Table,
@@ -71,8 +71,9 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     max_norm
         Clip > 0 of one record's weighted gradient; when omitted, from the typical norm.
     steps
-        Number of passes >= 1; 120 when omitted. The model is a mean of their iterates with weights
-        that grow.
+        Number of passes >= 1; when omitted, 120 to 1,000, more where noise is small
+        (:func:`dpcal.calibrate.defaults.full_steps`). The model is a mean of their iterates with
+        weights that grow.
     learning_rate
         Step size > 0; when omitted, from the typical norm, the noise and the number of passes.
     l2
@@ -185,11 +186,17 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         rows, norm = self._rows(X)
         if _validate.choice(RELEASES, release=self.release) == "last":
             return self._learn_sealed(rows, y, classes, norm, first=first)
-        steps = _validate.count(steps=FULL_PASSES if self.steps is None else self.steps)
         if classes is None:
             asked, multiplier, _ = labels_query(epsilon, delta)
         else:
             (multiplier,) = self._multipliers([1.0])
+        steps = self.steps
+        if steps is None:
+            # The number of classes is not known before it is released.
+            several = 1 if classes is None or len(classes) == 2 else len(classes)
+            loss, width = ("logistic" if several == 1 else "softmax"), several * rows.shape[1]
+            steps = full_steps(loss, n=n, dimension=width, release=multiplier)
+        steps = _validate.count(steps=steps)
         queries = [] if classes is not None else [asked]
         scaled = self.max_norm is None or self.learning_rate is None
         if scaled:
@@ -204,12 +211,13 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
             if classes is None:
                 classes, ledger = self._learned_labels(plan, y, by_row(finite_rows, X))
                 ledgers.append(ledger)
-                rows = _of_labels(rows, y, classes)
             if len(classes) >= 2:
+                rows = _of_labels(rows, y, classes)
                 if scaled:
-                    norm, ledger = self._typical_norm(plan, rows, norm, multiplier)
+                    typical, ledger = self._typical_norm(plan, rows, norm, multiplier)
                     ledgers.append(ledger)
-                result = self._descend(rows, y, classes, (norm, multiplier), gradient, first=first)
+                told = (typical if scaled else norm, norm, multiplier)
+                result = self._descend(rows, y, classes, told, gradient, first=first)
                 ledgers.append(result.ledger)
                 queries[-1] = result.plan.query("gradient")
         self._close(
@@ -276,13 +284,13 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         rows: Table,
         y: NDArray[Any],
         classes: NDArray[Any],
-        told: tuple[float, float],
+        told: tuple[float, float, float],
         gradient: Query,
         *,
         first: bool,
     ) -> Any:
-        """Descend from what is told: the typical norm, and the noise of one release."""
-        several, (row_norm, release), (n, d) = len(classes) > 2, told, rows.shape
+        """Descend from what is told: the typical norm, its bound, and the noise of one release."""
+        several, (row_norm, bound, release), (n, d) = len(classes) > 2, told, rows.shape
         tuned = Defaults.of(
             "softmax" if several else "logistic",
             n=n,
@@ -291,6 +299,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
             release=release,
             steps=gradient.count,
             batch_size=n,
+            bound=bound,
         )
         # Gradients of a class of weight w are w times as long, and curve as much more.
         weight = self._largest_weight(classes)

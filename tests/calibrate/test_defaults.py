@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import dpcal
 from dpcal import calibrate, optim
-from dpcal.calibrate.defaults import Defaults
+from dpcal.calibrate.defaults import Defaults, full_steps
 from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
@@ -48,6 +48,36 @@ def test_settings_follow_from_what_is_given():
     assert full.learning_rate(1e-9) == pytest.approx(16 / 3.3**2)
     with pytest.raises(ValueError, match="loss must be"):
         Defaults.of("hinge", **sizes)
+
+
+def test_steps_on_all_records_are_as_many_as_noise_and_smoothness_allow():
+    """There the longest smooth step is the step that noise allows; more change no distance."""
+    sizes = {"n": 20_000, "dimension": 8, "release": 4.22}
+    steps = full_steps("logistic", **sizes)
+    assert 120 < steps < 1000
+
+    def rate(steps):
+        full = {**sizes, "row_norm": 1.0, "batch_size": 20_000, "steps": steps}
+        tuned = Defaults.of("logistic", **full)
+        return tuned.learning_rate(4.22 * steps**0.5)
+
+    assert rate(steps) == pytest.approx(16, rel=0.01)
+    assert rate(steps // 2) == rate(steps // 3) == 16
+    assert 2 * rate(2 * steps) == pytest.approx(16, rel=0.01)
+    assert full_steps("logistic", **{**sizes, "n": 500}) == 120
+    assert full_steps("logistic", **{**sizes, "release": 0.1}) == 1000
+    # Where reading records takes long, no more than that many entries are read.
+    assert full_steps("logistic", **{**sizes, "n": 10**7, "dimension": 100}) == 120
+
+
+def test_a_clip_is_longer_than_typical_rows_where_noise_is_small_and_rows_may_be():
+    sizes = {"n": 20_000, "dimension": 5, "row_norm": 2.0}
+    assert Defaults.of("logistic", release=1.19, **sizes).clip == 1
+    assert Defaults.of("logistic", release=1.19, bound=2.2, **sizes).clip == pytest.approx(1.1)
+    assert Defaults.of("logistic", release=1.19, bound=9.0, **sizes).clip == 1.2
+    loud = Defaults.of("logistic", release=8.06, bound=9.0, **sizes).clip
+    assert loud**2 - 1 == pytest.approx(0.002 * 20_000 / (8.06**2 * 5))
+    assert Defaults.of("squared", release=1.19, bound=9.0, **sizes).clip == 1
 
 
 def test_a_run_that_nobody_tuned_is_near_the_minimum_where_the_optimum_is_far():

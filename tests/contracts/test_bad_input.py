@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from _built_plans import CONSTANTS, DIMENSION, logistic, target
 
-from dpcal import calibrate, optim
+from dpcal import calibrate, estimators, optim
 from dpcal.accountants.matrix import Banded
 from dpcal.errors import VacuousSchedule
 from dpcal.optim.minimax import ToySaddle
@@ -98,3 +98,37 @@ def test_sparse_rows_are_refused_in_a_sentence(name):
     more = {"MLP": {"width": 2}, "KAN": {"width": 2}, "Logistic": {"classes": [0, 1]}}.get(name, {})
     with pytest.raises(TypeError, match="must be a dense array, got a sparse one: use its toarray"):
         getattr(optim, name)(X, np.arange(6) % 2, **more)
+
+
+TOO_FEW = {"epsilon": 1.0, "delta": 1e-6}
+BOUNDED = {"bounds": (-3, 3), "target_bounds": (0, 1), **TOO_FEW}
+MODELS = {
+    "logistic": lambda: estimators.LogisticRegression(classes=[0, 1], **TOO_FEW),
+    "last": lambda: estimators.LogisticRegression(
+        classes=[0, 1], release="last", l2=0.1, **TOO_FEW
+    ),
+    "gradient": lambda: estimators.LinearRegression(solver="gradient", **BOUNDED),
+    "auto": lambda: estimators.Ridge(**BOUNDED),
+}
+
+
+@pytest.mark.parametrize(("n", "d"), [(10, 3), (50, 400)])
+@pytest.mark.parametrize("name", MODELS)
+def test_estimators_say_that_noise_hides_few_records_or_fewer_than_columns(name, n, d):
+    X, y = np.random.default_rng(0).standard_normal((n, d)), np.arange(n) % 2
+    with pytest.warns(VacuousSchedule, match="hides them, and the run is not expected"):
+        model = MODELS[name]().fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.epsilon_spent_ <= 1.0
+
+
+def test_ten_labels_that_are_too_few_to_be_released_are_said_to_be():
+    X, y = np.random.default_rng(0).standard_normal((10, 3)), np.arange(10) % 2
+    with pytest.raises(ValueError, match="noisy counts told of 0: labels that fewer than about"):
+        estimators.LogisticRegression(**TOO_FEW).fit(X, y)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_estimators_refuse_sparse_rows_in_a_sentence(name):
+    with pytest.raises(TypeError, match=r"(?i)sparse"):
+        MODELS[name]().fit(scipy.sparse.csr_matrix(np.eye(6)), np.arange(6) % 2)
