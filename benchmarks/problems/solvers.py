@@ -206,7 +206,7 @@ def main(seeds, epsilons, *, fresh):
     print(f"{'training / population':28}{'epsilon':>8}" + "".join(f"{name:>20}" for name in WAYS))
     rows = {}
     for (name, make), epsilon in itertools.product(
-        (held_out() if fresh else problems()).items(), epsilons
+        (held_out(fresh) if fresh else problems()).items(), epsilons
     ):
         problem, cells = make(), ""
         more = problem.statistical
