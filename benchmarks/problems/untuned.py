@@ -1,10 +1,10 @@
 """How far are settings that nobody chose from the best in hindsight? Linear models, by DP-SGD.
 
 ``python -m benchmarks untuned [--seeds 4] [--held-out [DRAW]]`` prints, for each of 12 problems and
-three epsilons, the excess of the training loss over its minimum as a multiple of the least excess of 250
-settings in hindsight (five ways to draw batches, five clips, five rates, two outputs; the best four
-again on other seeds, and the best of these on seeds that are not used again), and the same with the
-statistical error d sigma^2 / (2 n) added to both sides ("population"):
+three epsilons, the excess of the training loss over its minimum as a multiple of the least excess
+of 250 settings in hindsight (five ways to draw batches, five clips, five rates, two outputs; the
+best four again on other seeds, and the best of these on seeds that are not used again), and the
+same with the statistical error d sigma^2 / (2 n) added to both sides ("population"):
 
 - ``dpsgd``: :func:`dpcal.optim.dpsgd` at its own rate and output, told the typical norm of rows;
 - ``estimator``: :class:`dpcal.estimators.LogisticRegression`, or ``LinearRegression`` by gradients,
