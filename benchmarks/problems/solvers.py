@@ -3,7 +3,7 @@
 ``python -m benchmarks solvers [--seeds 4] [--held-out]`` takes the twelve problems of ``untuned``
 and prints the excess of the training loss as a multiple of the rule's, and the same with the
 statistical error added to both ("population"). The rule is that of :class:`dpcal.calibrate.defaults
-.Defaults`: 120 full batches and a mean of iterates with growing weights, as estimators take, told
+.Defaults`: 120 full batches and a mean of iterates with growing weights, as estimators do, told
 the typical norm of rows. Cells are for the best setting of each way in hindsight, of two to four;
 geometric means, and shares of cells below 1, are for each setting.
 
