@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import chain, cycle, repeat
 from typing import ClassVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from dpcal.accountants.participations import (
     poisson,
     stationary,
 )
+from dpcal.accountants.random_groups import RandomGroups
 from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
 from dpcal.errors import UnsupportedEvent
 
@@ -244,7 +245,8 @@ class CyclicPoisson(Sampler):
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
         """Yield a Poisson sample of each group in turn; a record keeps its group."""
-        for group in _groups_in_turn(self.bands, n, generator):
+        groups = RandomGroups(self.bands, n, generator)
+        for group in chain.from_iterable(repeat(groups)):
             yield group[poisson_sample(len(group), self.sampling_probability, generator)]
 
     @property
@@ -416,7 +418,7 @@ class RandomAllocation(Sampler):
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
             if epochs.times == 1:
-                yield from _random_groups(epochs.rounds, n, generator)
+                yield from RandomGroups(epochs.rounds, n, generator)
                 continue
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
@@ -555,7 +557,7 @@ class BallsInBins(Sampler):
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
         """Yield the records of the bins in turn."""
-        return _groups_in_turn(self.bins, n, generator)
+        return chain.from_iterable(repeat(RandomGroups(self.bins, n, generator)))
 
     def equally_likely(self, rounds: int) -> Floats:
         """Return the pattern of each bin."""
@@ -571,18 +573,6 @@ class BallsInBins(Sampler):
         """Return the law of one record's participations in ``rounds`` rounds."""
         self.equally_likely(rounds)
         return CyclicPoisson(self.bins, 1.0, random_shift=True).automaton(rounds)
-
-
-def _groups_in_turn(count: int, n: int, generator: np.random.Generator) -> Iterator[Rows]:
-    """Yield the row numbers of random groups, in a repeated order."""
-    return cycle(_random_groups(count, n, generator))
-
-
-def _random_groups(count: int, n: int, generator: np.random.Generator) -> list[Rows]:
-    """Return the increasing row numbers of groups, of which each record draws one uniformly."""
-    group = generator.integers(count, size=n)
-    ends = np.cumsum(np.bincount(group, minlength=count))[:-1]
-    return np.split(np.argsort(group, kind="stable"), ends)
 
 
 def _log(probabilities: Floats) -> Floats:

@@ -18,6 +18,7 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import attacks
+from dpcal.optim.attacks import promises, recording
 from dpcal.optim.attacks.evidence import evidence_of
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report import FORMAT, composed_epsilon, privacy_statement, released, verify
@@ -363,8 +364,8 @@ def test_a_run_with_other_batches_is_found_out(claimed, drawn, why, monkeypatch)
     law = type(plan.query("gradient").sampling)
     other = drawn.batches
     monkeypatch.setattr(law, "batches", lambda sampler, n, rounds, bits: other(n, rounds, bits))
-    tape = attacks.recording.record(lambda objective: optim.dpsgd(objective, plan), records(280))
-    (found,) = attacks.promises.broken_promises(tape, price=False)
+    tape = recording.record(lambda objective: optim.dpsgd(objective, plan), records(280))
+    (found,) = promises.broken_promises(tape, price=False)
     assert (found.violation, why in found.detail) == ("sampler", True), found
 
 
