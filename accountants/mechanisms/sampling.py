@@ -48,8 +48,9 @@ _SMALLEST = 1e-300
 # sums at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
-# infinite loss. It adds to delta: a larger value would be visible at small deltas.
-_FAILURE = 1e-18
+# infinite loss: it adds to delta. Rare draws are Gaussians more in a mixture, whose price is narrow
+# for deltas of 1e-30; of a replaced record, they widen the bounds.
+_FAILURE, _FAILURE_OF_MIXTURE = 1e-18, 1e-40
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
 
@@ -155,7 +156,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws,
+    infinite loss; below 1e-40, where a record is added or removed and at most 64 draws are as
+    likely as that. The loss grows with the draws, so probabilities are rounded towards more draws,
     and towards fewer for the lower end.
 
     Parameters
@@ -172,19 +174,25 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
     # With more draws on average than are priced, no number of draws is rarely exceeded.
-    tried = range(1, min(batch, _MOST_DRAWS + 1) if batch <= _MOST_DRAWS * size else 1)
-    most = next((k for k in tried if _chance_beyond(k, batch, size) < _FAILURE), batch)
+    tried = range(1, min(batch, _MOST_DRAWS) + 1 if batch <= _MOST_DRAWS * size else 1)
+    beyond = {k: _chance_beyond(k, batch, size) for k in tried}
+    failures = [_FAILURE]
+    if relation == "add-or-remove-one":
+        failures.insert(0, _FAILURE_OF_MIXTURE)
+    enough = (k for failure in failures for k in tried if beyond[k] < failure)
+    most = next(enough, batch)
     if most > _MOST_DRAWS:
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
     chances = [_chance(k, batch, size) for k in range(most + 1)]
-    beyond = max(_chance_beyond(most, batch, size) * (1 + _MARGIN), _SMALLEST)
+    failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
     drawn = -math.expm1(batch * math.log1p(-1 / size))
     above, below = (
         _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
     )
-    return LossWithFailure(above[0], beyond, below[0]), LossWithFailure(above[1], beyond, below[1])
+    losses = [LossWithFailure(up, failure, down) for up, down in zip(above, below, strict=True)]
+    return losses[0], losses[1]
 
 
 def _chance(k: int, batch: int, size: int) -> float:
