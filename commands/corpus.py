@@ -30,8 +30,8 @@ action verify|score|generate  prove brackets again; score packages; or answer al
         "names",
         nargs="*",
         metavar="NAME",
-        help="ids of rows to verify (default: all); packages on PyPI to score, each in a virtual "
-        "environment of its own",
+        help="ids of rows to verify, families of questions to generate (default: all); packages "
+        "on PyPI to score, each in a virtual environment of its own",
     )
     add_options(
         parser,

@@ -18,27 +18,32 @@ _COLORS = ("#1b6ca8", "#d1495b", "#edae49", "#00798c", "#6a4c93", "#66a182", "#8
            "#c05299", "#7a7a7a", "#3d9970")  # fmt: skip
 # Powers of ten on either axis, and the size of the picture.
 _SECONDS, _EXCESS = (-4, 1), (-10, 3)
-_WIDTH, _HEIGHT, _MARGIN = 760, 420, 56
+_WIDTH, _HEIGHT, _MARGIN = 760, 420, 64
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0 2rem; }
-td, th { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #ddd; }
+td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; }
+td, th { text-align: right; white-space: nowrap; }
 td:first-child, th:first-child { text-align: left; }
 .below { color: #b00020; font-weight: bold; }
+body { padding: 0 1rem; }
+.wide { overflow-x: auto; }
+svg { width: 100%; min-width: 40rem; max-width: 60rem; height: auto; }
 """
 
 
 def page(scores: list[Score]) -> str:
     """Return the page of the scores of several accountants."""
     parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Scores of accountants</title>",
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'><title>Scores of accountants</title>",
         f"<style>{_STYLE}</style><h1>Scores of accountants</h1>",
         "<p>Verdicts on rows with proved brackets. <span class='below'>below</span>: an epsilon or "
         "a delta that is too small. Excess: over the bracket's upper end, relative.</p>",
         _summary(scores),
         "<h2>Tightness against time</h2>",
-        picture(scores),
+        f"<div class='wide'>{picture(scores)}</div>",
         "<h2>By family of questions</h2><p>inside / above / below / all others</p>",
         _families(scores),
         "</html>",
@@ -86,7 +91,7 @@ def _summary(scores: list[Score]) -> str:
                 ]
             )
         )
-    return f"<table>{''.join(lines)}</table>"
+    return f"<div class='wide'><table>{''.join(lines)}</table></div>"
 
 
 def _families(scores: list[Score]) -> str:
@@ -103,7 +108,7 @@ def _families(scores: list[Score]) -> str:
             text = f"{totals['inside']} / {totals['above']} / {totals['below']} / {others}"
             cells.append(f"<span class='below'>{text}</span>" if totals["below"] else text)
         lines.append(_row([name, *cells]))
-    return f"<table>{''.join(lines)}</table>"
+    return f"<div class='wide'><table>{''.join(lines)}</table></div>"
 
 
 def _place(value: float, ends: tuple[int, int], length: int) -> float:
@@ -117,14 +122,20 @@ def picture(scores: list[Score]) -> str:
     lines = []
     for power in range(_SECONDS[0], _SECONDS[1] + 1):
         x = _MARGIN + _place(10.0**power, _SECONDS, _WIDTH)
-        lines.append(
-            f"<text x='{x:.0f}' y='{_HEIGHT - 34}' text-anchor='middle'>1e{power} s</text>"
-        )
+        lines.append(f"<text x='{x:.0f}' y='{_HEIGHT - 42}' text-anchor='middle'>1e{power}</text>")
     for power in range(_EXCESS[0], _EXCESS[1] + 1, 2):
         y = _HEIGHT - _MARGIN - _place(10.0**power, _EXCESS, _HEIGHT)
         label = "inside" if power == _EXCESS[0] else f"1e{power}"
         lines.append(f"<text x='{_MARGIN - 8}' y='{y + 4:.0f}' text-anchor='end'>{label}</text>")
         lines.append(f"<path d='M{_MARGIN} {y:.0f}H{_WIDTH - _MARGIN}' stroke='#e5e5e5'/>")
+    lines.append(
+        f"<text x='{_WIDTH / 2}' y='{_HEIGHT - 18}' text-anchor='middle'>"
+        "processor time of an answer (seconds)</text>"
+    )
+    lines.append(
+        f"<text transform='translate(14 {_HEIGHT / 2}) rotate(-90)' text-anchor='middle'>"
+        "excess over the bracket (share of its upper end)</text>"
+    )
     for index, each in enumerate(scores):
         color = _COLORS[index % len(_COLORS)]
         dots = [
@@ -138,7 +149,7 @@ def picture(scores: list[Score]) -> str:
         lines.append(f"<circle cx='{_WIDTH}' cy='{y - 4}' r='5' fill='{color}'/>")
         lines.append(f"<text x='{_WIDTH + 10}' y='{y}'>{html.escape(each['accountant'])}</text>")
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{_WIDTH + 180}' height='{_HEIGHT}' "
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH + 180} {_HEIGHT}' "
         f"font-size='12' font-family='system-ui, sans-serif'>{''.join(lines)}</svg>"
     )
 

@@ -19,7 +19,7 @@ from flint import arb, ctx
 from benchmarks.corpus import adapters, exact
 from benchmarks.corpus.adapters import Refused
 from benchmarks.corpus.exact import Question
-from benchmarks.corpus.questions import FAMILIES, questions
+from benchmarks.corpus.questions import questions
 from benchmarks.corpus.rows import event_of, outward
 from benchmarks.corpus.strips import independent, one_of_two, two_rounds
 from dpcal import accountants
@@ -34,8 +34,9 @@ WIDTH, WIDEST = 1e-8, 0.5
 # Families whose certificates are wide: no time is spent on a narrow one.
 _WIDE = ("poisson-replaced", "laplace-often", "fixed-batches-replaced", "mixtures", "shuffle")
 _SLOW = (*_WIDE, "correlated")
-# Seconds after which a question is given up, and the next one is asked.
-_SECONDS, _SECONDS_OF_SLOW = 6, 40
+# Seconds of processor time after which a question is recorded as left out, and by how many times
+# more a question that is asked again may take: seconds choose no row then.
+_SECONDS, _SECONDS_OF_SLOW, _LENIENCE = 6, 40, 10
 # Digits of a bound before it is rounded outward, and precisions in bits that are tried.
 _DIGITS, _BITS = 30, (256, 1024)
 
@@ -61,25 +62,31 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def answered(
-    family: str, *, seed: int, start: int = 0, kept: int = 0
-) -> Iterator[tuple[Row, Row | None]]:
-    """Yield rows with brackets, and certificates where there are any, as many as the family has."""
+    family: str, left_out: set[str], *, seed: int, start: int = 0, recording: bool = False
+) -> Iterator[tuple[str, tuple[Row, Row | None] | None]]:
+    """Yield the id of each question, and its row and certificate; None where there is no row.
+
+    Questions that are left out are not asked. Recording finds them, by a limit of seconds.
+    """
+    seconds = _SECONDS_OF_SLOW if family in _SLOW else _SECONDS
     for question in questions(family, seed=seed, start=start):
-        if kept >= FAMILIES[family][1]:
-            return
-        seconds = _SECONDS_OF_SLOW if family in _SLOW else _SECONDS
-        with contextlib.suppress(TooLong, DpcalError, ArithmeticError), at_most(seconds):
+        if question["id"] in left_out:
+            continue
+        found = None
+        with (
+            contextlib.suppress(TooLong, DpcalError, ArithmeticError),
+            at_most(seconds if recording else _LENIENCE * seconds),
+        ):
             found = prove(question)
-            if found is not None:
-                kept += 1
-                yield found
+        yield question["id"], found
 
 
 def prove(question: Row) -> tuple[Row, Row | None] | None:
     """Return the row of a question and its certificate; None if no narrow bracket was found."""
     row = {name: value for name, value in question.items() if name != "near"}
     known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
-    if known is not None and known.kind == exact.BRACKET:
+    wide = row["family"] == "shuffle" and row["asked"] is None
+    if wide or (known is not None and known.kind == exact.BRACKET):
         # Such brackets are wide, and wider still in delta.
         row["asked"] = {"delta": question["near"]}
     if row["asked"] is None:

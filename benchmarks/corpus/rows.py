@@ -19,6 +19,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 QUESTIONS, PROOFS = "questions.jsonl", "certificates.jsonl.gz"
+# Ids of the questions that are not asked: no narrow bracket was found in some seconds.
+LEFT_OUT = "left_out.txt"
 # Significant digits of a bound. Answers that differ by the rounding of doubles are inside.
 DIGITS = 10
 
