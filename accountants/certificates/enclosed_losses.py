@@ -399,9 +399,8 @@ class _UnequalAllocation(_Allocation):
 
     @property
     def opposite(self) -> EnclosedLoss:
-        return _UnequalAllocation(
-            replace(self.loss, direction=other_direction(self.loss.direction))
-        )
+        direction = other_direction(self.loss.direction)
+        return _UnequalAllocation(replace(self.loss, direction=direction))
 
     def moment_bound(self, c: Ball) -> Ball:
         """Return that of a single answer with the least noise, which dominates."""

@@ -58,8 +58,9 @@ _ROOM = 1.05
 # Nats by which errors in ball arithmetic lie below delta.
 _BELOW_DELTA = 26.0
 # Seconds that a contour in balls may take about: before contours in doubles, if these are steep
-# with little or much noise, and after them or where there are no others.
-_QUICK, _IF_STEEP, _PATIENT = 0.15, (0.9, 3.0), 20.0
+# with little or much noise, and after them or where there are no others; and each of those for
+# guesses of delta.
+_QUICK, _IF_STEEP, _PATIENT, _FOR_A_GUESS = 0.15, (0.9, 3.0), 20.0, 6.0
 # Noise from which no single batch stands out, and steep contours in doubles are long.
 _MUCH_NOISE = 1.0
 # Width of delta, relative to itself, at which a guess of its logarithm was small enough.
@@ -156,11 +157,16 @@ def _delta_of(direction: Direction, put: Any) -> Callable[[float], tuple[float, 
 
 
 def _in_balls(
-    direction: Direction, parts: Epochs, epsilon: float, log_delta: float, *, first: bool
+    direction: Direction,
+    parts: Epochs,
+    epsilon: float,
+    log_delta: float,
+    *,
+    first: bool,
+    seconds: float = _PATIENT,
 ) -> Callable[[float], tuple[float, float]]:
     """Return the function that bounds delta near a guess, at every epsilon up to a largest one."""
     nats = _BELOW_DELTA - log_delta + epsilon
-    seconds = _PATIENT
     if first and not is_told_apart(direction):
         seconds = _QUICK
         if _is_narrow(Total(parts), epsilon, _DEAR):
@@ -181,7 +187,7 @@ def _guesses(
             if put.most >= epsilon:
                 yield _delta_of(direction, put)
         for log_delta in () if first and _adds(direction) else _LOG_DELTAS:
-            yield _in_balls(direction, parts, epsilon, log_delta, first=first)
+            yield _in_balls(direction, parts, epsilon, log_delta, first=first, seconds=_FOR_A_GUESS)
 
 
 def is_told_apart(direction: Direction) -> bool:

@@ -185,8 +185,8 @@ def logistic(table):
 BOUNDARY = "optim/boundary/"
 PROBES = {
     "1 a book refunds": of_tests(
-        f"{BOUNDARY}test_book_stays_charged.py::test_a_run_that_was_killed_is_charged_for_what_its_"
-        "file_holds"
+        f"{BOUNDARY}budget/test_book_stays_charged.py::"
+        "test_a_run_that_was_killed_is_charged_for_what_its_file_holds"
     ),
     "2 workers are not charged": of_tests(
         "optim/test_budget.py::test_workers_in_other_processes_are_refused"

@@ -128,9 +128,9 @@ def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
             if progress.step == 2:
                 other.cluster.close()
 
-        with pytest.raises(
-            PartitionsLost, match="cannot be read again: client must have workers"
-        ) as caught:
+        # Whether the client sees the workers or only their answers go is a matter of time.
+        lost = "cannot be read again: client must have workers|was lost 3 times in a row"
+        with pytest.raises(PartitionsLost, match=lost) as caught:
             optim.run(whole, plan, callback=close, callback_every=1)
     # The third was asked, and not answered.
     assert optim.released(caught.value).count("gradient") == 3
