@@ -22,7 +22,6 @@ known batches; whoever sees more sees each, so that the larger lower end is one 
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -222,10 +221,11 @@ def _least(value: Callable[[float], float], limit: Callable[[float], float], mos
     # Its slope is known too: a step that is too long ends where prices are loose.
     slope = (limit(math.exp(near + _WIDTH)) - limit(math.exp(near))) / _WIDTH
     excess = secant(lambda x: value(math.exp(x)), slope if -math.inf < slope < 0 else -2.0)
-    with contextlib.suppress(NoBracket):
+    try:
         sides = newton(excess, near, lowest, math.log(most), Stop(absolute=_WIDTH))
-        return min(math.exp(sides.meet), most)
-    return most
+    except NoBracket as search:
+        return min(math.exp(search.at), most) if search.meets else most
+    return min(math.exp(sides.meet), most)
 
 
 def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -> float:

@@ -32,7 +32,12 @@ from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.solve import epsilon_on_contours
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
+from dpcal.accountants.losses.allocation import (
+    Allocation,
+    Group,
+    MixedAllocation,
+    UnequalAllocation,
+)
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -111,7 +116,12 @@ def _added(direction: Direction) -> Epochs | None:
     Beside batches that differ, Gaussians and Poisson samples are epochs, too: of one batch, which
     is drawn or not.
     """
-    plain = [(loss, times) for loss, times in direction.parts if type(loss) is Allocation]
+    equal = (Allocation, MixedAllocation)
+    plain = [
+        (loss, times)
+        for loss, times in direction.parts
+        if isinstance(loss, Allocation) and type(loss) in equal
+    ]
     if len(plain) < len(direction.parts):
         if not any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts):
             return None
@@ -130,7 +140,8 @@ def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
     if type(loss) is SampledGaussian:
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         return UnequalAllocation.of((Group(sigma, 1, q), Group(math.inf, 1, 1 - q)), "add")
-    return loss if type(loss) in (Allocation, UnequalAllocation) else None  # type: ignore[return-value]
+    known = (Allocation, MixedAllocation, UnequalAllocation)
+    return loss if type(loss) in known else None  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=4)
@@ -172,6 +183,8 @@ def _in_balls(
         if _is_narrow(Total(parts), epsilon, _DEAR):
             much = min(loss.noise_multiplier for loss, _ in parts) >= _MUCH_NOISE
             seconds = _IF_STEEP[much]
+        # Contours in doubles take as many transforms.
+        seconds *= max(loss.transforms for loss, _ in parts)
     return _delta_of(direction, _put(parts, epsilon, nats, seconds))
 
 

@@ -48,7 +48,7 @@ from dpcal._precision import workprec
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.inversion.put_rays import Ball, Ray, import_flint
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 from dpcal.accountants.losses.base import OutOfReach
 
 __all__ = ["Epochs", "Put"]
@@ -121,8 +121,8 @@ class Put:
         best = min(costs, key=lambda b: costs[b])
         if best != b:
             self._choose_line(best, most, nats)
-        self._bits = max(ray.bits for each in self._rays for ray in each)
-        values = [[value for ray in each for value in ray.values()] for each in self._rays]
+        self._bits = max(ray.bits for each in self._rays for ray in _flat(each))
+        values = [[_values(rays) for rays in each] for each in self._rays]
         with workprec(self._bits):
             self._terms = self._integrand(values)
 
@@ -136,8 +136,10 @@ class Put:
         size = most * (1 + b) + self._log_f - math.log1p(b)
         digits = nats + max(0.0, size) + math.log(sum(count for _, count in self._parts))
         self._choose_nodes(most, nats, size)
-        self._rays = [self._rays_of(loss, digits) for loss, _ in self._parts]
-        return sum(map(_seconds, self._rays))
+        self._rays = [
+            [self._rays_of(one, digits) for one, _ in loss.mixed] for loss, _ in self._parts
+        ]
+        return sum(_seconds(_flat(each)) for each in self._rays)
 
     def _choose_nodes(self, most: float, nats: float, size: float) -> None:
         b = self._b
@@ -158,7 +160,7 @@ class Put:
         """Return a bound on log abs(F(-b + i s) / F(-b)) for all s >= u."""
         falls = [
             float(loss.log_decay(self._b, np.array([u]))[0])
-            if type(loss) is Allocation
+            if type(loss) in (Allocation, MixedAllocation)
             else -_normal_rate(loss) * u * u
             for loss, _ in self._parts
         ]
@@ -184,23 +186,31 @@ class Put:
             return rays
         return min([rays, *map(found, _OTHERS)], key=_seconds)
 
-    def _integrand(self, values: list[list[Ball]]) -> list[Ball]:
+    def _integrand(self, values: list[list[list[Ball]]]) -> list[Ball]:
         """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
         flint = import_flint()
         terms = []
         for k in range(self._nodes):
             q = flint.acb(-self._b, flint.arb(self._h) * k)
             term = 1 / (q * (q - 1))
-            for each, (_, count) in zip(values, self._parts, strict=True):
-                term *= each[k] ** count
+            for each, (loss, count) in zip(values, self._parts, strict=True):
+                mixed = zip(each, loss.mixed, strict=True)
+                term *= sum(value[k] * chance for value, (_, chance) in mixed) ** count
             terms.append(term / 2 if k == 0 else term)
         return terms
+
+    def _mass(self) -> Ball:
+        """Return the sum of all probabilities, which those of mixtures give up to rounding."""
+        total = import_flint().arb(1)
+        for loss, count in self._parts:
+            total *= sum(import_flint().arb(chance) for _, chance in loss.mixed) ** count
+        return total
 
     # -- answers
 
     def removed(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of removing a record, E (Lambda - K)_+."""
-        return self._bounds(epsilon, lambda put, k: put - (k - 1))
+        return self._bounds(epsilon, lambda put, k: put - (k - 1) * self._mass())
 
     def added(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of adding a record, E (1 - Lambda exp(epsilon))_+."""
@@ -222,7 +232,7 @@ class Put:
             period = 2 * arb.pi() / h
             # Aliases of larger K, and of smaller K at the best tilt.
             share = (-b * period).exp()
-            lost += e.exp() * share / (1 - share)
+            lost += self._mass() * e.exp() * share / (1 - share)
             others = []
             for p, log_f in self._tilts:
                 share = (-(arb(p) - b) * period).exp()
@@ -237,6 +247,16 @@ class Put:
             return max(0.0, _down(low)), min(1.0, max(0.0, _up(high)))
 
 
+def _flat(mixed: list[list[Ray]]) -> list[Ray]:
+    """Return the rays of all laws of a mixture."""
+    return [ray for rays in mixed for ray in rays]
+
+
+def _values(rays: list[Ray]) -> list[Ball]:
+    """Return the transform of a law at the nodes of all rays."""
+    return [value for ray in rays for value in ray.values()]
+
+
 def _seconds(rays: list[Ray]) -> float:
     """Return about the seconds that rays take."""
     return sum(ray.seconds for ray in rays)
@@ -244,7 +264,10 @@ def _seconds(rays: list[Ray]) -> float:
 
 def _normal_rate(loss: Allocation) -> float:
     """Return a number such that abs(F) falls at least like exp(-rate u^2)."""
-    return 1 / (2 * sum(group.batches * group.noise_multiplier**2 for group in loss.groups))
+    return min(
+        1 / (2 * sum(group.batches * group.noise_multiplier**2 for group in one.groups))
+        for one, _ in loss.mixed
+    )
 
 
 def _variance(loss: Allocation) -> float:
@@ -262,15 +285,25 @@ def _log_moment(parts: Epochs, p: float) -> float:
     """
     total = 0.0
     for loss, count in parts:
-        for sigma, m, chance in loss.groups:
-            if sigma == math.inf:
-                continue
-            law = Allocation(sigma, m, "add")
-            found = law.log_mgf_bound(p * chance)
-            with contextlib.suppress(OutOfReach):
-                found = float(law.cumulants([p * chance])[0, 0])
-            total += count * found
-    return total * (1 + 1e-9) + 1e-12
+        mixed = [(_log_moment_of(one, p), chance) for one, chance in loss.mixed]
+        top = max(found for found, _ in mixed)
+        shares = sum(math.exp(found - top) * chance for found, chance in mixed)
+        total += count * (top + math.log(shares))
+    return total + abs(total) * 1e-9 + 1e-12
+
+
+def _log_moment_of(loss: Allocation, p: float) -> float:
+    """Return log E L^-p of one epoch, rounded up, or its bound in closed form."""
+    total = 0.0
+    for sigma, m, chance in loss.groups:
+        if sigma == math.inf:
+            continue
+        law = Allocation(sigma, m, "add")
+        found = law.log_mgf_bound(p * chance)
+        with contextlib.suppress(OutOfReach):
+            found = float(law.cumulants([p * chance])[0, 0])
+        total += found
+    return total
 
 
 def _down(ball: Ball) -> float:

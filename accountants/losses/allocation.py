@@ -111,6 +111,11 @@ class Allocation(PrivacyLoss):
         return (Group(self.noise_multiplier, self.batches, 1.0),)
 
     @property
+    def mixed(self) -> list[tuple[Allocation, float]]:
+        """Epochs of which the transform is a mean, and their probabilities; itself alone."""
+        return [(self, 1.0)]
+
+    @property
     def transforms(self) -> int:
         """Number of transforms of an epoch that one of it takes."""
         return 1
@@ -269,6 +274,12 @@ class MixedAllocation(Allocation):
         return replace(self, direction="add") if self.direction == "remove" else None
 
     @property
+    def mixed(self) -> list[tuple[Allocation, float]]:
+        """Epochs with each number of batches, and their probabilities."""
+        chances = (chance for _, chance in self.numbers)
+        return list(zip(self._parts, chances, strict=True))
+
+    @property
     def transforms(self) -> int:
         """Number of numbers of batches."""
         return len(self.numbers)
@@ -359,6 +370,11 @@ direction='remove')
     def groups(self) -> tuple[Group, ...]:
         """Batches that are alike."""
         return self.unequal
+
+    @property
+    def mixed(self) -> list[tuple[Allocation, float]]:
+        """Itself alone: its own transform is that of all groups together."""
+        return [(self, 1.0)]
 
     @cached_property
     def _parts(self) -> list[Allocation]:

@@ -12,6 +12,9 @@ from dpcal.accountants.characteristic import epsilon_bounds
 from dpcal.accountants.correlated import shuffling
 from dpcal.accountants.correlated.shuffling_below import attacks
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.puts import Put
+from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 from dpcal.errors import UnsupportedEvent
 
@@ -104,6 +107,28 @@ def test_random_numbers_of_batches_are_mixed():
     exact = sum(share * (1 + math.expm1(0.25) / m) for m, share in ((10, 0.25), (30, 0.75)))
     removing = MixedAllocation(2.0, 10, "remove", mixed.numbers)
     assert removing.cumulants([1.0])[0, 0] == pytest.approx(math.log(exact), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "numbers", "epochs", "epsilon"),
+    [(2.0, ((3, 0.25), (10, 0.5), (40, 0.25)), 5, 1.5), (1.0, ((1, 0.1), (7, 0.9)), 3, 3.0)],
+)
+def test_random_numbers_in_balls_are_those_of_contours(sigma, numbers, epochs, epsilon):
+    """Both directions, the second from the first; probabilities may miss 1 by a rounding."""
+    added, removed = (
+        MixedAllocation(sigma, numbers[0][0], name, numbers) for name in ("add", "remove")
+    )
+    put = Put(((added, epochs),), most=epsilon, nats=60.0, seconds=20.0)
+    for loss, bounds in ((added, put.added(epsilon)), (removed, put.removed(epsilon))):
+        known = invert(Total(((loss, epochs),)), epsilon).log_bounds(epsilon)
+        assert bounds[1] - bounds[0] < 1e-12 * bounds[1]
+        assert math.exp(known.lower) < bounds[0] < bounds[1] < math.exp(known.upper)
+
+
+def test_an_upper_end_at_a_large_delta_is_not_above_that_at_a_smaller_one():
+    run = events.ShuffledEpochsDpEvent(4.0, 117, 10)
+    large, small = (accountants.epsilon(run, delta=each, **ZERO_OUT) for each in (0.1, 0.03))
+    assert large.upper < small.upper < 0.1
 
 
 def test_one_batch_is_the_gaussian_mechanism():
