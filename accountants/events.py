@@ -370,7 +370,7 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
-class ExchangedRowsDpEvent(MixtureOfGaussiansDpEvent):
+class ExchangedRowsDpEvent(MixtureOfGaussiansDpEvent):  # type: ignore[misc]
     """A mixture of Gaussians for a user's rows in a batch of a fixed size: added or removed alone.
 
     A batch with the user is one without in which some rows are exchanged. Where rows are blanked

@@ -199,7 +199,8 @@ def in_batches(
             f"fill a batch; got {k}."
         )
     shares = _hypergeometric(n, k, size)
-    return events.ExchangedRowsDpEvent(sigma, tuple(2.0 * j for j in range(len(shares))), shares)
+    moved = tuple(2.0 * j for j in range(len(shares)))
+    return events.ExchangedRowsDpEvent(sigma, moved, shares)  # type: ignore[call-arg]
 
 
 def _binomial(k: int, q: float) -> tuple[float, ...]:

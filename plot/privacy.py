@@ -83,6 +83,8 @@ WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "st
 # Their lower ends, where these are attacks: a step to the left of a point is a lower bound.
 BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "steps-pre"}
 WHOLE_POINTS = 10
+# Least epsilon that is drawn, over the largest.
+WHOLE_RANGE = 0.01
 # A trade-off of such a run is a bound by lines at so many epsilons, up to that at the delta below:
 # an axis from 0 to 1 shows no more.
 TRADE_OFF_POINTS, TRADE_OFF_DELTA = 20, 1e-3
@@ -181,7 +183,9 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Line, ...]:
     ]
     upper, lower = np.array([(answer.upper, answer.lower) for answer in answers]).T
     name = f"{answers[0].accountant}, point by point"
-    lines = [Line(accountant=name, epsilon=upper, delta=deltas)]
+    # A large delta may need next to no epsilon, which lies decades away from all others.
+    shown = upper >= WHOLE_RANGE * upper.max()
+    lines = [Line(accountant=name, epsilon=upper[shown], delta=deltas[shown])]
     if isinstance(event, ShuffledEpochsDpEvent):
         seen = lower > 0
         lines.append(Line(accountant="attack", epsilon=lower[seen], delta=deltas[seen]))

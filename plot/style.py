@@ -120,11 +120,11 @@ def ticker() -> Any:
 
 
 def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Set ticks at 1, 2, 5 times powers of ten, or at all digits if these are few, written out."""
+    """Set ticks at 1, 2, 5 times powers of ten, or at more digits if these are few, written out."""
     low, high = limits
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []
-    for digits in ((1, 2, 5), tuple(range(1, 10))):
+    for digits in ((1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10))):
         ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
         if len(ticks) >= 5:
             break

@@ -113,7 +113,7 @@ class RepeatedSelection(MomentBound):
             try:
                 value = float(total.moments([c])[0, 0])
             except OutOfReach:
-                value = total.log_mgf_bound(c)
+                value = float(total.log_mgf_bounds(np.array([c]))[0])
             found.append(value + 32 * UNIT * abs(value))
         return max(found)
 

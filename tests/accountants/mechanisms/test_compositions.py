@@ -13,6 +13,8 @@ from scipy.integrate import quad
 
 from dpcal import accountants
 from dpcal.accountants import events
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.renyi import divergence
@@ -377,3 +379,16 @@ def test_what_is_repeated_may_be_a_composition_given_as_a_list(shape):
         events.ComposedDpEvent(parts), delta=1e-6, accountant="renyi"
     ).upper
     assert single < answers[0] < math.inf
+
+
+def test_repeated_runs_out_of_reach_have_moments_in_closed_form(monkeypatch):
+    run = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(2.0), 10.0, 1.0)
+    loss = decompose(run, "add-or-remove-one").directions[0].parts[0][0]
+    near = loss.log_mgf_bound(3.0)
+
+    def out_of_reach(*_):
+        raise OutOfReach
+
+    monkeypatch.setattr(Total, "moments", out_of_reach)
+    # Of a Gaussian answer the closed form is the moment itself.
+    assert loss.log_mgf_bound(3.0) == pytest.approx(near, rel=1e-9)
