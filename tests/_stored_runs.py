@@ -6,7 +6,7 @@ import numpy as np
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants
+from dpcal.calibrate import Constants, Plan, Query
 
 RNG = np.random.default_rng(0)
 N, D = 2_000, 3
@@ -42,6 +42,28 @@ def plan_of(name):
             LambdaCGD(30, 0.5), batch_size=N, sampler="full", **TARGET
         )
     return getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **OPTIONS[name])
+
+
+def gaussian(sigma=4.0, count=1, *, relation="add-or-remove-one", group_size=1, **parameters):
+    """Return a plan of full-batch Gaussian answers."""
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=sigma,
+        count=count,
+        group_size=group_size,
+    )
+    return Plan(
+        optimizer="noisy_gd",
+        n=N,
+        queries=(query,),
+        epsilon=9.0,
+        delta=1e-6,
+        neighboring_relation=relation,
+        parameters={"learning_rate": 0.1, **parameters},
+    )
 
 
 def interrupted_at(count):

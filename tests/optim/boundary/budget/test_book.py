@@ -17,40 +17,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _stored_runs import OBJECTIVE, OPTIMIZERS, TARGET, N, interrupted_at, plan_of
+from _stored_runs import OBJECTIVE, OPTIMIZERS, TARGET, N, gaussian, interrupted_at, plan_of
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim import BudgetBook
 
 ORIGIN = np.zeros(OBJECTIVE.dimension)
 DELTA = 1e-6
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def gaussian(sigma=4.0, count=1, relation="add-or-remove-one", **parameters):
-    """A plan of full-batch Gaussian answers."""
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=sigma,
-        count=count,
-    )
-    return Plan(
-        optimizer="noisy_gd",
-        n=N,
-        queries=(query,),
-        epsilon=9.0,
-        delta=DELTA,
-        neighboring_relation=relation,
-        parameters={"learning_rate": 0.1, **parameters},
-    )
 
 
 def epsilon_of_mu(mu, delta=DELTA):

@@ -10,39 +10,16 @@ import sqlite3
 
 import numpy as np
 import pytest
-from _stored_runs import OBJECTIVE, N, interrupted_at
+from _stored_runs import OBJECTIVE, gaussian, interrupted_at
 
 import dpcal
 from dpcal import optim
 from dpcal.accountants import correlated, events, matrix
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch, UnsupportedEvent
 from dpcal.optim import BudgetBook, Ledger
 
 ORIGIN = np.zeros(OBJECTIVE.dimension)
 DELTA = 1e-6
-
-
-def gaussian(sigma=40.0, count=1, group_size=1, **parameters):
-    """A plan of full-batch Gaussian answers."""
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=sigma,
-        count=count,
-        group_size=group_size,
-    )
-    return Plan(
-        optimizer="noisy_gd",
-        n=N,
-        queries=(query,),
-        epsilon=9.0,
-        delta=DELTA,
-        neighboring_relation="add-or-remove-one",
-        parameters={"learning_rate": 0.1, **parameters},
-    )
 
 
 @pytest.fixture
@@ -76,12 +53,12 @@ def first_comes(book, work, monkeypatch):
 
 def test_the_state_of_a_run_is_told_in_words(make):
     book = make(9.0)
-    book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
-    book.oracle(OBJECTIVE, gaussian())
+    book.oracle(OBJECTIVE, gaussian(40.0)).gradient(ORIGIN, "gradient")
+    book.oracle(OBJECTIVE, gaussian(40.0))
     gc.collect()
     with dpcal.budget(book=book.path) as shared:
         shared.pay(events.GaussianDpEvent(40.0), "add-or-remove-one")
-    oracle = book.oracle(OBJECTIVE, gaussian(count=2))
+    oracle = book.oracle(OBJECTIVE, gaussian(40.0, count=2))
     assert [run.state for run in book.runs] == [
         "all 1 planned answers",
         "ended before its first answer, free",
@@ -97,7 +74,7 @@ def test_the_state_of_a_run_is_told_in_words(make):
 @pytest.mark.parametrize("composition", ["exact", "gdp"])
 def test_a_total_that_is_not_changed_is_not_written_again(make, composition):
     book = make(1.0, composition=composition)
-    book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
+    book.oracle(OBJECTIVE, gaussian(40.0)).gradient(ORIGIN, "gradient")
     book.change_total(epsilon=1.0, delta=DELTA)
     book.change_total()
     assert [total[1:] for total in book.totals] == [(1.0, DELTA)]
@@ -120,13 +97,13 @@ def test_nothing_is_left_where_the_total_is_spent(make):
 
 def test_a_filter_is_for_persons_of_the_size_that_it_began_with(make):
     book = make(9.0, composition="gdp")
-    book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
+    book.oracle(OBJECTIVE, gaussian(40.0)).gradient(ORIGIN, "gradient")
     with pytest.raises(UnsupportedEvent, match="at most 3 training records"):
-        book.check(gaussian(group_size=3))
+        book.check(gaussian(40.0, group_size=3))
 
 
 def test_a_store_goes_on_with_its_own_plan_alone(make, tmp_path):
-    book, plan = make(9.0), gaussian(count=30)
+    book, plan = make(9.0), gaussian(40.0, count=30)
     kept = book.with_store(tmp_path / "run.db")
     with pytest.raises(KeyboardInterrupt):
         optim.noisy_gd(OBJECTIVE, plan, store=kept, callback=interrupted_at(2), callback_every=1)
@@ -156,7 +133,7 @@ def test_a_charge_sees_what_another_writer_charged_meanwhile(make, monkeypatch):
 
 def test_a_row_that_is_completed_meets_another_writer(make, monkeypatch):
     book, other = make(9.0), make()
-    oracle = book.oracle(OBJECTIVE, gaussian())
+    oracle = book.oracle(OBJECTIVE, gaussian(40.0))
     oracle.gradient(ORIGIN, "gradient")
     first_comes(book, lambda: other.change_total(epsilon=8.0), monkeypatch)
     del oracle
@@ -167,7 +144,7 @@ def test_a_row_that_is_completed_meets_another_writer(make, monkeypatch):
 
 def test_a_ledger_that_is_sent_elsewhere_is_an_ordinary_one(make):
     book = make(9.0)
-    oracle = book.oracle(OBJECTIVE, gaussian(count=2))
+    oracle = book.oracle(OBJECTIVE, gaussian(40.0, count=2))
     oracle.gradient(ORIGIN, "gradient")
     there = pickle.loads(pickle.dumps(oracle.ledger))
     assert type(there) is Ledger
@@ -177,7 +154,7 @@ def test_a_ledger_that_is_sent_elsewhere_is_an_ordinary_one(make):
 
 def test_another_process_leaves_the_row_alone(make, monkeypatch):
     book = make(9.0)
-    oracle = book.oracle(OBJECTIVE, gaussian())
+    oracle = book.oracle(OBJECTIVE, gaussian(40.0))
     oracle.gradient(ORIGIN, "gradient")
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: -1)
