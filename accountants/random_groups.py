@@ -1,8 +1,11 @@
-"""Groups of records that a random number decides, in memory that does not grow with the records.
+"""Groups and orders of records that random numbers decide, in memory that does not grow with n.
 
 >>> groups = RandomGroups(2, 5, np.random.default_rng(0))
 >>> [rows.tolist() for rows in groups]
 [[3, 4], [0, 1, 2]]
+>>> order = RandomOrder(5, np.random.default_rng(0))
+>>> order.take(3).tolist(), order.take(3).tolist()
+([2, 4, 3], [0, 1])
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpcal.accountants.sampler_base import Rows
+from dpcal.accountants.sampler_base import Floats, Rows
 
-__all__ = ["RandomGroups"]
+__all__ = ["RandomGroups", "RandomOrder", "is_long", "later_states"]
 
 # Row numbers of groups that are kept at once, 32 MB of them; fewer would draw more often.
 _KEPT = 1 << 22
@@ -21,8 +24,13 @@ _KEPT = 1 << 22
 _TOGETHER = 1 << 20
 
 
+def is_long(n: int) -> bool:
+    """Return whether 8 bytes for each of n records are more than is kept at once."""
+    return n > _KEPT
+
+
 class RandomGroups:
-    """Increasing row numbers of groups, of which each of n records draws one uniformly, in turn.
+    """Increasing row numbers of groups, of which each of n records draws a uniform subset, in turn.
 
     Row numbers of many records are not kept: the same draws are made again for some groups at a
     time. In between, the generator is where all draws have left it.
@@ -33,19 +41,23 @@ class RandomGroups:
         Numbers of groups >= 1 and of records >= 0.
     generator
         Its bit generator has a ``state`` that can be set; n numbers are drawn at once.
+    each
+        Number of groups that a record draws, from 1 to ``count``; all subsets are equally likely.
     """
 
-    def __init__(self, count: int, n: int, generator: np.random.Generator) -> None:
-        self._count, self._n, self._generator = count, n, generator
+    def __init__(
+        self, count: int, n: int, generator: np.random.Generator, *, each: int = 1
+    ) -> None:
+        self._count, self._n, self._each, self._generator = count, n, each, generator
         self._start = generator.bit_generator.state
         self._sizes = np.zeros(count, np.intp)
         for _, group in self._drawn():
-            self._sizes += np.bincount(group, minlength=count)
+            self._sizes += np.bincount(group.ravel(), minlength=count)
         self._kept: list[Rows] | None = None
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the row numbers of each group."""
-        if self._n <= _KEPT:
+        if self._n * self._each <= _KEPT:
             self._kept = self._kept or self._some(0, self._count)
             yield from self._kept
             return
@@ -56,10 +68,19 @@ class RandomGroups:
             first = last
 
     def _drawn(self) -> Iterator[tuple[int, Rows]]:
-        """Yield the first row number and the groups of some records at a time."""
-        for first in range(0, self._n, _TOGETHER):
-            size = min(_TOGETHER, self._n - first)
-            yield first, self._generator.integers(self._count, size=size)
+        """Yield a row number and the groups of the records from there on, shape (m, each)."""
+        together = max(1, _TOGETHER // self._each)
+        for first in range(0, self._n, together):
+            size = min(together, self._n - first)
+            groups = self._generator.integers(self._count, size=size)[:, np.newaxis]
+            for drawn in range(1, self._each):
+                # One of the groups that are left, by its rank among them.
+                found = self._generator.integers(self._count - drawn, size=size)
+                groups.sort(axis=1)
+                for taken in groups.T:
+                    found += found >= taken
+                groups = np.column_stack([groups, found])
+            yield first, groups
 
     def _some(self, first: int, last: int) -> list[Rows]:
         """Draw again, and return the row numbers of the groups ``first`` to ``last - 1``."""
@@ -69,11 +90,72 @@ class RandomGroups:
         bits = self._generator.bit_generator
         now, bits.state = bits.state, self._start
         try:
-            for row, group in self._drawn():
+            for row, drawn in self._drawn():
+                group = drawn.ravel()
                 found = np.flatnonzero((group >= first) & (group < last))
                 end = at + len(found)
-                rows[at:end], labels[at:end], at = found + row, group[found] - first, end
+                rows[at:end], labels[at:end] = found // self._each + row, group[found] - first
+                at = end
         finally:
             bits.state = now
         ends = self._sizes[first : last - 1].cumsum()
         return np.split(rows[np.argsort(labels, kind="stable")], ends)
+
+
+class RandomOrder:
+    """The row numbers of n records in a uniformly random order, which is handed out in parts.
+
+    The order of many records is not kept. Each of them draws one of several groups, and each group
+    is shuffled when its turn comes: this is the order of independent uniform numbers, of which the
+    groups are the first digits, so that all orders are equally likely (Rao 1961; Sandelius 1962).
+
+    Parameters
+    ----------
+    n
+        Number of records >= 0.
+    generator
+        That of :class:`RandomGroups`. A long order draws from it until the end is handed out.
+    """
+
+    def __init__(self, n: int, generator: np.random.Generator) -> None:
+        self._generator = generator
+        self._groups: Iterator[Rows] = iter(())
+        self._left: Rows = np.empty(0, np.intp)
+        if is_long(n):
+            self._groups = iter(RandomGroups(-(-n // _TOGETHER), n, generator))
+        else:
+            self._left = generator.permutation(n).astype(np.intp)
+
+    def take(self, size: int) -> Rows:
+        """Return the next ``size`` >= 0 row numbers; fewer, or none, at the end."""
+        parts = [self._left[:size]]
+        self._left, missing = self._left[size:], size - len(parts[0])
+        while missing and (group := next(self._groups, None)) is not None:
+            shuffled = self._generator.permutation(group)
+            parts.append(shuffled[:missing])
+            self._left, missing = shuffled[missing:], missing - len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def later_states(law: Floats, n: int, generator: np.random.Generator) -> tuple[Rows, Rows]:
+    """Draw a state for each of n records, and return the records with another state than 0.
+
+    Parameters
+    ----------
+    law
+        Probabilities of the states 0, 1, ..., shape (states,).
+    n, generator
+        Those of :class:`RandomGroups`.
+
+    Returns
+    -------
+    tuple
+        Row numbers, increasing, and their states.
+    """
+    rows, states = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+    for first in range(0, n, _TOGETHER):
+        drawn = generator.choice(len(law), size=min(_TOGETHER, n - first), p=law)
+        found = np.flatnonzero(drawn)
+        rows.append(found + first)
+        states.append(drawn[found])
+    return np.concatenate(rows), np.concatenate(states)

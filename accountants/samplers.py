@@ -19,6 +19,7 @@ size, the words for reports, and how batches are drawn.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, repeat
@@ -37,7 +38,7 @@ from dpcal.accountants.participations import (
     poisson,
     stationary,
 )
-from dpcal.accountants.random_groups import RandomGroups
+from dpcal.accountants.random_groups import RandomGroups, RandomOrder, is_long, later_states
 from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
 from dpcal.errors import UnsupportedEvent
 
@@ -321,15 +322,24 @@ class MinSeparation(Sampler):
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
         """Yield Poisson samples of the eligible records."""
-        law = self._start()
-        idle = generator.choice(self.separation, size=n, p=law / law.sum())
+        waiting = self._waiting(n, generator)
+        away = np.sort(np.concatenate([np.empty(0, np.intp), *waiting]))
         while True:
-            eligible = np.flatnonzero(idle == 0)
-            sample = poisson_sample(len(eligible), self.sampling_probability, generator)
-            joined = eligible[sample]
-            idle = np.maximum(idle - 1, 0)
-            idle[joined] = self.separation - 1
+            # How many eligible records come before each of those that sit out.
+            before = away - np.arange(len(away))
+            ranks = poisson_sample(n - len(away), self.sampling_probability, generator)
+            joined = ranks + np.searchsorted(before, ranks, side="right")
+            if waiting:
+                away = np.delete(away, np.searchsorted(away, waiting.popleft()))
+                away = np.insert(away, np.searchsorted(away, joined), joined)
+                waiting.append(joined)
             yield joined
+
+    def _waiting(self, n: int, generator: np.random.Generator) -> deque[Rows]:
+        """Draw the records that sit out 1, 2, ..., separation - 1 rounds at the start."""
+        law = self._start()
+        rows, rounds = later_states(law / law.sum(), n, generator)
+        return deque(rows[rounds == after] for after in range(1, self.separation))
 
     @property
     def least_separation(self) -> int:
@@ -417,8 +427,8 @@ class RandomAllocation(Sampler):
         """Yield the records whose subset holds the round, for each round."""
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
-            if epochs.times == 1:
-                yield from RandomGroups(epochs.rounds, n, generator)
+            if epochs.times == 1 or is_long(n):
+                yield from RandomGroups(epochs.rounds, n, generator, each=epochs.times)
                 continue
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
@@ -523,9 +533,9 @@ class ShuffledEpochs(Sampler):
         """Yield the batches of one epoch after another."""
         size = self._largest(n)
         while True:
-            order = generator.permutation(n).astype(np.intp)
-            for first in range(0, size * self.epoch, size):
-                yield order[first : first + size]
+            order = RandomOrder(n, generator)
+            for _ in range(self.epoch):
+                yield order.take(size)
 
 
 @dataclass(frozen=True)

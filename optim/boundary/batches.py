@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
+from dpcal.accountants.random_groups import RandomOrder, is_long
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import BudgetExceeded
@@ -66,6 +67,8 @@ class Rounds:
         :class:`dpcal.optim.boundary.lattice.LatticeStream`.
     claim
         ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
+    everyone
+        That of :class:`Batches`.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class Rounds:
         sampling: np.random.Generator,
         stream: Stream,
         claim: Callable[[int], None] | None = None,
+        everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         if query.correlation is None:
             raise ValueError(f"query {query.name!r} has independent noise.")
@@ -93,7 +97,11 @@ class Rounds:
         self.digits: int = getattr(stream, "digits", 0)
         self.noise: NDArray[Any] = np.empty(0)
         self.batch: Rows = np.empty(0, np.intp)
-        self._batches = query.sampling.batches(n, strategy.steps, sampling)
+        self._batches = (
+            repeat(everyone(n))
+            if query.sampler == "full"
+            else query.sampling.batches(n, strategy.steps, sampling)
+        )
         self._round = 0
         self._claim = claim
 
@@ -161,6 +169,7 @@ class Batches:
                 sampling=child,
                 stream=self._stream(query),
                 claim=self._streams.claims(query.name),
+                everyone=self._all,
             )
             for query, child in zip(correlated, children, strict=True)
         }
@@ -231,10 +240,11 @@ class Parts:
         self._last: dict[str, Rows] = {}
 
     @cached_property
-    def _order(self) -> dict[str, Rows]:
-        """A permutation of the records for each partition, drawn when it is first needed."""
-        parting = self._streams.parting
-        return {name: parting.permutation(self._n).astype(np.intp) for name in self._names}
+    def _order(self) -> dict[str, RandomOrder]:
+        """A random order of the records for each partition, made when it is first needed."""
+        # A long order is drawn while it is handed out, and so has a stream of its own.
+        parting = self._streams.ordering if is_long(self._n) else lambda _: self._streams.parting
+        return {name: RandomOrder(self._n, parting(name)) for name in self._names}
 
     def check(self, query: Query, count: int, spent: int) -> None:
         """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""
@@ -252,9 +262,8 @@ class Parts:
         fresh = _new_parts(query, count, spent)
         for answer in range(spent, spent + count):
             if answer in fresh:
-                first = self._handed_out[name]
-                self._last[query.name] = self._order[name][first : first + size]
-                self._handed_out[name] = first + size
+                self._last[query.name] = self._order[name].take(size)
+                self._handed_out[name] += size
             self._waiting[query.name].append(self._last[query.name])
 
     def take(self, query: Query) -> Rows:

@@ -253,9 +253,16 @@ class Streams:
 
     def allotting(self, name: str) -> np.random.Generator:
         """Return the generator of all batches of a query that hang together, at its start."""
+        return self._allotted("epochs", name)
+
+    def ordering(self, name: str) -> np.random.Generator:
+        """Return the generator of the order of one partition, at its start."""
+        return self._allotted("order", name)
+
+    def _allotted(self, role: str, name: str) -> np.random.Generator:
         if self.allotment is None:
             self.allotment = _digest("allotment", self._secret())
-        key = _digest("epochs", name, self.allotment)
+        key = _digest(role, name, self.allotment)
         return (
             keyed_generator(bytes.fromhex(key))
             if self.keyed

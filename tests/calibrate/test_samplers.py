@@ -1,21 +1,18 @@
 """Samplers of queries: fields, expected batch sizes, events and words."""
 
 import dataclasses
-import tracemalloc
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
-from dpcal.accountants import events, random_groups, samplers
+from dpcal.accountants import events, samplers
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate import Correlation, Query
 from dpcal.calibrate.samplers import SAMPLERS, sampler_of
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.seeds import keyed_generator
 
 FIELDS = {
     "poisson": {"sampling_probability": 0.2},
@@ -234,38 +231,3 @@ def test_a_sampler_that_lacks_something_is_refused(changed, sentence):
     )
     with pytest.raises(ValueError, match="fields must be among"):
         calibrate.register_sampler(stranger)
-
-
-@pytest.mark.parametrize("made", [np.random.default_rng, lambda _: keyed_generator(bytes(32))])
-@pytest.mark.parametrize("kept", [1, 40, 1_000])
-def test_groups_that_are_drawn_again_are_those_of_one_draw(monkeypatch, made, kept):
-    monkeypatch.setattr(random_groups, "_KEPT", kept)
-    monkeypatch.setattr(random_groups, "_TOGETHER", 17)
-    n, count = 300, 7
-    at_once, generator, other = made(4), made(4), made(4)
-    first, second = at_once.integers(count, size=n), at_once.integers(count, size=n)
-    expected = [np.flatnonzero(group == j) for group in (first, second) for j in range(count)]
-    bins = samplers.BallsInBins(count).batches(n, 2 * count, other)
-    allocation = samplers.RandomAllocation(1, epoch=count).batches(n, 2 * count, generator)
-    for number, rows in enumerate(allocation):
-        assert rows.tolist() == expected[number].tolist()
-        assert next(bins).tolist() == expected[number % count].tolist()
-    # Draws in between, as those of cyclic Poisson samples, are never made twice.
-    assert generator.integers(1 << 40) == at_once.integers(1 << 40)
-
-
-def test_batches_of_an_epoch_take_no_memory_for_each_record(monkeypatch):
-    monkeypatch.setattr(random_groups, "_KEPT", 1 << 13)
-    monkeypatch.setattr(random_groups, "_TOGETHER", 1 << 12)
-    n, epoch, seen = 500_000, 100, 0
-    tracemalloc.start()
-    batches = samplers.RandomAllocation(1, epoch=epoch).batches(
-        n, epoch, keyed_generator(bytes(32))
-    )
-    for rows in islice(batches, epoch):
-        seen += len(rows)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert seen == n
-    # The numbers of all records are 4 MB; those of the groups that are kept at once, 64 KB.
-    assert peak < 1_000_000
