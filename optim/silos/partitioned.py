@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -36,6 +37,11 @@ __all__ = ["Partitioned", "PartitionsLost", "check_versions"]
 
 # Seconds after which a partition that does not answer counts as lost.
 _PATIENCE = 600.0
+# Seconds in which a cluster that lost all its workers has one again: a nanny starts a process in a
+# few, a queue of jobs in a minute.
+_RESTART = 60.0
+# Seconds between two looks for a worker.
+_PAUSE = 0.1
 # How often a lost partition is read again, on a worker that is there.
 _TRIES = 3
 # Row numbers that are compared at once, 512 KB of them.
@@ -158,6 +164,19 @@ class Partitioned(Objective):
             raise ValueError("client must have workers, got a cluster with none.")
         return known
 
+    def _wait_for_a_worker(self) -> None:
+        """Wait until a worker is there, or refuse a cluster that is gone or stays without one."""
+        end = time.monotonic() + min(_RESTART, self._timeout)
+        while True:
+            try:
+                self._workers()
+            except ValueError:
+                if self._client.status != "running" or time.monotonic() > end:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
+
     def _near(self) -> list[str]:
         """Return a worker for each partition: by turns, or one that has its first future."""
         workers = self._workers()
@@ -235,7 +254,7 @@ class Partitioned(Objective):
     def _read_again(self, j: int) -> None:
         """Place a partition on another worker, and check that its records are the same."""
         try:
-            self._workers()  # one at least is left
+            self._wait_for_a_worker()
             actor = self._placed(j).result(self._timeout)
             facts = actor.facts().result(timeout=self._timeout)
         except Exception as error:
