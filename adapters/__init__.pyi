@@ -1,4 +1,5 @@
 from dpcal.adapters import (
+    device_noise as device_noise,
     flower as flower,
     loaders as loaders,
     opacus as opacus,

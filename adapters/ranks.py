@@ -28,6 +28,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -54,10 +55,15 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
 
 Integers = NDArray[np.int64]
+# Draws discrete noise that covers a Gaussian of this standard deviation: so many numbers for each
+# key of 32 bytes, shape (keys, numbers).
+Draw = Callable[[float, Sequence[bytes], int], Integers]
 
 # Parameters of a block, whose noise one rank draws: opening a stream of words, 50 microseconds, is
 # a twentieth of drawing so many numbers.
 _BLOCK = 1 << 16
+# Blocks whose noise is asked for together where it is drawn elsewhere: 0.2 GB of a device's memory.
+_TOGETHER = 8
 # Bands of C^-1 up to which rows of noise are drawn again in place of being kept: with two, a step
 # draws twice as many numbers, and keeps none.
 _REPLAYED = 2
@@ -141,6 +147,8 @@ class RankedOracle(StepwiseOracle):
         Path of the run's file, which rank 0 opens; None for a run that cannot go on after its end.
     seed
         That of rank 0 counts; a run in the file keeps its own randomness.
+    draw
+        Draws noise in place of the processor, with the same bits; on all ranks or on none.
 
     Raises
     ------
@@ -149,7 +157,8 @@ class RankedOracle(StepwiseOracle):
     ValueError
         If the store holds another run.
     UnsupportedEvent
-        If whole numbers have no proof for the plan's noise.
+        If whole numbers have no proof for the plan's noise, or ``draw`` is given and rows of noise
+        are kept.
     """
 
     def __init__(
@@ -161,6 +170,7 @@ class RankedOracle(StepwiseOracle):
         *,
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
+        draw: Draw | None = None,
     ) -> None:
         self._ranks, self._question = ranks, question
         first = ranks.told(lambda: plan)
@@ -173,9 +183,17 @@ class RankedOracle(StepwiseOracle):
             plan=plan.to_json(),
             shapes_of_parameters=shown,
             use_of_a_store=store is not None,
+            use_of_a_device_for_noise=draw is not None,
         )
         self._check_kind(plan)
         dimension = sum(math.prod(shape) for shape in shapes.values())
+        (query,) = plan.queries
+        grid = _grid_of(query, dimension)
+        if draw is not None and grid is not None and not grid.replay:
+            raise UnsupportedEvent(
+                "noise_device is for independent noise, and for correlated noise of which C^-1 has "
+                f"at most two bands: other rows are kept here, got {grid.strategy!r}."
+            )
         self._elsewhere = Elsewhere(plan.n, dimension)
         self._file: _Steps | None = None
         made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
@@ -183,8 +201,7 @@ class RankedOracle(StepwiseOracle):
         self._root: dict[str, Any] = root
         if ranks.rank:
             self._start(plan, Streams.restored(root, plan), Ledger.from_json(ledger))
-        (query,) = plan.queries
-        self._noise = _Shards(query, dimension, root["secret"], ranks)
+        self._noise = _Shards(query, dimension, root["secret"], ranks, grid, draw)
         self._total: Any = None
         self._batch = np.empty(0, dtype=np.intp)
         self._move_to(0)
@@ -351,62 +368,84 @@ class RankedOracle(StepwiseOracle):
         return self
 
 
+def _grid_of(query: Query, dimension: int) -> Grid | None:
+    """Return the grid of correlated noise, without kept rows where C^-1 has two bands."""
+    if query.correlation is None:
+        return None
+    bands = query.correlation.strategy.inverse_bands
+    if bands is not None and bands <= _REPLAYED:
+        # Where rounding would be too large, rows are kept.
+        with suppress(UnsupportedEvent):
+            replayed: Grid = _annexes.grid_of(query, dimension, replay=True)
+            return replayed
+    grid: Grid = _annexes.grid_of(query, dimension)
+    return grid
+
+
+def _by_processor(sigma: float, keys: Sequence[bytes], size: int) -> Integers:
+    return np.stack([DiscreteNormals.covering(sigma, key).draw(size) for key in keys])
+
+
 class _Shards:
     """The noise of the blocks of parameters that one rank owns, each with keys of its own."""
 
-    def __init__(self, query: Query, dimension: int, secret: str, ranks: Ranks) -> None:
-        blocks = -(-dimension // _BLOCK)
-        own = range(ranks.rank * blocks // ranks.size, (ranks.rank + 1) * blocks // ranks.size)
+    def __init__(
+        self,
+        query: Query,
+        dimension: int,
+        secret: str,
+        ranks: Ranks,
+        grid: Grid | None,
+        draw: Draw | None,
+    ) -> None:
+        blocks, whole = -(-dimension // _BLOCK), dimension // _BLOCK
+        first, last = (rank * blocks // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        together = 1 if draw is None else _TOGETHER
+        # Blocks of a run have one length: the last one may be shorter.
+        runs = [
+            range(start, min(start + together, end))
+            for begin, end in ((first, min(last, whole)), (max(first, whole), last))
+            for start in range(begin, end, together)
+        ]
         self._parts = {
-            block: slice(block * _BLOCK, min((block + 1) * _BLOCK, dimension)) for block in own
+            run: slice(run.start * _BLOCK, min(run.stop * _BLOCK, dimension)) for run in runs
         }
         self._role, self._secret = f"shard {query.name}", secret
         self._sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-        self._replayed: Grid | None = None
-        self._kept: dict[int, LatticeStream] = {}
-        self.digits = 0
-        if query.correlation is not None:
-            grid = self._grid(query, dimension)
-            self.digits = grid.digits
-            if not grid.replay:
-                self._kept = {
-                    block: LatticeStream(
-                        dataclasses.replace(grid, dimension=part.stop - part.start),
-                        partial(self._words, block, "rows"),
-                    )
-                    for block, part in self._parts.items()
-                }
+        self._draw = _by_processor if draw is None else draw
+        self._grid = grid
+        self._kept: dict[range, LatticeStream] = {}
+        self.digits = 0 if grid is None else grid.digits
+        if grid is not None and not grid.replay:
+            self._kept = {
+                run: LatticeStream(
+                    dataclasses.replace(grid, dimension=part.stop - part.start),
+                    lambda run=run: keyed_generator(self._key(run.start, "rows")),
+                )
+                for run, part in self._parts.items()
+            }
 
-    def _grid(self, query: Query, dimension: int) -> Grid:
-        """Return the grid of correlated noise, without kept rows where C^-1 has two bands."""
-        assert query.correlation is not None
-        bands = query.correlation.strategy.inverse_bands
-        if bands is not None and bands <= _REPLAYED:
-            try:
-                self._replayed = _annexes.grid_of(query, dimension, replay=True)
-            except UnsupportedEvent:
-                bands = None  # rounding would be too large: rows are kept
-            else:
-                return self._replayed
-        grid: Grid = _annexes.grid_of(query, dimension)
-        return grid
+    def _key(self, block: int, step: int | str) -> bytes:
+        return key_of(self._secret, f"{self._role} {step} {block}")
 
-    def _words(self, block: int, step: int | str) -> np.random.Generator:
-        return keyed_generator(key_of(self._secret, f"{self._role} {step} {block}"))
+    def _drawn(self, run: range, size: int, sigma: float, step: int) -> Integers:
+        keys = [self._key(block, step) for block in run]
+        return self._draw(sigma, keys, size // len(run)).ravel()
 
     def add(self, step: int, whole: Integers) -> None:
         """Add the noise of a step to the own blocks of a sum, shape (dimension,), in place."""
-        for block, part in self._parts.items():
+        for run, part in self._parts.items():
             out = whole[part]
-            if self._replayed is not None:
-                add_replayed(self._replayed, step, partial(self._words, block), out)
-            elif block in self._kept:
-                stream = self._kept[block]
-                if stream.step != step:
-                    stream = self._kept[block] = stream.at(step)
-                out += stream.read()
+            drawn = partial(self._drawn, run, len(out))
+            if self._grid is None:
+                out += drawn(self._sigma, step)
+            elif self._grid.replay:
+                add_replayed(self._grid, step, drawn, out)
             else:
-                DiscreteNormals.covering(self._sigma, self._words(block, step)).add(out)
+                stream = self._kept[run]
+                if stream.step != step:
+                    stream = self._kept[run] = stream.at(step)
+                out += stream.read()
 
 
 class _Steps:

@@ -463,7 +463,7 @@ class LatticeStream:
 
 
 def add_replayed(
-    grid: Grid, step: int, words: Callable[[int], np.random.Generator], out: Integers
+    grid: Grid, step: int, drawn: Callable[[float, int], Integers], out: Integers
 ) -> None:
     """Add row ``step`` of the noise to ``out``, shape (d,), in place; no earlier row is kept.
 
@@ -473,19 +473,16 @@ def add_replayed(
         A grid with ``replay``.
     step
         Number of the row, from 0.
-    words
-        Returns the generator of cryptographic words of row t of z, for each t, at its start.
+    drawn
+        ``drawn(sigma, t)`` returns row t of z, shape (d,): noise that covers a Gaussian with this
+        standard deviation, the same whenever it is asked for.
     """
     pull = _replayed(grid.strategy)
     kept, pulled = np.zeros((pull.slots, len(out))), np.zeros(len(out))
     sigma = grid.sigma / float(pull.diagonal[0])
-
-    def drawn(row: int) -> Integers:
-        return DiscreteNormals.covering(sigma, words(row)).draw(len(out))
-
     weights, rows = pull.terms(step)
     for lag, row in enumerate(rows, 1):
-        kept[row] = drawn(step - lag)
-    fresh = drawn(step)
+        kept[row] = drawn(sigma, step - lag)
+    fresh = drawn(sigma, step)
     lift(fresh, pulled, kept, np.ascontiguousarray(weights), rows)
     out += fresh

@@ -81,18 +81,17 @@ def test_rows_are_those_of_the_inverse_up_to_half_a_step_of_each_row_of_noise(st
 
 @pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BISR(T, 4)], ids=repr)
 def test_replayed_rows_are_those_of_the_inverse_up_to_one_rounding(strategy):
-    """Row t of z has words of its own; the sum over bands is rounded once."""
+    """Row t of z has a key of its own; the sum over bands is rounded once."""
 
-    def words_of(row):
-        return keyed_generator(bytes([row]) * 32)
+    def drawn(sigma, row):
+        return DiscreteNormals.covering(sigma, bytes([row]) * 32).draw(3)
 
     grid = Grid.of(strategy, 3, sigma=2.0 * 2**20, bound=2.0**20, signs=True, replay=True)
     diagonal = strategy.matrix()[0, 0]
-    law = [DiscreteNormals.covering(grid.sigma / diagonal, words_of(row)) for row in range(T)]
-    z = np.array([each.draw(3) for each in law])
+    z = np.array([drawn(grid.sigma / diagonal, row) for row in range(T)])
     for step in (3, 0, 5):
         out = np.full(3, 7)
-        add_replayed(grid, step, words_of, out)
+        add_replayed(grid, step, drawn, out)
         assert np.abs(out - 7 - (strategy.inverse() * diagonal @ z)[step]).max() < 0.5 + 1e-6
 
 
