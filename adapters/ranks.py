@@ -420,10 +420,13 @@ class _Shards:
             self._kept = {
                 run: LatticeStream(
                     dataclasses.replace(grid, dimension=part.stop - part.start),
-                    lambda run=run: keyed_generator(self._key(run.start, "rows")),
+                    partial(self._words, run.start),
                 )
                 for run, part in self._parts.items()
             }
+
+    def _words(self, block: int) -> np.random.Generator:
+        return keyed_generator(self._key(block, "rows"))
 
     def _key(self, block: int, step: int | str) -> bytes:
         return key_of(self._secret, f"{self._role} {step} {block}")
