@@ -147,8 +147,7 @@ class Policy:
             if fact is None:
                 told = f"nothing tells the {name.removeprefix('max_').replace('_', ' ')}"
             elif not limit.kept(allowed, fact):
-                words = ", ".join(fact) if isinstance(fact, list) else up(fact, 6)
-                told = f"{limit.about} {words}"
+                told = f"{limit.about} {_words_of(fact)}"
             else:
                 continue
             where = self.lines.get(name, "policy")
@@ -182,6 +181,12 @@ def facts_of(
         "noise": _all(document["privacy"]["noise"] for document in documents),
         "held_out": _all(_SCORED.get(how, how) for how in (s.get("held_out") for s in scored)),
     }
+
+
+def _words_of(fact: list[str] | float) -> str:
+    if isinstance(fact, list):
+        return ", ".join(fact)
+    return str(fact) if isinstance(fact, int) else up(fact, 6)
 
 
 def _of_a_person(query: Mapping[str, Any]) -> bool:

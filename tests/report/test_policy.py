@@ -67,6 +67,11 @@ def test_each_limit_fails_alone_and_names_its_line(folder, tmp_path, capsys, lin
     assert out.count("clinic.toml, line ") == 1
 
 
+def test_a_number_of_records_is_told_whole():
+    (told,) = report.Policy({"min_records": 2_000_000}).violations({"min_records": 1_234_567})
+    assert told.endswith("but the number of records is 1234567.")
+
+
 def test_the_limit_is_held_against_what_is_proved_and_not_against_the_claim(folder, tmp_path):
     """A claim below what the ledger proves, and a ledger that was replaced, help nobody."""
     document = report.read(folder)
