@@ -10,6 +10,8 @@ import pytest
 from _cluster import two_workers
 
 from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.calibrate import Correlation, Plan, Query
 from dpcal.optim.silos import PartitionsLost
 
 N = 900
@@ -29,21 +31,33 @@ def partitioned(client, count):
 
 
 PLAN = calibrate.dpsgd(n=N, batch_size=60, steps=12, epsilon=2.0, delta=1e-6, max_norm=1.0)
+EVERYBODY = Query(
+    name="gradient",
+    kind="gradient",
+    sampler="full",
+    max_norm=1.0,
+    noise_multiplier=20.0,
+    count=6,
+    correlation=Correlation(strategy=LambdaCGD(6, 0.5)),
+)
+CORRELATED = Plan(optimizer="correlated_dpsgd", n=N, queries=(EVERYBODY,), epsilon=30.0, delta=1e-6)
 
 
 @pytest.mark.slow
 def test_one_two_and_eight_workers_have_the_same_bits():
     found = []
-    with optim.replaying():  # one run, several times
+    with optim.replaying():  # two runs, several times
         for workers, parts in ((1, 1), (2, 3), (8, 9)):
             with two_workers(__name__, processes=False, number=workers) as client:
                 known = client.scheduler_info(n_workers=-1)["workers"]
                 assert len(known) == workers
-                found.append(optim.run(partitioned(client, parts), PLAN, seed=3))
-    for each in found[1:]:
-        assert (each.w == found[0].w).all()
-        assert each.ledger == found[0].ledger
-    assert np.abs(found[0].w).max() > 0.1
+                objective = partitioned(client, parts)
+                found.append([optim.run(objective, plan, seed=3) for plan in (PLAN, CORRELATED)])
+    for several in zip(*found, strict=True):
+        for each in several:
+            assert (each.w == several[0].w).all()
+            assert each.ledger == several[0].ledger
+        assert np.abs(several[0].w).max() > 0.1
 
 
 @pytest.mark.slow
