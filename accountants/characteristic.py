@@ -35,6 +35,7 @@ from dpcal.accountants.inversion.bounded_range import (
 )
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
+from dpcal.accountants.inversion.finite_sums import epsilon_by_doubling, log_delta_by_doubling
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     is_told_apart,
@@ -97,6 +98,9 @@ _NARROW_ENOUGH = 1e-6
 _CLOSER, _MOST_CLOSER = 0.25, 100
 # Share of the largest loss to which a lower end of epsilon is found that no contour gave.
 _RELATIVE = 1e-3
+# Width of log delta, and relative width of epsilon, above which few uses are summed by doubling: it
+# takes up to a second, and leaves about as much.
+_WIDE = 2e-3
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6
@@ -127,6 +131,8 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     def on_side(item: Direction, side: int) -> Bounds:
         def without_failures(given: Direction) -> Bounds:
             bounds = _log_delta(given, epsilon)
+            if _distance(bounds) > _WIDE:
+                bounds = _both(bounds, log_delta_by_doubling(given, epsilon, bounds.upper))
             return narrowed(given, bounds, bounds.upper, bounds_of, _distance, side)
 
         return log_delta_with_failures(item, without_failures)
@@ -261,9 +267,12 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
     def on_side(item: Direction, side: int) -> Bounds:
         def without_failures(given: Direction, target: float) -> Bounds:
+            bounds = _finite_epsilon(given, target)
+            if _distance(bounds) > _WIDE * bounds.upper:
+                bounds = _both(bounds, epsilon_by_doubling(given, target, bounds.upper))
             return narrowed(
                 given,
-                _finite_epsilon(given, target),
+                bounds,
                 target,
                 lambda other, end: epsilon_with_failures(other, target, _finite_epsilon, end),
                 lambda found: _distance(found) / found.upper if found.upper > 0 else 0.0,

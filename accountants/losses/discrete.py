@@ -34,6 +34,7 @@ __all__ = [
     "blanked_response",
     "discrete_laplace",
     "has_few_sums",
+    "hockey_stick",
     "log_delta_of_sum",
     "pure",
     "randomized_response",
@@ -136,7 +137,7 @@ class DiscreteLoss(PrivacyLoss):
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the sum over values above epsilon."""
         log_masses = np.array(self.log_reference) + self.values
-        return _hockey_stick(log_masses, self.values, epsilon, 0.0)
+        return hockey_stick(log_masses, self.values, epsilon)
 
 
 @dataclass(frozen=True)
@@ -263,10 +264,22 @@ class ScatteredLoss(DiscreteLoss):
         return math.log1p(-q) if q < 1 else -math.inf
 
 
-def _hockey_stick(
-    log_masses: Reals, values: Reals, epsilon: float, error: float
+def hockey_stick(
+    log_masses: Reals, values: Reals, epsilon: float, error: float = 0.0
 ) -> tuple[float, float]:
-    """Return the log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
+    """Return the log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error.
+
+    Parameters
+    ----------
+    log_masses
+        Logarithms of the probabilities P_j.
+    values
+        The losses l_j.
+    epsilon
+        Any finite number.
+    error
+        Relative error of the probabilities.
+    """
     above = values > epsilon
     if not above.any():
         return -math.inf, 0.0
@@ -304,7 +317,7 @@ def log_delta_of_sum(parts: Parts, epsilon: float) -> tuple[float, float] | None
     if law is None:
         return None
     values, logs, error = law
-    return _hockey_stick(logs, values, epsilon, error)
+    return hockey_stick(logs, values, epsilon, error)
 
 
 def has_few_sums(parts: Parts) -> bool:

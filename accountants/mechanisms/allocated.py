@@ -17,7 +17,7 @@ other M - b batches are an epoch of their own. Its ratio counts (M - b) / M time
 
 A mean is formed by doubling. Where a law has too many values they are gathered above and below it:
 mass moves to the ends around a value so that P and Q keep their mass, which is above in convex
-order, or values are merged, which is below (:mod:`~dpcal.accountants.mechanisms.finite_laws`).
+order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.finite_sums`).
 
 >>> from dpcal.accountants.losses.discrete import pure
 >>> from dpcal.accountants.mechanisms.finite_laws import law_of
@@ -34,11 +34,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpcal._lazy import special
+from dpcal.accountants.inversion.finite_sums import FiniteLaw, gathered, joined
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
-from dpcal.accountants.mechanisms.finite_laws import FiniteLaw, gathered, joined
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated"]

@@ -20,10 +20,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants.inversion.finite_sums import FiniteLaw
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.finite_laws import FiniteLaw, mirrored
+from dpcal.accountants.mechanisms.finite_laws import mirrored
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]

@@ -1,28 +1,32 @@
 r"""What is the law of a privacy loss, as finitely many values? What samples amplify value by value.
 
-A pair (P, Q) is kept as the values of its loss, with their probabilities under Q; under P each is
-exp(value) times as likely. Where one of both laws has outcomes that the other has not, the loss is
-infinite, and the same probability of either law is kept apart. A law with a density, and a sum of
-losses with too many values, is replaced by two laws: one that dominates it, where the mass between
-two values moves to both so that P and Q keep their mass (Doroshenko et al. 2022), and one that it
-dominates, where the outcomes between two values are merged, which is post-processing.
+A law with a density is replaced by two laws: one that dominates it, where the mass between two
+values moves to both so that P and Q keep their mass (Doroshenko et al. 2022), and one that it
+dominates, where the outcomes between two values are merged, which is post-processing. Sums are
+those of :mod:`dpcal.accountants.inversion.finite_sums`.
 
 >>> from dpcal.accountants.losses.discrete import pure
->>> law = summed([(law_of(pure(1.0)), 3)])
->>> law.values.tolist()
-[-3.0, -1.0, 1.0, 3.0]
+>>> law_of(pure(1.0)).values.tolist()
+[-1.0, 1.0]
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._lazy import special
+from dpcal.accountants.inversion.finite_sums import (
+    MOST,
+    MOST_OF_SUM,
+    FiniteLaw,
+    gathered,
+    spread,
+)
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -31,54 +35,19 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["FiniteLaw", "cut", "gathered", "joined", "law_of", "mirrored", "noise_reach", "summed"]
+__all__ = ["cut", "law_of", "mirrored", "noise_reach"]
 
 Reals = NDArray[np.float64]
 
 # Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of
 # Laplace noise of scale 1, rounding up adds 2e-7 to epsilon.
 _INTERVALS = 1024
-# Most values of a law: each takes a complex multiplication at each node of a contour.
-_MOST = 8192
-# Most values of a sum before they are gathered: 2^22 doubles take 32 MB.
-_MOST_OF_SUM = 1 << 22
 # Standard deviations of Gaussian noise beyond which outcomes count as infinite losses. A discrete
 # Gaussian has 1e-297 there.
 _REACH = 37.0
 # The smallest probability of such outcomes, which stands for those below the range of a double.
 _LEAST_OUTSIDE = 1e-300
-# Standard deviations of a law within which its values are gathered about evenly.
-_EVEN = 4.0
 _LOG_TWO = math.log(2.0)
-# Largest distance of two values, over their size, at which they are one value up to rounding.
-_SAME = 2.0**-50
-
-
-@dataclass(frozen=True)
-class FiniteLaw:
-    """A dominating pair whose loss has finitely many values.
-
-    Attributes
-    ----------
-    values
-        The finite values, increasing.
-    log_reference
-        Log probability of each value under Q; under P it is that plus the value.
-    outside
-        Probability under P that the loss is infinite; that of minus infinity under Q is the same.
-    below
-        A law that the mechanism dominates, if this law is rounded up; None otherwise.
-    """
-
-    values: Reals
-    log_reference: Reals
-    outside: float = 0.0
-    below: FiniteLaw | None = None
-
-    @property
-    def down(self) -> FiniteLaw:
-        """The law rounded down, or this law if it is not rounded."""
-        return self.below or self
 
 
 @singledispatch
@@ -141,10 +110,10 @@ def noise_reach(sigma: float) -> tuple[int, float, float]:
         If there are too many whole numbers within its reach.
     """
     far = math.ceil(_REACH * sigma)
-    if 4 * far > _MOST_OF_SUM:
+    if 4 * far > MOST_OF_SUM:
         raise UnsupportedEvent(
             f"Discrete Gaussian noise is priced on batches up to sigma = "
-            f"{_MOST_OF_SUM // (4 * _REACH):g}, got sigma = {sigma!r}."
+            f"{MOST_OF_SUM // (4 * _REACH):g}, got sigma = {sigma!r}."
         )
     log_norm = math.log(np.exp(-0.5 * (np.arange(-far, far + 1.0) / sigma) ** 2).sum())
     # The terms beyond fall faster than a geometric series.
@@ -184,7 +153,7 @@ def _(loss: BoundedRange) -> FiniteLaw:
 @law_of.register
 def _(loss: Gaussian) -> FiniteLaw:
     mu = 1 / loss.noise_multiplier
-    x = _spread(mu / 2, 1.0, -_REACH, _REACH + mu, _MOST // 2)
+    x = spread(mu / 2, 1.0, -_REACH, _REACH + mu, MOST // 2)
     law = cut(mu * x - mu * mu / 2, _log_between(x), _log_between(x - mu))
     outside = 2 * math.exp(float(special.log_ndtr(-_REACH))) * (1 + 1e-9)
     return replace(law, outside=max(outside, _LEAST_OUTSIDE))
@@ -225,108 +194,3 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
         np.concatenate([-values[::-1], some, values]),
         np.concatenate([(logs + values)[::-1], some and [middle], logs]),
     )
-
-
-def gathered(law: FiniteLaw, most: int = _MOST) -> FiniteLaw:
-    """Return a law with at most about ``most`` values: itself, or one rounded up and down."""
-    values = law.values
-    if len(values) <= most and len(law.down.values) <= most:
-        return law
-    # Halfway between P and Q neither has tails that leave the range of a double.
-    halfway = np.exp(law.log_reference + values / 2)
-    weights = halfway / halfway.sum()
-    mean = float(weights @ values)
-    scale = math.sqrt(float(weights @ (values - mean) ** 2))
-    ends = _spread(mean, scale, float(values[0]), float(values[-1]), most)
-    below = FiniteLaw(*_merged(law.down, ends), law.down.outside)
-    return FiniteLaw(*_moved(law, ends), law.outside, below)
-
-
-def _spread(mean: float, scale: float, low: float, high: float, count: int) -> Reals:
-    """Return increasing points from low to high, closest within a few ``scale`` of ``mean``."""
-    unit = _EVEN * scale
-    first, last = (math.asinh((end - mean) / unit) for end in (low, high))
-    points: Reals = mean + unit * np.sinh(np.linspace(first, last, count))
-    points[0], points[-1] = low, high
-    return points
-
-
-def _moved(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
-    """Return the law in which each value's mass has moved to both ends around it."""
-    values, logs = law.values, law.log_reference
-    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
-    low, high = ends[at], ends[at + 1]
-    gap = np.expm1(low - high)
-    shares = np.expm1(values - high) / gap, np.exp(values - high) * np.expm1(low - values) / gap
-    total = np.zeros(len(ends))
-    for places, share, ended in ((at, shares[0], low), (at + 1, shares[1], high)):
-        total += np.bincount(places, share * np.exp(logs + ended / 2), len(ends))
-    some = total > 0
-    return ends[some], np.log(total[some]) - ends[some] / 2
-
-
-def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
-    """Return the law in which all values between two ends are one outcome."""
-    values, halfway = law.values, np.exp(law.log_reference + law.values / 2)
-    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
-    middle = (ends[:-1] + ends[1:]) / 2
-    off = (values - middle[at]) / 2
-    p, q = (np.bincount(at, halfway * np.exp(sign * off), len(middle)) for sign in (1.0, -1.0))
-    some = (p > 0) & (q > 0)
-    p, q, middle = p[some], q[some], middle[some]
-    return middle + np.log(p / q), np.log(q) - middle / 2
-
-
-def summed(parts: list[tuple[FiniteLaw, int]]) -> FiniteLaw:
-    """Return the law of a sum of independent losses.
-
-    Parameters
-    ----------
-    parts
-        Laws, and how often each adds up.
-    """
-    total = FiniteLaw(np.zeros(1), np.zeros(1))
-    for law, times in parts:
-        power = law
-        while times:
-            total = _sum(total, power) if times & 1 else total
-            times >>= 1
-            power = _sum(power, power) if times else power
-    return total
-
-
-def _sum(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
-    """Return the law of the sum of two losses, gathered if it has too many values."""
-    if len(one.values) * len(other.values) > _MOST_OF_SUM:
-        few = math.isqrt(_MOST_OF_SUM)
-        one, other = gathered(one, few), gathered(other, few)
-    law = _outer(one, other)
-    if one.below is not None or other.below is not None:
-        law = replace(law, below=_outer(one.down, other.down))
-    return gathered(law)
-
-
-def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
-    """Return the law of the sum of two losses."""
-    return joined(one, other, np.add.outer(one.values, other.values))
-
-
-def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
-    """Return the law of a number that two independent losses give.
-
-    Parameters
-    ----------
-    one, other
-        Laws of m and of n values.
-    values
-        The number at each two values, shape (m, n). Those that differ by rounding are one value.
-    """
-    values = values.ravel()
-    logs = np.add.outer(one.log_reference, other.log_reference).ravel()
-    order = np.argsort(values)
-    values, logs = values[order], logs[order]
-    largest = max(abs(float(values[0])), abs(float(values[-1])))
-    first = np.flatnonzero(np.diff(values, prepend=-math.inf) > _SAME * largest)
-    last = np.append(first[1:], len(values)) - 1
-    outside = one.outside + other.outside - one.outside * other.outside
-    return FiniteLaw(values[last], np.logaddexp.reduceat(logs, first), outside)

@@ -39,10 +39,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
+from dpcal.accountants.inversion.finite_sums import FiniteLaw, gathered
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Tilt
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
-from dpcal.accountants.mechanisms.finite_laws import FiniteLaw, gathered
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["OnlyAbove", "from_density", "from_pld", "from_pmf", "from_profile"]
