@@ -10,7 +10,7 @@ for more batches, fewer epochs, more noise and a larger delta at every setting, 
 more: no lower end may lie above the setting's upper end.
 
 Times are processor times of one core. With ``--file``, answers are kept as lines of JSON, and those
-that are there are not asked again: a long run may be stopped and resumed.
+that are there are not asked again, nor are their neighbors: a long run may be stopped and resumed.
 """
 
 import argparse
@@ -74,6 +74,25 @@ def width(ends):
     return (ends[1] - ends[0]) / ends[1] if 0 < ends[1] < math.inf else float(ends[1] > 0)
 
 
+def measured(setting, limit):
+    """Return the row of a setting: its answer, width and seconds."""
+    *ends, seconds = answer(setting, limit)
+    return {"setting": setting, "ends": ends, "width": width(ends), "seconds": seconds}
+
+
+def kept_in(path):
+    """Return the rows of a file by their settings; the last one of a setting counts.
+
+    A line that a stopped run left unfinished is left out, and ended.
+    """
+    if path is None or not path.exists():
+        return {}
+    *lines, last = path.read_text().split("\n")
+    if last:
+        path.write_text("".join(f"{line}\n" for line in lines))
+    return {tuple(row["setting"]): row for row in map(json.loads, lines)}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.claims.allocations")
     parser.add_argument("--points", type=int, default=100)
@@ -85,13 +104,13 @@ def main():
     signal.signal(signal.SIGPROF, stop)
     answer((1.0, 2, 1, 1e-5), args.limit)
     methods, wide, slow, wrong = Counter(), [], [], []
-    kept = args.file.read_text().splitlines() if args.file and args.file.exists() else []
-    known = {tuple(row["setting"]): row for row in map(json.loads, kept)}
+    known = kept_in(args.file)
     for setting in settings(args.points, args.seed):
         row = known.get(setting)
-        if row is None:
-            *ends, seconds = answer(setting, args.limit)
-            row = {"setting": setting, "ends": ends, "width": width(ends), "seconds": seconds}
+        if row is None or (args.order and "disorder" not in row):
+            row = row or measured(setting, args.limit)
+            if args.order:
+                row["disorder"] = disorder(setting, row["ends"], args.limit)
             if args.file:
                 with args.file.open("a") as file:
                     file.write(json.dumps(row) + "\n")
@@ -103,7 +122,7 @@ def main():
             wide.append(text)
         elif seconds > SECONDS:
             slow.append(text)
-        for name in disorder(setting, ends, args.limit) if args.order else ():
+        for name in row["disorder"] if args.order else ():
             wrong.append(f"{name}: {text}")
     reports = [("wider than 1e-6", wide), ("close, but slow", slow)]
     for name, rows in [*reports, *([("out of order", wrong)] if args.order else [])]:
