@@ -29,6 +29,7 @@ __all__ = [
     "number",
     "relation",
     "required",
+    "sampler_name",
     "source_of",
     "whole",
 ]
@@ -56,11 +57,17 @@ def whole(text: str) -> int:
     return int(value)
 
 
+def sampler_name(text: str) -> str:
+    """Return the name of a sampler, which may be told by a short one."""
+    return {"allocation": "random-allocation", "shuffle": "shuffled-epochs"}.get(text, text)
+
+
 # Readers of texts by kind, and the choices of options that several commands have.
 _GIVEN: Mapping[str, Any] = {
     "number": number,
     "whole": whole,
     "path": Path,
+    "way": sampler_name,
     "neighboring_relation": RELATIONS,
     "accountant": ACCOUNTANTS,
 }

@@ -58,7 +58,7 @@ _SAME = 2.0**-50
 # Largest width, over their size, of values that are taken as one: a chain of near ones is longer.
 _CHAIN = 2.0**-47
 # Most values that each of two laws keeps before a doubling that answers a question: ten uses of
-# sampled discrete Gaussian noise take a fifth of a second, and epsilon is within a thousandth.
+# sampled discrete Gaussian noise take half a second, and epsilon is within a thousandth.
 _FEW = 512
 # Most sums that are formed for an answer, about a second of processor time.
 _MOST_SUMS = 12

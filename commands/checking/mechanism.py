@@ -379,7 +379,8 @@ def add_run(parser: ArgumentParser) -> None:
         parser,
         f"""
 [mechanism: Gaussian noise on sampled batches, composed]
---sampler NAME=poisson             {", ".join(SAMPLERS)} (default: %(default)s)
+--sampler NAME:way=poisson         {", ".join(SAMPLERS)} (default: %(default)s);
+    in short: allocation, shuffle
 --sampling-probability Q:fraction  probability in (0, 1] that a record joins a step: an exact
     decimal or fraction
 --n N:whole                        number of records, public

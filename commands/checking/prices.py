@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 import dpcal
-from dpcal.commands._options import names_of, required
+from dpcal.commands._options import names_of, required, sampler_name
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, noise_of
 from dpcal.commands.checking.output import at_most, interval
 from dpcal.commands.checking.progress import stage
@@ -32,7 +32,7 @@ def priced(options: Namespace, names: str) -> list[dict[str, Any]]:
     ValueError
         If a name is unknown, or a size is missing.
     """
-    asked = names_of(names)
+    asked = [sampler_name(name) for name in names_of(names)]
     unknown = [name for name in asked if name not in SAMPLERS]
     if unknown or not asked:
         raise ValueError(f"--samplers must be of {ALL}, got {names!r}.")

@@ -38,9 +38,10 @@ OPTIONS = """
     dpsgd)
 --epochs E:number                 > 0 (default: 60 at most, for dpsgd)
 --steps T:whole                   >= 1 (default: by the optimizer)
---sampler NAME                    whose records a step takes: poisson; random-allocation (each
+--sampler NAME:way                whose records a step takes: poisson; random-allocation (each
     record draws one batch of an epoch) or shuffled-epochs, for dpsgd; or, with --noise, poisson,
-    cyclic-poisson, min-separation, balls-in-bins, random-allocation or full (default: poisson)
+    cyclic-poisson, min-separation, balls-in-bins, random-allocation or full (default: poisson);
+    in short: allocation, shuffle
 --max-norm C:number               clipping norm > 0 of a record's gradient (default: the norm of
     most rows, as ranges tell, for dpsgd; else what the bounds imply)
 --learning-rate R:number          > 0 (default: follows from public numbers)

@@ -101,6 +101,15 @@ def test_the_noise_that_each_sampler_needs_meets_each_target(capsys):
     assert "Exactly one of --noise-multiplier" in refuse(capsys, *words, *NOISE)
 
 
+def test_short_names_of_samplers_are_names_of_samplers(capsys):
+    for short, name in (("allocation", "random-allocation"), ("shuffle", "shuffled-epochs")):
+        words = [*RUN, "--noise-multiplier", "0.3", "--delta", "1e-5"]
+        told = ask(capsys, "epsilon", *words, "--sampler", short)
+        assert told == ask(capsys, "epsilon", *words, "--sampler", name)
+        (row,) = ask(capsys, "compare", *words, "--samplers", short)["samplers"]
+        assert row["sampler"] == name
+
+
 def test_a_run_as_it_is_told_is_the_rate_and_the_steps_that_it_means(capsys):
     by_run = ask(capsys, "epsilon", *RUN, *NOISE, "--delta", "1e-5")["epsilon"]
     for rate in ("0.1", "600/6000", "1e-1"):

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import binom, norm
 
 from dpcal.accountants import epsilon, events
-from dpcal.accountants.correlated.shuffling import Reduction, reduction
+from dpcal.accountants.correlated.shuffling import Reduction, attacks, reduction
 
 TABLES = json.loads(
     (Path(__file__).parents[2] / "data" / "allocation_and_shuffle.json").read_text()
@@ -164,3 +165,77 @@ def test_clones_of_2021(sigma, batches, epochs, printed):
         neighboring_relation="replace-special",
     )
     assert found.upper < printed / 10
+
+
+# -- lower ends: two statistics of the answers of an epoch, where all others contribute -1
+
+
+def price_of_the_largest(row, side):
+    """Return epsilon of the largest answer of each epoch, its losses rounded by floor or ceil."""
+    sigma, rest, epochs = row["sigma"], row["batches"] - 1, row["epochs"]
+    c = np.linspace(-3 * sigma, 2 + 9 * sigma, 200_001)
+
+    def masses(mean):
+        tail = -np.expm1(norm.logcdf((c - mean) / sigma) + rest * norm.logcdf(c / sigma))
+        return np.concatenate([[1 - tail[0]], -np.diff(tail), [tail[-1]]])
+
+    found = 0.0
+    laws = masses(2.0), masses(1.0)
+    for p, q in (laws, laws[::-1]):
+        kept = (p > 1e-15) & (q > 1e-15)
+        loss, mass = np.log(p[kept] / q[kept]), p[kept]
+        mean = (mass @ loss) / mass.sum()
+        spread = math.sqrt(mass @ (loss - mean) ** 2 / mass.sum())
+        step = max(spread / 2000, float(np.ptp(loss)) * epochs / (1 << 22))
+        places = side(loss / step).astype(int)
+        one = np.bincount(places - places.min(), mass)
+        size = epochs * (len(one) - 1) + 1
+        length = 1 << math.ceil(math.log2(size))
+        total = np.fft.irfft(np.fft.rfft(one, length) ** epochs, length)[:size]
+        losses = step * (np.arange(size) + epochs * int(places.min()))
+        lost = epochs * max(0.0, 1 - float(mass.sum())) if side is np.ceil else 0.0
+
+        def excess(at, total=total, losses=losses, lost=lost):
+            some = losses > at
+            return lost - float((total[some] * np.expm1(at - losses[some])).sum()) - row["delta"]
+
+        if excess(0.0) > 0:
+            found = max(found, brentq(excess, 0.0, 500.0))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "row", TABLES["shuffle"], ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row)
+)
+def test_both_lower_ends(row):
+    """Attacks on the largest answer and on a sum; the first is of no use with much noise."""
+    found = [
+        each.epsilon(row["delta"]) for each in attacks(row["sigma"], row["batches"], row["epochs"])
+    ]
+    largest, summed = max(found[:2]), max(found[2:])
+    below, above = (price_of_the_largest(row, side) for side in (np.floor, np.ceil))
+    printed = max(row["lower_max"])
+    assert printed == pytest.approx(below, rel=2e-3)
+    assert largest <= above * (1 + 1e-6)
+    if printed > 0.1:
+        assert largest >= printed * (1 - 1e-3)
+    # The better one rises as its grids refine.
+    printed = max(row["lower_sum"])
+    assert printed * (1 - 1e-3) <= summed <= printed * (1 + 4e-3)
+
+
+def test_how_far_both_ends_are_apart():
+    """Of the table, by noise; and alpha is about e^(-6 t) to e^(-7 t)."""
+    apart = {
+        40.0: (1.08, 1.4),
+        20.0: (1.08, 1.4),
+        10.0: (1.08, 1.4),
+        4.0: (2, 2.2),
+        2.0: (3.2, 3.8),
+    }
+    for row in GUESSED:
+        ratio = row["upper"] / max(*row["lower_max"], *row["lower_sum"])
+        low, high = apart[row["sigma"]]
+        assert low < ratio < high
+        assert 5.9 < -row["sigma"] * math.log(row["alpha"]) < 7
