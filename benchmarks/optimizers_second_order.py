@@ -6,6 +6,7 @@
   gradients at the candidate and at the last iterate, at epsilon 1 and 0.25, for each reset.
 * ``silos``: the error, gradients and certificates over 1 to 10 silos, at fixed n and fixed total.
 * ``slopes``: alpha of the plan, and gradients of runs, as n grows, beside the theorem's exponents.
+* ``selection``: what a test of ten points promises, by method and dimension, and runs of each.
 * ``digits``: a network on the digits of scikit-learn in ten passes, with the counts of answers.
 * ``speed``: differences a second in the compiled loop, and step by step, beside the same sums and
   noise in plain numpy; rounds a second over eight silos on threads and on Dask, beside the bare
@@ -269,6 +270,29 @@ def rounds(seeds):
     print(f"  Dask {calls / took:.0f}, bare messages to eight actors in turn {bare:.0f}")
 
 
+def selection(seeds):
+    """Print what each test promises at n = 10^6, and whether it tells a saddle from a minimum."""
+    methods = ("gaussian", "power-method", "gaussian-score", "above-threshold")
+    ones = calibrate.Constants(lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0)
+    given = {"candidates": 10, "accuracy": 0.3, "epsilon": 1.0, "delta": 1e-6}
+    for d in (10, 100, 1_000, 10_000):
+        for method in methods:
+            plan = calibrate.select_point(ones, n=10**6, dimension=d, method=method, **given)
+            found = plan.parameters["accuracy"]
+            print(f"d {d:6} {method:16} alpha' {found:.3f}, {plan.queries[-1].count} answers")
+    n, d = 100_000, 30
+    holdout = problem(n, d, seed=1)
+    for method in methods:
+        plan = calibrate.select_point(
+            holdout.constants, n=n, dimension=d, method=method, **{**given, "epsilon": 4.0}
+        )
+        before = time.process_time()
+        points = [start(d), np.zeros(d)]
+        chosen = [optim.select_point(holdout, points, plan, seed=s).index for s in range(2)]
+        seconds = (time.process_time() - before) / 2
+        print(f"{method:16} alpha' {plan.parameters['accuracy']:.3f}, {chosen=}, {seconds:.1f} s")
+
+
 def figures(folder):
     """Draw a path on the saddle, and the smallest eigenvalue against calls."""
     import matplotlib
@@ -309,6 +333,7 @@ STUDIES = {
     "saddle": saddle,
     "silos": silos,
     "slopes": slopes,
+    "selection": selection,
     "digits": digits,
     "speed": speed,
 }

@@ -1,10 +1,13 @@
 """How do SpiderBoost, embedded models and their loops do? Slopes in n and d, and microseconds.
 
-    python -m benchmarks.optimizers_spider [--quick] [--json]
+    python -m benchmarks.optimizers_spider [--quick] [--json] [--only STUDY ...]
 
 * ``slopes``: gradient norms against n on a family of losses whose hardness follows n (a long ramp
   of slope g; the worst g counts), SpiderBoost and noisy gradient descent, with 95% intervals over
   seeds. Theory: -2/3 and -1/2.
+* ``population``: population gradients against n, of tree Spider where the paper stops and at its
+  end, and of recursive regularization where sampling limits it and where noise does. Theory: -1/3;
+  -1/2 and -1.
 * ``flatness``: gradient norms against d at rank 20, direct and embedded. Theory: 1/3 and 0.
 * ``speed``: CPU microseconds per difference step of the fused loop, of numpy that scales a matrix
   of per-record differences, and of numpy that clips by norms of rank-one gradients.
@@ -82,25 +85,109 @@ def worst_norm(name, n, seed, *, hardnesses):
 
 def slopes(*, sizes=(1_000, 3_000, 10_000), seeds=4, hardnesses=4):
     """Return worst gradient norms by method, n and seed, and log-log slopes with 95% intervals."""
-    import numpy as np
-    from scipy import stats
-
-    data = {}
-    for name in ("spiderboost", "noisy_gd"):
-        table = np.array(
+    return {
+        name: fitted(
+            sizes,
             [
                 [worst_norm(name, n, seed, hardnesses=hardnesses) for n in sizes]
                 for seed in range(seeds)
-            ]
+            ],
         )
-        per_seed = np.array([np.polyfit(np.log(sizes), np.log(row), 1)[0] for row in table])
-        half = stats.t.ppf(0.975, seeds - 1) * per_seed.std(ddof=1) / math.sqrt(seeds)
-        data[name] = {
-            "sizes": list(sizes),
-            "norms": table.tolist(),
-            "slope": per_seed.mean(),
-            "interval": [per_seed.mean() - half, per_seed.mean() + half],
-        }
+        for name in ("spiderboost", "noisy_gd")
+    }
+
+
+def fitted(sizes, table):
+    """Return the mean norms by n, and the mean log-log slope over seeds with its 95% interval."""
+    import numpy as np
+    from scipy import stats
+
+    table = np.array(table)
+    per_seed = np.array([np.polyfit(np.log(sizes), np.log(row), 1)[0] for row in table])
+    half = stats.t.ppf(0.975, len(table) - 1) * stats.sem(per_seed)
+    return {
+        "sizes": list(sizes),
+        "norms": table.tolist(),
+        "slope": per_seed.mean(),
+        "interval": [per_seed.mean() - half, per_seed.mean() + half],
+    }
+
+
+def leaves(n, seed):
+    """Return population gradients of a run of tree Spider: where the paper stops, and at its end.
+
+    The paper stops at the first leaf whose estimate is below the threshold, which is the first with
+    a shorter step.
+    """
+    import numpy as np
+
+    from dpcal import calibrate, optim
+
+    def drawn(size, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((size, 3))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        y = X @ [1.0, -2.0, 0.5] > 0
+        return optim.Sigmoid(X, y, fit_intercept=False, classes=[0, 1])
+
+    constants = calibrate.Constants(lipschitz=0.2963, smoothness=0.15406, gap=0.25)
+    plan = calibrate.tree_spider(constants, n=n, dimension=3, epsilon=1.0, delta=1e-6)
+    path = [np.zeros(3)]
+    result = optim.tree_spider(
+        drawn(n, seed),
+        plan,
+        seed=seed,
+        callback=lambda progress: path.append(progress.w) and None,
+        callback_every=1,
+    )
+    steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    stop = np.flatnonzero(steps < plan.parameters["step_length"] * (1 - 1e-6))[0]
+    fresh = drawn(200_000, 10**6 + seed)
+    return [float(np.linalg.norm(fresh.gradient(w))) for w in (path[stop], result.w)]
+
+
+def location(n, seed, *, d, epsilon):
+    """Return the population gradient of recursive regularization on a Huber location problem."""
+    import numpy as np
+
+    from dpcal import calibrate, optim
+
+    def gradients(w, points):
+        moved = w - points
+        return moved / np.maximum(1.0, np.linalg.norm(moved, axis=1, keepdims=True))
+
+    center = np.full(d, 3 / math.sqrt(d))
+    points, fresh = (
+        center + np.random.default_rng(s).standard_normal((size, d)) / math.sqrt(d)
+        for size, s in ((n, seed), (200_000, 10**6 + seed))
+    )
+    objective = optim.FromGradients(
+        lambda w, rows: gradients(w, points[rows]), n=n, dimension=d, block=10**6
+    )
+    plan = calibrate.recursive_regularization(
+        calibrate.Constants(lipschitz=1.0, smoothness=1.0),
+        n=n,
+        dimension=d,
+        epsilon=epsilon,
+        delta=1e-6,
+        distance=3.0,
+    )
+    w = optim.recursive_regularization(objective, plan, seed=seed).w
+    return float(np.linalg.norm(gradients(w, fresh).mean(axis=0)))
+
+
+def population(
+    *, trees=(100_000, 400_000, 1_600_000), sizes=(1_000, 3_000, 10_000, 30_000), seeds=4
+):
+    """Return population gradients by n, and log-log slopes with 95% intervals over seeds."""
+    runs = [[leaves(n, seed) for n in trees] for seed in range(seeds)]
+    data = {
+        name: fitted(trees, [[pair[end] for pair in row] for row in runs])
+        for end, name in enumerate(("tree_spider, the paper's end", "tree_spider"))
+    }
+    for name, d, epsilon in (("sampling", 5, 4.0), ("noise", 100, 0.5)):
+        table = [[location(n, seed, d=d, epsilon=epsilon) for n in sizes] for seed in range(seeds)]
+        data[f"recursive_regularization, {name}"] = fitted(sizes, table)
     return data
 
 
@@ -226,21 +313,29 @@ def step_times(n, d, b, *, steps, rounds):
 def main():
     parser = argparse.ArgumentParser(description="Slopes, flatness and speed.")
     parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
+    parser.add_argument("--only", nargs="*", metavar="STUDY", help="those of the list above")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     options = parser.parse_args()
-    small = {"sizes": (1_000, 3_000), "seeds": 2, "hardnesses": 2} if options.quick else {}
-    data = {"speed": speed(), "flatness": flatness(), "slopes": slopes(**small)}
+    small = {"sizes": (1_000, 3_000), "seeds": 2} if options.quick else {}
+    studies = {
+        "speed": speed,
+        "flatness": flatness,
+        "slopes": lambda: slopes(**small, **({"hardnesses": 2} if small else {})),
+        "population": lambda: population(**small, **({"trees": (10**5, 10**6)} if small else {})),
+    }
+    data = {name: study() for name, study in studies.items() if name in (options.only or studies)}
     if options.json:
         print(json.dumps(data))
         return
-    for row in data["speed"]:
+    for row in data.get("speed", ()):
         print({k: round(v, 1) for k, v in row.items()})
-    for name, row in data["flatness"].items():
+    for name, row in data.get("flatness", {}).items():
         means = [sum(norms) / len(norms) for norms in row["norms"]]
         print(f"{name:10} {[f'{v:.4f}' for v in means]}, slope in d {row['slope']:+.3f}")
-    for name, row in data["slopes"].items():
+    for name, row in {**data.get("slopes", {}), **data.get("population", {})}.items():
         low, high = row["interval"]
-        print(f"{name:12} slope in n {row['slope']:.3f}, 95% interval [{low:.3f}, {high:.3f}]")
+        means = [f"{sum(norms) / len(norms):.4f}" for norms in zip(*row["norms"], strict=True)]
+        print(f"{name:32} {means}, slope in n {row['slope']:.3f}, 95% [{low:.3f}, {high:.3f}]")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ SCHEDULES = {
     "gauss_psgd": ("Tao et al. 2025, Algorithms 1 and 2", "d G M U rho"),
     "select_point": ("Tao et al. 2025, Algorithm 4", "d G M rho candidates alpha [beta]"),
     "dp_rgda": ("Xu et al. 2026, Theorem 1", "d M L F0 mu rho [d2 K]"),
-    "kan": ("Wang et al. 2026, Corollaries 5.3 and 5.5", "d gamma [max_norm lam rho]"),
+    "kan": ("Wang et al. 2026, Corollaries 5.3 to 5.6", "d gamma [corollary max_norm lam rho]"),
     "moments": ("Abadi et al. 2016, Algorithm 1", "q T [max_norm]"),
 }
 """What may be asked for: source, and constants that it takes; those in brackets are optional."""
@@ -47,10 +47,11 @@ CONSTANTS = {
     "L": "smoothness constant",
     "U": "initial gap",
     "mu": "strong concavity (dp_rgda)",
-    "rho": "Lipschitz constant of the Hessian; for kan with lam, sampling rate",
+    "rho": "Lipschitz constant of the Hessian; for kan and 5.3, sampling rate",
     "K": "inner steps, at least 2 (dp_rgda)",
     "candidates": "number of points (select_point)",
     "alpha": "accuracy of a candidate (select_point)",
+    "corollary": "5.3, 5.5 (the default without lam) or 5.6, of SGD without noise (kan)",
     "max_norm": "clipping norm (kan, moments)",
     "lam": "correlation of the noise (kan)",
     "q": "sampling probability (moments)",
@@ -72,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--delta", type=float, required=True, help="target delta")
     parser.add_argument("--neighboring-relation", help="relation of the guarantee")
     for name, meaning in CONSTANTS.items():
-        kind = int if name in _WHOLE else float
+        kind = str if name == "corollary" else int if name in _WHOLE else float
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, help=meaning)
 
 

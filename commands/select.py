@@ -13,7 +13,7 @@ EXAMPLES = (
     "patients.csv --candidates dpcal-report second-report --same-records --accuracy 2 --method "
     "above-threshold --epsilon 1 --delta 1e-6 -o another-selection",
 )
-METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
+METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -106,6 +106,10 @@ class Trigonometric(Objective):
         """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""
         return np.asarray(np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0).sum(axis=0) * v)
 
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`."""
+        return np.asarray(np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0) * v)
+
     def clipped_hessian_sum(
         self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
     ) -> Vector:

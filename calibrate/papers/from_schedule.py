@@ -43,6 +43,7 @@ from dpcal.calibrate.plans.common import (
     rounded_down,
     rounded_up,
     single_release,
+    warn_caller,
 )
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
@@ -369,11 +370,14 @@ def kan(
     max_norm: float = 1.0,
     lam: float = 0.0,
     rho: float = 0.5,
+    corollary: str | None = None,
     neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     """Return the plan of DP-SGD for two-layer KANs (Wang et al. 2026, Corollary 5.5, corrected).
 
     With correlated noise it is that of Corollary 5.3, at a noise that is proved to be enough.
+    Corollary 5.6 is about SGD without noise: its plan has those steps, batches and rate and the
+    noise of the target, and a warning that the corollary promises nothing of it.
 
     Parameters
     ----------
@@ -388,7 +392,10 @@ def kan(
     lam
         Correlation of the noise in [0, 1): the fraction of a step's noise that the next takes back.
     rho
-        Sampling rate in (0, 1] of Corollary 5.3; not used where ``lam`` is 0.
+        Sampling rate in (0, 1] of Corollary 5.3.
+    corollary
+        ``"5.3"``, ``"5.5"`` or ``"5.6"``, the last two with ``lam`` 0; None for 5.5 where ``lam``
+        is 0, else 5.3.
     neighboring_relation
         Relation of the guarantee.
     """
@@ -399,19 +406,35 @@ def kan(
     given["neighboring_relation"] = neighboring_relation
     if _validate.non_negative(lam=lam) >= 1:
         raise ValueError(f"lam must be below 1, got {lam}.")
-    if lam == 0:
+    chosen = corollary or ("5.3" if lam else "5.5")
+    _validate.choice(("5.3", "5.5", "5.6"), corollary=chosen)
+    if lam and chosen != "5.3":
+        raise ValueError(f"lam must be 0 for corollary {chosen}, got {lam}.")
+    if chosen == "5.3":
+        settle(schedule, ["T53", "m53"], values)
+        shape = {"batch_size": rounded_up(_validate.rate(rho=rho) * n), "learning_rate": 1.0}
+        if lam:
+            strategy = LambdaCGD(values["T53"], lam)
+            base = correlated_dpsgd(strategy, statistics=False, **shape, **given)
+        else:
+            base = dpsgd(steps=values["T53"], **shape, **given)
+    elif chosen == "5.5":
         settle(schedule, ["T55", "B55", "eta55", "m55"], values)
         size = min(n, values["B55"])
         base = dpsgd(steps=values["T55"], batch_size=size, learning_rate=values["eta55"], **given)
     else:
-        settle(schedule, ["T53", "m53"], values)
-        base = correlated_dpsgd(
-            LambdaCGD(values["T53"], lam),
-            batch_size=rounded_up(_validate.rate(rho=rho) * n),
-            learning_rate=1.0,
-            statistics=False,
-            **given,
+        values["B"] = min(n, rounded_up(gamma * math.sqrt(n)))
+        settle(schedule, ["T56", "eta56", "m55"], values)
+        base = dpsgd(
+            steps=values["T56"], batch_size=values["B"], learning_rate=values["eta56"], **given
         )
+        warn_caller(
+            "Corollary 5.6 of kan is about SGD without noise, and promises nothing of a run with "
+            f"noise: without it, risk would be of order 1 / (gamma^2 n) = {1 / (gamma**2 * n):.3g}."
+        )
+        noiseless = {"noiseless_accuracy": 1 / (gamma**2 * n), "vacuous": True}
+        parameters = {**base.parameters, "width": values["m55"], **noiseless}
+        return dataclasses.replace(base, parameters=parameters)
 
     def accuracy(size: float) -> float:
         return 1 / (gamma * math.sqrt(size)) + math.sqrt(d) / (gamma**3 * size * epsilon)
@@ -419,7 +442,7 @@ def kan(
     record = promise(
         "kan", accuracy(n), ("loss of a constant classifier", math.log(2)), accuracy, n
     )
-    width = values["m53" if lam else "m55"]
+    width = values["m53" if chosen == "5.3" else "m55"]
     parameters = {**base.parameters, "width": width, **record}
     return dataclasses.replace(base, parameters=parameters)
 

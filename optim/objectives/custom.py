@@ -146,13 +146,17 @@ class FromGradients(Objective):
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`; a TypeError is raised without Hessians."""
-        if self._hessian_vectors is None:
-            raise TypeError("hessian_vectors must be given for Hessians to be asked for, got None.")
         total = np.zeros(self.dimension)
         for block in self._blocks(rows):
-            products = self._hessian_vectors(w.copy(), v.copy(), block)
-            total += clipped_rows(self._table("hessian_vectors", products, block), math.inf)
+            total += clipped_rows(self.hessian_vector_rows(w, v, block), math.inf)
         return total
+
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`; a TypeError is raised without Hessians."""
+        if self._hessian_vectors is None:
+            raise TypeError("hessian_vectors must be given for Hessians to be asked for, got None.")
+        products = self._hessian_vectors(w.copy(), v.copy(), rows)
+        return self._table("hessian_vectors", products, rows)
 
     def digest(self) -> bytes:
         """Return a digest of every record's gradient at two fixed parameters."""

@@ -156,6 +156,13 @@ class Linear(Objective):
         factors[~np.isfinite(factors)] = 0.0
         return np.asarray(factors @ X)
 
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`."""
+        X = self.kernel.features[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = self._curvatures(X @ w, rows) * (X @ v)
+            return np.asarray(factors[:, np.newaxis] * X)
+
     def clipped_hessian_sum(
         self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
     ) -> Vector:

@@ -55,7 +55,7 @@ dpcal.errors.BudgetExceeded: query 'score' has accepted a point, and answers no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -301,6 +301,17 @@ class _Products(_Triangles):
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """Return the sum of clipped products."""
         return self._inner.clipped_hessian_vector_sum(w, self._v, rows, max_norm)
+
+    @property
+    def tables(self) -> Callable[[Rows, Vector], Iterator[Vector]]:
+        """Yields the products of blocks of records, where they are this package's own."""
+        if not own_sums(self._inner, ("clipped_hessian_vector_sum", "hessian_vector_rows")):
+            raise AttributeError("tables")
+        return self._tables
+
+    def _tables(self, rows: Rows, w: Vector) -> Iterator[Vector]:
+        for first in range(0, len(rows), MOST):
+            yield self._inner.hessian_vector_rows(w, self._v, rows[first : first + MOST])
 
 
 class _Scores(_Triangles):

@@ -174,6 +174,12 @@ def select_point(
             f"candidates must be 1 to {plan.parameters['candidates']}, got {len(points)}."
         )
     training = _training(silos, candidates, training, plan, each=overlap != "ignore")
+    if plan.parameters["method"] == "power-method" and any(silo.l2 > 0 for silo in silos):
+        raise ValueError(
+            f"method 'power-method' is for objectives without a regularizer, got "
+            f"l2={max(silo.l2 for silo in silos)}: its bound needs eigenvalues of at most the "
+            "smoothness constant. Use method='gaussian'."
+        )
     seeds = spawned(seed, len(silos))
     oracles = [
         SecondOrderOracle(silo, plan, seed=own, noise=noise)
@@ -212,12 +218,29 @@ def _chosen(
             passed = score <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
-            hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)
-            flat = float(np.linalg.norm(gradient)) <= thresholds[0]
-            passed = flat and float(np.linalg.eigvalsh(hessian)[0]) >= -thresholds[1]
+            passed = float(np.linalg.norm(gradient)) <= thresholds[0]
+            if method == "power-method":
+                passed = passed and not _negative(oracles, w, plan)
+            else:
+                hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)
+                passed = passed and float(np.linalg.eigvalsh(hessian)[0]) >= -thresholds[1]
         if passed:
             return t, t + 1
     return None, len(points)
+
+
+def _negative(oracles: list[SecondOrderOracle], w: Vector, plan: Plan) -> bool:
+    """Return whether the power method finds v with v' H v below the threshold (Remark 5)."""
+    threshold, largest = _number(plan, "hessian_threshold"), _number(plan, "hessian_norm")
+    v = oracles[0].public.standard_normal(w.size)
+    for _ in range(plan.query("product").count // int(_number(plan, "candidates"))):
+        v /= np.linalg.norm(v)
+        products = [oracle.hessian_vector(w, v, "product") for oracle in oracles]
+        product = np.mean(products, axis=0)
+        if float(v @ product) < -threshold:
+            return True
+        v = largest * v - product
+    return False
 
 
 def _points(candidates: Sequence[ArrayLike] | SecondOrderResult) -> list[ArrayLike]:

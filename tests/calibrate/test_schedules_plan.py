@@ -115,6 +115,34 @@ def test_kan_with_correlated_noise_by_hand(n, d, gamma, steps, width, rho, batch
     assert 1.9 < plan.price() <= 2.0
 
 
+@pytest.mark.parametrize(
+    ("corollary", "settings"),
+    [
+        # T = min(sqrt(n) / gamma, n epsilon gamma / sqrt(d)), B = n / 2, a rate of 1.
+        ("5.3", {"steps": 80, "batch_size": 800, "learning_rate": 1.0, "width": 16}),
+        ("5.5", {"steps": 80, "learning_rate": 1.0, "width": 16}),
+        # B = gamma sqrt(n) = 20, T = n^2 / (gamma^2 B) = 512,000, a rate of B / n.
+        ("5.6", {"steps": 512_000, "batch_size": 20, "learning_rate": 0.0125, "width": 16}),
+    ],
+)
+def test_each_corollary_of_kan_by_hand(corollary, settings):
+    target = {"n": 1_600, "d": 4, "gamma": 0.5, "epsilon": 2.0, "delta": 1e-5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan = load("kan").plan(corollary=corollary, **target)
+    assert {key: plan.parameters[key] for key in settings} == settings
+    assert 1.9 < plan.price() <= 2.0
+
+
+def test_a_corollary_without_noise_promises_nothing_with_it():
+    target = {"n": 400, "d": 4, "gamma": 1.0, "epsilon": 2.0, "delta": 1e-5}
+    with pytest.warns(VacuousSchedule, match=r"Corollary 5\.6 of kan is about SGD without noise"):
+        plan = load("kan").plan(corollary="5.6", **target)
+    assert plan.parameters["vacuous"] is True
+    assert "accuracy" not in plan.parameters
+    assert plan.parameters["noiseless_accuracy"] == 1 / 400
+
+
 # The minimax schedule at M = L = F0 = K = 1: T from T1 = eb^(-4/3), q = floor(1/(T eb^2)).
 @pytest.mark.parametrize(
     ("n", "d", "epsilon", "delta", "steps", "period", "batch"),
@@ -218,6 +246,8 @@ def test_disjoint_batches_fit_the_records():
         ("kan", {"gamma": 2}, "gamma must be"),
         ("kan", {"lam": 1}, "lam must be below 1"),
         ("kan", {"lam": 0.5, "rho": 0}, "rho must be"),
+        ("kan", {"corollary": "5.4"}, "corollary must be one of '5.3', '5.5', '5.6'"),
+        ("kan", {"lam": 0.5, "corollary": "5.6"}, r"lam must be 0 for corollary 5\.6, got 0\.5"),
     ],
 )
 def test_wrong_constants_are_one_sentence(paper, change, sentence):

@@ -24,6 +24,8 @@ eigenvalue at least -(sqrt(rho alpha) + e_H). Then, but with probability omega, 
 passes, and what passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho alpha) + 2
 e_H)^2 / rho). For comparisons the noise in e_g and e_H is that of the scores, 3 b ln(1 / beta)
 contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 ln(1 / beta)).
+The power method takes half of the budget for gradients, and half for k products with the Hessian,
+whose errors are in :mod:`dpcal.calibrate.plans.second_order.power`.
 """
 
 from __future__ import annotations
@@ -35,11 +37,13 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import Given, Target, builder, gradients, repeated, single_release
+from dpcal.calibrate.plans.second_order.power import best_power
 from dpcal.calibrate.query import Query
 
 __all__ = ["METHODS", "select_point"]
 
-METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
+METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
+_OF_SILOS = ("gaussian", "power-method")
 THRESHOLDS = ("explicit", "printed")
 # Kind of query behind each method that takes scores.
 _SCORED = {
@@ -81,6 +85,9 @@ def select_point(
         alpha > 0: an alpha-second-order point is to be found.
     method
         ``"gaussian"`` (a noisy gradient and a noisy Hessian of each candidate; Algorithm 4),
+        ``"power-method"`` (a noisy gradient, and noisy products of the Hessian with vectors, by
+        which the power method seeks a negative eigenvalue; Remark 5: less noise in many dimensions,
+        for objectives without a regularizer),
         ``"gaussian-score"`` (one noisy number of each: how far it is from passing, in units of one
         record's contribution; its noise grows as sqrt(T) and not with d),
         ``"above-threshold"`` (the first candidate whose noisy score is below a noisy threshold) or
@@ -100,22 +107,22 @@ def select_point(
     Returns
     -------
     Plan
-        Queries ``"gradient"`` and ``"hessian"``, or ``"score"``, about all records.
-        ``parameters`` holds the thresholds, ``candidates``, and ``accuracy``, the alpha' of an
-        accepted point.
+        Queries ``"gradient"`` and ``"hessian"`` or ``"product"``, or ``"score"``, about all
+        records. ``parameters`` holds the thresholds, ``candidates``, and ``accuracy``, the alpha'
+        of an accepted point.
 
     References
     ----------
-    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 4 and section 3.2, with exact Gaussian
-    composition in place of Lemma 16 (erratum E11); Liu, Ganesh, Oh and Thakurta 2023 for
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 4, Remark 5 and section 3.2, with exact
+    Gaussian composition in place of Lemma 16 (erratum E11); Liu, Ganesh, Oh and Thakurta 2023 for
     comparisons; Wang, Chen and Xu 2019 for one silo.
     """
     _validate.choice(METHODS, method=method)
     T, m = _validate.count(candidates=candidates), _validate.count(silos=silos)
-    if m > 1 and method != "gaussian":
+    if m > 1 and method not in _OF_SILOS:
         raise ValueError(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
-            "nothing of the mean over silos. Use method='gaussian'."
+            "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
         )
     d = given.dimension
     test = _Test(
@@ -133,7 +140,10 @@ def select_point(
     target = given.target
     queries, slack = test.settled(method, target)
     if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
-        slack = test.printed_slack(_validate.positive(epsilon=target.epsilon), target.delta)
+        if method == "power-method":
+            raise ValueError("thresholds must be 'explicit' for method='power-method'.")
+        printed = test.printed_slack(_validate.positive(epsilon=target.epsilon), target.delta)
+        slack = _Slack(*printed, 2 * printed[1])
     parameters: dict[str, Parameter] = {
         "method": method,
         "thresholds": thresholds,
@@ -146,6 +156,15 @@ def select_point(
         **test.outcome(slack),
     }
     return given.plan("select_point", queries, parameters)
+
+
+@dataclass(frozen=True)
+class _Slack:
+    """e_g, the slack e_H of the threshold, and how far below it what passes may be in all."""
+
+    gradient: float
+    hessian: float
+    beyond: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,11 +199,14 @@ class _Test:
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
-    def settled(self, method: str, target: Target) -> tuple[tuple[Query, ...], tuple[float, float]]:
-        """Return the queries of a method at a target, with e_g and e_H."""
-        if method == "gaussian":
-            queries = self.answers(repeated(single_release(*target), 2 * self.T))
-            return queries, self.gaussian_slack(queries[0].noise_multiplier)
+    def settled(self, method: str, target: Target) -> tuple[tuple[Query, ...], _Slack]:
+        """Return the queries of a method at a target, with the slack of its thresholds."""
+        if method in _OF_SILOS:
+            multiplier = repeated(single_release(*target), 2 * self.T)
+            if method == "power-method":
+                return self.products(multiplier)
+            e_g, e_H = self.gaussian_slack(multiplier)
+            return self.answers(multiplier), _Slack(e_g, e_H, 2 * e_H)
         if method == "gaussian-score":
             z = repeated(single_release(*target), self.T)
             # One tail of one number, on either side of the threshold.
@@ -193,6 +215,31 @@ class _Test:
         # Both ways cost 2 s / b, rounded up by the accountant.
         b = 2 * moved / _validate.positive(epsilon=target.epsilon) * (1 + 1e-9)
         return (self.score(method, b),), self.score_slack(3 * b * math.log(1 / self.beta))
+
+    def products(self, multiplier: float) -> tuple[tuple[Query, ...], _Slack]:
+        """Return the queries and the slack of the power method, half of the budget each."""
+        root = math.sqrt(self.rho * self.alpha)
+        sampling = self.sampling[1]
+        one = multiplier / self.n / math.sqrt(self.m)
+        run, missed = best_power(one, self.d, self.beta, (root + sampling) / self.M)
+        if missed >= 1:
+            raise ValueError(
+                f"n must be larger for method='power-method', got {self.n}: its products are too "
+                f"noisy to find an eigenvalue above -smoothness, the smallest possible. Use "
+                "method='gaussian-score', or a larger epsilon."
+            )
+        gradient = gradients(self.G, multiplier, self.T)
+        product = gradients(
+            self.M,
+            repeated(multiplier, run.products),
+            self.T * run.products,
+            name="product",
+            kind="hessian vector",
+        )
+        e_g, _ = self.gaussian_slack(multiplier)
+        beyond = self.M * missed - root + sampling
+        slack = _Slack(e_g, sampling + self.M * run.slack, beyond)
+        return (gradient, product), slack
 
     def answers(self, multiplier: float) -> tuple[Query, ...]:
         """Return the queries of Algorithm 4; both have the same noise multiplier."""
@@ -217,11 +264,12 @@ class _Test:
         hessian += two * (2 * root + 2 * math.sqrt(math.log(2 / self.beta)))
         return gradient, hessian
 
-    def score_slack(self, noise: float) -> tuple[float, float]:
-        """Return e_g and e_H of scores whose noise exceeds so much but with probability beta."""
+    def score_slack(self, noise: float) -> _Slack:
+        """Return the slack of scores whose noise exceeds so much but with probability beta."""
         gradient, hessian = self.sampling
         mean = noise / self.n
-        return gradient + self.G * mean, hessian + self.M * mean
+        e_H = hessian + self.M * mean
+        return _Slack(gradient + self.G * mean, e_H, 2 * e_H)
 
     def printed_slack(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Return e_g and e_H as the paper prints them."""
@@ -234,12 +282,12 @@ class _Test:
         hessian += self.M * d * once * math.sqrt(math.log(32 / w)) / private
         return gradient, hessian
 
-    def outcome(self, slack: tuple[float, float]) -> dict[str, Parameter]:
+    def outcome(self, slack: _Slack) -> dict[str, Parameter]:
         """Return the thresholds, and the claim about a point that passes."""
-        e_g, e_H = slack
         root = math.sqrt(self.rho * self.alpha)
+        flat = self.alpha + 2 * slack.gradient
         return {
-            "gradient_threshold": self.alpha + e_g,
-            "hessian_threshold": root + e_H,
-            "accuracy": max(self.alpha + 2 * e_g, (root + 2 * e_H) ** 2 / self.rho),
+            "gradient_threshold": self.alpha + slack.gradient,
+            "hessian_threshold": root + slack.hessian,
+            "accuracy": max(flat, (root + slack.beyond) ** 2 / self.rho),
         }

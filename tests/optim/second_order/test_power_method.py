@@ -1,0 +1,222 @@
+"""Selection by noisy products with Hessians (Tao et al. 2025, Remark 5): its bound, price, gain."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate
+from dpcal.calibrate.plans.common import single_release
+from dpcal.calibrate.plans.second_order.power import Power, best_power
+from dpcal.optim import FromGradients, Logistic, select_point
+from dpcal.optim.attacks import replay
+from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.oracle import _Products
+
+TARGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def planned(n=100_000, d=5, **changes):
+    given = {"candidates": 4, "accuracy": 0.3, "method": "power-method", **TARGET, **changes}
+    constants = Trigonometric(np.zeros((1, d))).constants
+    return calibrate.select_point(constants, n=n, dimension=d, **given)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+def test_gradients_and_products_take_half_of_the_budget_each(relation):
+    plan = planned(neighboring_relation=relation)
+    gradient, product = plan.queries
+    z = single_release(1.0, 1e-6, relation)
+    assert gradient.count == 4
+    assert product.count % 4 == 0
+    for query in (gradient, product):
+        assert query.count / query.noise_multiplier**2 == pytest.approx(z**-2 / 2, rel=1e-9)
+    assert product.max_norm == 1.0
+    assert 0.9999 < plan.price() <= 1.0
+
+
+@pytest.mark.parametrize(("products", "noise"), [(40, 0.0), (40, 0.01), (60, 0.03)])
+@pytest.mark.parametrize("spectrum", ["level", "spread", "top"])
+def test_the_power_method_misses_an_eigenvalue_as_seldom_as_it_says(products, noise, spectrum):
+    """1000 runs on a Hessian at the edge of the bound: its failure probability is 0.3.
+
+    More than 0.3 + 4 standard errors is refuted, with a false alarm once in 30,000 times.
+    """
+    d, threshold = 30, 0.1
+    run = Power(products, noise, d, 0.3)
+    mu = run.missed(threshold)
+    assert threshold < mu < 1
+    # The other eigenvalues: just not found, anything, or as large as they may be.
+    others = {
+        "level": np.full(d - 1, -threshold - run.slack + 1e-6),
+        "spread": np.linspace(-threshold, 1.0, d - 1),
+        "top": np.ones(d - 1),
+    }[spectrum]
+    eigenvalues = np.concatenate([[-mu], others])
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal((1000, d))
+    found = np.zeros(1000, dtype=bool)
+    for _ in range(products):
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+        answers = v * eigenvalues + noise * rng.standard_normal(v.shape)
+        found |= (v * answers).sum(axis=1) < -threshold
+        v = v - answers
+    assert 1 - found.mean() <= 0.3 + 4 * math.sqrt(0.3 * 0.7 / 1000)
+
+
+def test_the_bound_is_not_idle():
+    """With a tenth of the products, the eigenvalue at the edge of the bound is missed."""
+    d, threshold = 30, 0.1
+    mu = Power(400, 0.0, d, 0.3).missed(threshold)
+    eigenvalues = np.concatenate([[-mu], np.full(d - 1, -threshold)])
+    v = np.random.default_rng(0).standard_normal((1000, d))
+    found = np.zeros(1000, dtype=bool)
+    for _ in range(4):
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+        found |= (v * v * eigenvalues).sum(axis=1) < -threshold - 0.1 * (mu - threshold)
+        v = v * (1 - eigenvalues)
+    assert found.mean() < 0.5
+
+
+def test_smaller_eigenvalues_are_found_too():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        run = Power(int(rng.integers(1, 500)), 10 ** rng.uniform(-5, -1), 50, 0.01)
+        threshold = rng.uniform(0.01, 0.5)
+        found = [run.finds(mu, threshold) for mu in np.linspace(threshold, 1, 40)]
+        assert found == sorted(found)
+
+
+@pytest.mark.parametrize("d", [10, 1_000, 100_000])
+def test_no_other_number_of_products_misses_much_less(d):
+    run, missed = best_power(1e-5, d, 0.001, 0.3)
+    for factor in (0.1, 0.5, 0.9, 1.1, 2.0, 10.0):
+        k = math.ceil(run.products * factor)
+        other = Power(k, 1e-5 * math.sqrt(k), d, 0.001)
+        assert missed <= other.missed(0.3 + other.slack) * 1.04
+
+
+def test_noise_grows_less_with_the_dimension_than_that_of_whole_hessians():
+    """A Hessian's noise is in proportion to d; that of products is small until s sqrt(d) is 1."""
+    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0)
+    accuracies = {
+        method: [
+            calibrate.select_point(
+                constants,
+                n=10**6,
+                dimension=d,
+                candidates=10,
+                accuracy=0.3,
+                method=method,
+                **TARGET,
+            ).parameters["accuracy"]
+            for d in (10, 4_000)
+        ]
+        for method in ("gaussian", "power-method")
+    }
+    assert accuracies["gaussian"][0] < accuracies["power-method"][0]
+    assert accuracies["power-method"][1] < accuracies["gaussian"][1] / 2
+
+
+@pytest.mark.slow
+def test_saddles_are_rejected_and_minima_accepted():
+    """Ten selections with failure probability 0.01: a failure is a false alarm once in ten times.
+
+    The seeds are fixed.
+    """
+    given = {"epsilon": 30.0, "accuracy": 0.2, "candidates": 2, "failure_probability": 0.01}
+    plan = planned(n=10_000, d=3, **given)
+    saddle = math.pi * np.eye(3)[0]
+    assert plan.parameters["accuracy"] < math.sin(1.0) ** 2
+    for run in range(10):
+        holdout = Trigonometric.drawn(10_000, 3, seed=1000 + run)
+        chosen = select_point(holdout, [saddle, np.zeros(3)], plan, seed=run)
+        assert chosen.index == 1
+
+
+@pytest.mark.parametrize("name", ["linear", "trigonometric", "custom"])
+def test_products_of_many_records_are_those_of_each(name):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((5_000, 3))
+    X[7] = math.nan
+    objective = {
+        "linear": lambda: Logistic(X, X[:, 0] > 0, fit_intercept=False, classes=[0, 1]),
+        "trigonometric": lambda: Trigonometric(X),
+        "custom": lambda: FromGradients(
+            lambda w, rows: X[rows] * w,
+            n=5_000,
+            dimension=3,
+            hessian_vectors=lambda w, v, rows: X[rows] * v,
+        ),
+    }[name]()
+    w, v = rng.standard_normal((2, 3))
+    expected = np.zeros(3)
+    for row in range(5_000):
+        product = objective.hessian_vector_sum(w, v, np.array([row]))
+        expected += product * min(1.0, 0.3 / max(np.linalg.norm(product), 1e-300))
+    everyone = np.arange(5_000)
+    found = objective.clipped_hessian_vector_sum(w, v, everyone, 0.3)
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert np.linalg.norm(found) > 0
+
+
+def test_discrete_noise_sums_products_in_whole_steps():
+    """Many records at once are the same whole numbers as one record at a time."""
+    objective = Trigonometric.drawn(5_000, 3, seed=0)
+    w, v = np.full(3, 0.4), np.array([0.6, -0.8, 0.0])
+    together = DiscreteMechanism.gradient_sum(_Products(objective, v), w, np.arange(5_000), 0.5)
+    alone = sum(
+        DiscreteMechanism.gradient_sum(_Products(objective, v), w, np.array([row]), 0.5)
+        for row in range(5_000)
+    )
+    assert (together == alone).all()
+
+
+@pytest.mark.slow
+def test_silos_answer_together():
+    silos = [Trigonometric.drawn(30_000, 4, seed=s) for s in range(4)]
+    plan = planned(n=30_000, d=4, silos=4, epsilon=4.0, candidates=2)
+    chosen = select_point(silos, [math.pi * np.eye(4)[0], np.zeros(4)], plan, seed=0)
+    assert chosen.index == 1
+    for ledger in chosen.ledgers:
+        assert ledger.epsilon(1e-6) <= plan.price(1e-6)
+
+
+@pytest.mark.usefixtures("in_doubles")
+def test_answers_replay_and_with_half_their_noise_they_do_not():
+    Z = np.random.default_rng(0).uniform(-1, 1, (2_000, 3))
+    other = Z.copy()
+    other[7] = [2.0, -1.0, 3.0]
+    plan = planned(n=2_000, d=3, epsilon=60.0, candidates=2)
+    points = [math.pi * np.eye(3)[0], np.zeros(3)]
+
+    def attacked(asked):
+        return replay(
+            lambda table: select_point(Trigonometric(table), points, asked),
+            Z,
+            other,
+            seed=3,
+            price=True,
+        )
+
+    found = attacked(plan)
+    assert found.holds, found.findings
+    assert found.moved == found.answers > 4
+    gradient, product = plan.queries
+    half = dataclasses.replace(product, noise_multiplier=product.noise_multiplier / 2)
+    broken = dataclasses.replace(plan, queries=(gradient, half))
+    assert "price" in {finding.violation for finding in attacked(broken).findings}
+
+
+def test_wrong_arguments_are_one_sentence():
+    with pytest.raises(ValueError, match="n must be larger for method='power-method', got 500"):
+        planned(n=500)
+    with pytest.raises(ValueError, match="thresholds must be 'explicit'"):
+        planned(thresholds="printed")
+    X = np.eye(3)[np.arange(600) % 3]
+    objective = Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False, classes=[0, 1])
+    plan = planned(n=600, d=3, epsilon=1e3)
+    with pytest.raises(ValueError, match=r"objectives without a regularizer, got l2=0\.1"):
+        select_point(objective, [np.zeros(3)], plan)
