@@ -43,7 +43,6 @@ from dpcal.calibrate.plans.common import (
     rounded_down,
     rounded_up,
     single_release,
-    warn_caller,
 )
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
@@ -56,6 +55,7 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_ps
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
 from dpcal.calibrate.plans.tree_spider import tree_spider
+from dpcal.errors import warn_caller
 
 __all__ = ["ALGORITHMS", "PLANNERS", "algorithm_plan", "plan_from", "settle"]
 
@@ -412,7 +412,8 @@ def kan(
         raise ValueError(f"lam must be 0 for corollary {chosen}, got {lam}.")
     if chosen == "5.3":
         settle(schedule, ["T53", "m53"], values)
-        shape = {"batch_size": rounded_up(_validate.rate(rho=rho) * n), "learning_rate": 1.0}
+        shape: dict[str, Any] = {"batch_size": rounded_up(_validate.rate(rho=rho) * n)}
+        shape["learning_rate"] = 1.0
         if lam:
             strategy = LambdaCGD(values["T53"], lam)
             base = correlated_dpsgd(strategy, statistics=False, **shape, **given)
