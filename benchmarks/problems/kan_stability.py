@@ -117,7 +117,7 @@ def summary(width, *, records=8, rate=0.5, n=400, **options):
 
 def main():
     parser = argparse.ArgumentParser(description="Coupled runs of KANs, and their bound.")
-    parser.add_argument("--widths", type=int, nargs="+", default=[64, 512, 4_096])
+    parser.add_argument("--widths", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--records", type=int, default=8)
     options = parser.parse_args()
     print("width  rate  worst step / bound  sum of growth  distance  recursion  Theorem C.22")

@@ -35,7 +35,13 @@ from dpcal.calibrate.plans.common import (
     rounded_up,
     warn_no_step,
 )
-from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
+from dpcal.calibrate.plans.kl_problem import (
+    MOST_PLAIN,
+    Problem,
+    chi_quantile,
+    multiplier,
+    number,
+)
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -45,11 +51,6 @@ __all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 # the least gradient norm at an excess risk of Phi_k: errors stay below an eighth, steps are a
 # quarter over L1 long, and each brings F down by a 64th over L1.
 _THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-
-# A promise is worth having although a mean is bounded by a third of it: the mean may be exceeded.
-_BETTER = 3
-# Most plain steps where nothing is promised: each is a pass over the records.
-_MOST_PLAIN = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +305,7 @@ def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 
         promise = problem.promise("kl_spider", promised)
         return {**_plain(problem, per_distance), **promise}
-    if (plain := _descended(problem)) < accuracy / _BETTER:
+    if (plain := problem.descended()) < accuracy:
         warn_caller(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
@@ -319,26 +320,9 @@ def _plain(p: Problem, per_distance: float) -> dict[str, Parameter]:
     Steps are 1 / L1 per unit of the gradient, and no longer than that along one of norm L0.
     """
     noise = math.sqrt(p.d / (2 * p.rho)) * p.sensitivity
-    steps = min(_MOST_PLAIN, rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
+    steps = min(MOST_PLAIN, rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
     settled = _settled(p, per_distance, 0.0, 1.0, steps)
     return {**settled, "tolerance": 1.0, "stride": p.L0 * p.gamma / p.F0 ** (1 / p.kappa)}
-
-
-def _descended(p: Problem) -> float:
-    """Return a bound on the mean excess risk of noisy gradient descent with as many steps as best.
-
-    A step of 1 / L1 with noise of variance s^2 on each of d coordinates changes an excess risk of
-    Phi, on average, by at most ``d s^2 / (2 L1) - Phi^(2 / kappa) / (2 L1 gamma^2)``.
-    """
-
-    def reached(steps: int) -> float:
-        noise, level = steps * p.d * p.sensitivity**2 / (2 * p.rho), p.F0
-        for _ in range(steps):
-            level += (noise - (level ** (1 / p.kappa) / p.gamma) ** 2) / (2 * p.L1)
-            level = max(level, 0.0)
-        return level
-
-    return min(reached(2**power) for power in range(_MOST_PLAIN.bit_length()))
 
 
 def _settled(

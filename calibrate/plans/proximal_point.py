@@ -24,6 +24,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS, Given, builder, gradients, practical_only
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
+from dpcal.errors import warn_caller
 
 __all__ = ["proximal_point", "stage_weights"]
 
@@ -92,6 +93,11 @@ def proximal_point(
         promise; ``"accuracy"`` of the theory bounds it with probability 1 - beta, for a loss whose
         gradients are never clipped and without a regulariser.
 
+    Warns
+    -----
+    VacuousSchedule
+        If the loss is smooth, and noisy gradient descent reaches less on average than the practical
+        stages are predicted to; or if the theory promises nothing at these sizes.
     """
     if not _validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
@@ -106,6 +112,13 @@ def proximal_point(
             settled = _practical(problem, Ltil, S)
             if _noisy(settled):
                 break
+        predicted = number(settled, "predicted")
+        if 0 < problem.L1 < math.inf and (plain := problem.descended()) < predicted:
+            warn_caller(
+                f"proximal_point is predicted to reach an excess risk of {predicted:.2g}, and does "
+                f"not use that the loss is smooth; the mean of noisy_gd's is at most {plain:.2g} "
+                "for the same budget."
+            )
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
     parameters = {**settled, "preset": preset, "steps": count}

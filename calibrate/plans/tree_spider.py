@@ -44,6 +44,7 @@ from dpcal.calibrate.plans.common import (
     replaced_in_place,
 )
 from dpcal.calibrate.query import Query
+from dpcal.errors import warn_caller
 
 __all__ = ["tree_spider"]
 
@@ -86,6 +87,12 @@ def tree_spider(
         ``parameters`` holds ``rounds``, ``depth``, ``batch_size`` b, ``step_length`` s and
         ``threshold``, the norm of estimates below which steps are in proportion to them.
 
+    Warns
+    -----
+    VacuousSchedule
+        If the bound on noisy gradient descent is below the errors of the practical estimates, where
+        no ``failure_probability`` is given; or if the theory promises nothing at these sizes.
+
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
@@ -119,6 +126,12 @@ def tree_spider(
         )
     else:
         tree = problem.best()
+        if p is None and (plain := problem.descended()) < tree.error:
+            warn_caller(
+                f"tree_spider reads each record once, and its gradients err by {tree.error:.2g}; "
+                "the gradient of the training loss is on average at most "
+                f"{plain:.2g} along noisy_gd's steps for the same budget."
+            )
         if p is not None and given.constants.lipschitz <= problem.L0:
             parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
     parameters |= {
@@ -157,6 +170,11 @@ class _Problem:
     def at(self, size: float) -> _Problem:
         """Return the problem with another number of records."""
         return dataclasses.replace(self, n=math.ceil(size))
+
+    def descended(self) -> float:
+        """Return the bound on noisy gradient descent's mean gradient, at its best length."""
+        noise = self.z * self.L0 / self.n
+        return math.sqrt(2 * noise * math.sqrt(2 * self.L1 * self.F0 * self.d))
 
     def rounds(self, depth: int, batch: int) -> int:
         """Return the number of rounds that n records allow; a round takes b (D / 2 + 1)."""
