@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -155,12 +156,17 @@ class Recommendation:
             for line in lines
         ]
         dpsgd = next(row for row in self.rows if row.optimizer == "dpsgd")
+        needs: dict[str, list[str]] = {}
+        for row in (*self.rows, *self.bounds):
+            needs.setdefault(row.needs, []).append(row.optimizer)
+        known = "; ".join(f"{', '.join(names)}: {what}" for what, names in needs.items())
         return "\n".join(
             [
                 *table,
                 f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
                 f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
                 f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
+                *textwrap.wrap(f"To be known in public: {known}.", 100),
                 self.note,
             ]
         )

@@ -82,7 +82,15 @@ def test_the_lower_bound_and_the_costs_are_what_they_say():
     query = row.plan.query("gradient")
     assert row.evaluations == pytest.approx(query.count * query.sampling_probability * 4_000)
     assert row.passes == pytest.approx(5.0, rel=0.01)
-    assert all(len(line) <= 100 for line in str(table).splitlines())
+    lines = str(table).splitlines()
+    assert all(len(line) <= 100 for line in lines)
+    # Each optimizer's needs are told, and the lower bound stands below the last row.
+    told = " ".join(lines[lines.index(next(line for line in lines if "To be known" in line)) :])
+    for each in (*table.rows, *table.bounds):
+        assert each.optimizer in told
+        assert each.needs in told
+    rows = len(table.rows) + len(table.bounds)
+    assert lines[1 + rows].startswith("(lower bound of the gradient norm")
 
 
 @pytest.mark.parametrize(
