@@ -271,6 +271,7 @@ class Plan:
     def seconds(self, dimension: int) -> float:
         """Return the processor seconds that a run on a linear model takes on this machine.
 
+        They are those of all planned steps: rounds that reach their targets earlier take less.
         See :func:`dpcal.calibrate.cost.predicted_seconds`.
         """
         return predicted_seconds(self.queries, n=self.n, dimension=dimension)
@@ -294,7 +295,10 @@ class Plan:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
         asked = self.evaluations
-        lines = [f"cost: {asked / self.n:.3g} passes, {asked:.3g} gradients"] if asked else []
+        # Rounds on a budget end when they reach their targets.
+        most = "at most " if any(query.budget is not None for query in self.queries) else ""
+        cost = f"cost: {most}{asked / self.n:.3g} passes, {asked:.3g} gradients"
+        lines = [cost] if asked else []
         lines += [f"{query.name}: {told(query.given())}" for query in self.queries]
         lines += [f"parameters: {told(self.parameters)}"] if self.parameters else []
         return screen(

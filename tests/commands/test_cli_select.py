@@ -164,6 +164,10 @@ def write(folder, name, content):
         (lambda f: [*reports(f), "--target", "sick"], "are for candidates that are points"),
         (lambda f: [*reports(f), "--accuracy", "0"], "accuracy must be a finite number > 0"),
         (lambda f: [*reports(f), "--method", "guess"], "invalid choice: 'guess'"),
+        (
+            lambda f: [*reports(f), "--method", "power-method"],
+            "n must be larger for method='power-method', got 1500",
+        ),
         (lambda f: [*reports(f), "--same-records", "--other-records"], "exclude each other"),
         (
             lambda f: [*reports(f), "--neighboring-relation", "add-or-remove-one"],

@@ -195,6 +195,23 @@ def test_plans_say_before_anything_is_spent_where_plain_steps_reach_less(name, s
         assert np.mean([objective.loss(w) - least for w in ends]) < bound
 
 
+def test_the_cost_of_rounds_that_may_end_early_is_the_most_that_they_cost():
+    objective = power(2.0)
+    plan = plan_for(calibrate.kl_spider, objective)
+    assert "cost: at most " in str(plan)
+    result = kl_spider(objective, plan, seed=0, initial=start(objective))
+    assert sum(entry.count for entry in result.ledger.entries) * plan.n <= plan.evaluations
+    steps = calibrate.noisy_gd(
+        Constants(lipschitz=1.0, smoothness=1.0),
+        steps=5,
+        n=100,
+        dimension=2,
+        epsilon=1.0,
+        delta=1e-5,
+    )
+    assert "cost: 5 passes" in str(steps)
+
+
 def test_losses_that_are_not_smooth_are_not_compared_with_plain_steps():
     constants = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
     with warnings.catch_warnings():
