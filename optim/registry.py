@@ -373,7 +373,8 @@ SELECTIONS: dict[str, Optimizer] = {
             ),
             rate="alpha + (m n)^(-1/2) + d sqrt(candidates) / (sqrt(m) n epsilon)",
             measure="alpha of an alpha-second-order stationary point",
-            theorem="Tao et al. 2025, Algorithm 4, Theorem 4 (corrected), Remark 5; Dwork et al. 2009",
+            theorem="Tao et al. 2025, Algorithm 4, Theorem 4 (corrected), Remark 5; "
+            "Dwork et al. 2009",
             relations=_REPLACED_FIRST,
             options=(
                 "candidates",
