@@ -107,6 +107,7 @@ def test_a_noisy_score_is_a_whole_number_of_steps_and_close():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_point_is_selected_with_discrete_noise(method):
+    """Products are too noisy for so few records at an epsilon of 4, and refused."""
     constants = Constants(lipschitz=2.0**0.5, smoothness=1.0, hessian_lipschitz=1.0)
     plan = calibrate.select_point(
         constants,
@@ -115,7 +116,7 @@ def test_a_point_is_selected_with_discrete_noise(method):
         candidates=4,
         accuracy=0.5,
         method=method,
-        epsilon=4.0,
+        epsilon=60.0 if method == "power-method" else 4.0,
         delta=1e-6,
     )
     chosen = select_point(OBJECTIVE, [SADDLE, SADDLE, MINIMUM], plan, noise="discrete", seed=1)
