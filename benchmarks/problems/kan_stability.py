@@ -122,7 +122,7 @@ def main():
     options = parser.parse_args()
     print("width  rate  worst step / bound  sum of growth  distance  recursion  Theorem C.22")
     for width in options.widths:
-        for rate in (0.5, 0.02):
+        for rate in (0.5, 0.02, 0.005):
             worst, growth, distance, recursion, theorem = summary(
                 width, records=options.records, rate=rate
             )

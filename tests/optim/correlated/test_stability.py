@@ -52,3 +52,14 @@ def test_no_step_moves_coupled_runs_apart_by_more_than_its_bound(decay, rate):
         apart = max(apart, float((after[added > 0] / bound[added > 0]).max()))
         assert math.isfinite(b)
     assert apart > 0.2
+
+
+def test_small_growth_keeps_the_distance_within_e_times_what_was_added():
+    """Lemma C.21, where its condition holds."""
+    for record in range(3):
+        (after, _, growth, added, _), _ = coupled(
+            64, n=60, steps=30, batch=20, rate=0.005, record=record, seed=record
+        )
+        assert growth.sum() <= 1
+        assert (after <= math.e * np.cumsum(added) * (1 + 1e-9)).all()
+        assert after[-1] > 0.2 * added.sum()
