@@ -104,6 +104,29 @@ static inline dpcal_angle dpcal_angle_of(double angle) {
     return (dpcal_angle){angle, cos(angle), sin(angle), sin(0.5 * angle)};
 }
 
+/* Numbers that loops over points share. sigma^2 is variance + lost, and high + low in 26 bits each; step^2 / (2 sigma^2)
+   is square + below, and square times n^2 is a number for all points n of the lattice, since n < 2^13. */
+typedef struct {
+    double q, log_q, odds, variance, inverse, high, low, lost, square, below;
+} dpcal_mixture;
+
+/* The upper 26 bits of a number. */
+static inline double dpcal_upper_bits(double x) {
+    const double wide = x * 134217729.0;
+    return wide - (wide - x);
+}
+
+static dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
+    const double q = law->q, v = law->sigma * law->sigma, high = dpcal_upper_bits(v);
+    const double steps = law->step / law->sigma, rest = fma(-steps, law->sigma, law->step) / law->sigma;
+    const double square = 0.5 * steps * steps, above = dpcal_upper_bits(square);
+    dpcal_mixture m = {q, law->log_q, (1.0 - q) / q, v, 1.0 / v, high, v - high};
+    m.lost = fma(law->sigma, law->sigma, -v);
+    m.square = above;
+    m.below = (square - above) + (fma(0.5 * steps, steps, -square) + steps * rest);
+    return m;
+}
+
 #define DPCAL_LOOPS "law_loops.h"
 #include "widths.h"
 #undef DPCAL_LOOPS
@@ -139,7 +162,7 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
             continue;
         if (size > DPCAL_FAR)
             return 0;
-        units = law->error[j] + growth * law->slope[j];
+        units = law->error[j] + growth * law->slope[j] + 0.6 * fabs(law->log_mass[j]) + 0.5 * fabs(size);
         /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
         weights[j] = weight = exp(size);
         sums[0] += weight;
@@ -186,7 +209,7 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
     double sums[5];
     /* An angle that was too wide for fewer tilts is too wide for more. */
-    law->angle = fmin(law->n > 0 ? before : 1.5, 1.5 / sigma);
+    law->angle = fmin(before > 0 ? before : 1.5, 1.5 / sigma);
     law->highest = highest;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
@@ -262,7 +285,7 @@ static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights,
     out->mean = sums[1] / sums[2];
     out->total = sums[2];
     for (ptrdiff_t j = 0; j < law->n; j++) {
-        const double units = law->error[j] + c * law->slope[j] + fabs(law->log_mass[j]) + c * fabs(law->loss[j]);
+        const double units = law->error[j] + c * law->slope[j] + 2.5 * fabs(law->log_mass[j]) + c * fabs(law->loss[j]);
         error += weights[j] * units;
         mean_error += weights[j] * fabs(law->loss[j] - out->mean) * units;
     }

@@ -4,27 +4,27 @@
 
 /* u = (x - 1/2) / sigma^2, and what its rounding leaves: together they are exact to 2^-100 of themselves. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_argument)(
-    const dpcal_law *law, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
+    const dpcal_mixture *m, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
 ) {
-    const double v = law->sigma * law->sigma, wide = v * 134217729.0, vh = wide - (wide - v), vl = v - vh;
-    const double lost = fma(law->sigma, law->sigma, -v), inverse = 1.0 / v;
     const dpcal_v x = *at, d = x - 0.5, back = d - x, e = (x - (d - back)) + (-0.5 - back);
-    const dpcal_v u = d * inverse, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh, p = u * v;
-    const dpcal_v error = ((uh * vh - p) + uh * vl + ul * vh) + ul * vl;
+    const dpcal_v u = d * m->inverse, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh;
+    const dpcal_v p = u * m->variance, error = ((uh * m->high - p) + uh * m->low + ul * m->high) + ul * m->low;
     *out = u;
-    *rest = ((((d - p) - error) + e) - u * lost) * inverse;
+    *rest = ((((d - p) - error) + e) - u * m->lost) * m->inverse;
 }
 
 /* log w at a real x, as law.h describes it; keeps the digits of w - 1. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *law, const dpcal_v *x, dpcal_v *re) {
-    const double q = law->q;
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(
+    const dpcal_mixture *m, const dpcal_v *x, dpcal_v *re
+) {
+    const double q = m->q;
     dpcal_v u, rest;
-    DPCAL_NAME(dpcal_argument)(law, x, &u, &rest);
-    const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
+    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
+    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
     dpcal_v second, first, whole, value;
     DPCAL_EXPONENTIALS(exponent, second, first, whole);
-    const dpcal_v a = DPCAL_CHOICE(far, (1.0 - q) / q * whole, q * first);
+    const dpcal_v a = DPCAL_CHOICE(far, m->odds * whole, q * first);
     const dpcal_m near = (a < 0.5) & (a > -0.5);
     /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
     const dpcal_v all = DPCAL_CHOICE(near | far, 1.0 + a, (1.0 - q) + q * whole);
@@ -32,38 +32,38 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(const dpcal_law *l
     DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
     /* The derivative is q exp(u) / w. */
     rest *= DPCAL_CHOICE(far, 1.0, q * whole) / all;
-    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + (value + rest);
+    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (value + rest);
     (void)second;
 }
 
 /* log abs(w) on a line x + i angle sigma^2, and the argument of w in [0, pi]. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
-    const dpcal_law *law, dpcal_angle line, const dpcal_v *x, dpcal_v *re, dpcal_v *im
+    const dpcal_mixture *m, const dpcal_angle *line, const dpcal_v *x, dpcal_v *re, dpcal_v *im
 ) {
-    const double q = law->q;
+    const double q = m->q, cosine = line->cosine, sine = line->sine, sunk = 2.0 * line->half * line->half;
     dpcal_v u, rest;
-    DPCAL_NAME(dpcal_argument)(law, x, &u, &rest);
-    const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
+    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
+    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
     dpcal_v second, first, power, value, turned;
     DPCAL_EXPONENTIALS(exponent, second, first, power);
-    const dpcal_v left = (1.0 - q) / q * power;
-    const dpcal_v a = DPCAL_CHOICE(far, left * line.cosine, q * (first * line.cosine - 2.0 * line.half * line.half));
-    const dpcal_v b = DPCAL_CHOICE(far, -left * line.sine, q * power * line.sine);
-    const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * line.cosine);
+    const dpcal_v left = m->odds * power;
+    const dpcal_v a = DPCAL_CHOICE(far, left * cosine, q * (first * cosine - sunk));
+    const dpcal_v b = DPCAL_CHOICE(far, -left * sine, q * power * sine);
+    const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * cosine);
     const dpcal_m near = a * a + b * b < 0.09;
     dpcal_v grown = a * (2.0 + a) + b * b;
     const dpcal_v all = DPCAL_CHOICE(near, 1.0 + grown, whole * whole + b * b);
     grown = DPCAL_CHOICE(near, grown, all - 1.0);
     DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
     DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
-    turned += DPCAL_CHOICE(far, line.angle, 0.0);
+    turned += DPCAL_CHOICE(far, line->angle, 0.0);
     /* The derivative is q exp(u + i angle) / w. */
-    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * line.cosine);
-    const dpcal_v pi = DPCAL_CHOICE(far, 0.0, q * power * line.sine);
+    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * cosine);
+    const dpcal_v pi = DPCAL_CHOICE(far, 0.0, q * power * sine);
     rest = rest / all;
     turned += rest * (pi * whole - pr * b);
-    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));
+    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));
     *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
     (void)second;
 }
@@ -72,13 +72,14 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
 DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
     const dpcal_law *law, dpcal_angle line, const double *points, ptrdiff_t n, double *re, double *im
 ) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v x = DPCAL_AT(points);
         dpcal_v value, turned;
         if (line.angle == 0.0) {
-            DPCAL_NAME(dpcal_real_weight)(law, &x, &value);
+            DPCAL_NAME(dpcal_real_weight)(&m, &x, &value);
         } else {
-            DPCAL_NAME(dpcal_weight)(law, line, &x, &value, &turned);
+            DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
             DPCAL_PUT(im) = turned;
         }
         DPCAL_PUT(re) = value;
@@ -89,40 +90,60 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
    before it is divided by w; logarithms and angles have 2, the sums with what u leaves 1, and log q 1.5 where it is a
    term. Sizes below `edge` have abs(w - 1) < 1/2, or 0.3 on a shifted line, where no digit of w - 1 is lost. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
-    const dpcal_law *law, const dpcal_v *sizes, const dpcal_v *x, int shifted, dpcal_v *out
+    const dpcal_mixture *m, const dpcal_v *sizes, const dpcal_v *x, int shifted, dpcal_v *out
 ) {
     const double edge = shifted ? 0.26 : 0.4, relative = shifted ? 9.0 : 5.0, most = shifted ? 6.5 : 3.0;
-    const dpcal_v size = *sizes, u = (*x - 0.5) / (law->sigma * law->sigma);
+    const dpcal_v size = *sizes, u = (*x - 0.5) * m->inverse;
     *out = DPCAL_CHOICE(size < edge, relative * size, most + 1.5 * size)
-        + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(law->log_q), 0.0);
+        + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(m->log_q), 0.0);
+}
+
+/* log_w - x^2 / (2 sigma^2) at x = n step, and what its rounding leaves: the square is exact to 2^-75 of itself. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_exponent)(
+    const dpcal_mixture *m, const dpcal_v *n, const dpcal_v *log_w, dpcal_v *out, dpcal_v *rest
+) {
+    const dpcal_v square = *n * *n, high = square * m->square, a = *log_w - high, back = a - *log_w;
+    const dpcal_v b = ((*log_w - (a - back)) + (-high - back)) - square * m->below, sum = a + b;
+    *out = sum;
+    *rest = b - (sum - a);
+}
+
+/* The sum of a constant and what dpcal_exponent gives, rounded once. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_log_density)(
+    double constant, const dpcal_v *exponent, const dpcal_v *rest, dpcal_v *out
+) {
+    const dpcal_v sum = constant + *exponent, back = sum - *exponent;
+    *out = sum + (((*exponent - (sum - back)) + (constant - back)) + *rest);
 }
 
 /* All points on the real line; returns how many masses are 0. */
 DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
-    const double sigma = law->sigma;
-    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))), sign = law->add ? -1.0 : 1.0;
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const double step = law->step, scale = step / (law->sigma * sqrt(2.0 * DPCAL_PI)), constant = log(scale);
+    const double sign = law->add ? -1.0 : 1.0, start = law->first;
     const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
+    double *loss = law->loss, *log_masses = law->log_mass, *masses = law->mass, *error = law->error;
+    double *slope = law->slope;
+    const ptrdiff_t points = law->n;
     dpcal_v far = {0};
-    for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i)), y = x / sigma;
-        const dpcal_v square = 0.5 * y * y, density = constant - square;
-        dpcal_v log_w, moved, second, first, mass;
-        DPCAL_NAME(dpcal_real_weight)(law, &x, &log_w);
-        const dpcal_v size = DPCAL_SIZE(log_w);
-        const dpcal_v log_mass = density + shared * log_w;
-        const dpcal_v length = DPCAL_SIZE(density);
-        const dpcal_v all = DPCAL_SIZE(log_mass);
-        DPCAL_NAME(dpcal_loss_error)(law, &size, &x, 0, &moved);
-        DPCAL_EXPONENTIALS(log_mass, second, first, mass);
-        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, mass, 0.0);
+    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
+        const dpcal_v n = start + DPCAL_NUMBERS(i), x = step * n;
+        dpcal_v log_w, exponent, rest, log_mass, moved, second, first, mass;
+        DPCAL_NAME(dpcal_real_weight)(&m, &x, &log_w);
+        const dpcal_v size = DPCAL_SIZE(log_w), part = shared * log_w;
+        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 0, &moved);
+        DPCAL_EXPONENTIALS(exponent, second, first, mass);
+        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_mass);
+        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * (mass + mass * rest), 0.0);
         far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
-        DPCAL_PUT(law->loss) = sign * log_w;
-        DPCAL_PUT(law->log_mass) = log_mass;
-        DPCAL_PUT(law->mass) = mass;
-        /* The square has three roundings, each sum has one, and the mass is an exponential. */
-        DPCAL_PUT(law->error) = 10.0 + 1.5 * square + fabs(constant) + 0.5 * (length + all)
-            + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
-        DPCAL_PUT(law->slope) = moved;
+        DPCAL_PUT(loss) = sign * log_w;
+        DPCAL_PUT(log_masses) = log_mass;
+        DPCAL_PUT(masses) = mass;
+        /* Of the mass, its scale, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is used,
+           its rounding and the constant's come to it. */
+        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
+        DPCAL_PUT(slope) = moved + 0.5 * size;
         (void)second;
         (void)first;
     }
@@ -131,11 +152,13 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
 
 /* Real parts of the losses on a line, at all points. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angle line, double *re) {
-    const double sign = law->add ? -1.0 : 1.0;
-    for (ptrdiff_t i = 0; i < law->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(i));
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const double sign = law->add ? -1.0 : 1.0, step = law->step, start = law->first;
+    const ptrdiff_t points = law->n;
+    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
+        const dpcal_v x = step * (start + DPCAL_NUMBERS(i));
         dpcal_v value, turned;
-        DPCAL_NAME(dpcal_weight)(law, line, &x, &value, &turned);
+        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
         DPCAL_PUT(re) = sign * value;
     }
 }
@@ -143,27 +166,29 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angl
 /* A shifted line from a point on. exp(i t l) falls: P and l are those above the real line when removing, below it when
    adding. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
-    const dpcal_law *law, dpcal_angle line, ptrdiff_t from, dpcal_line *out
+    const dpcal_law *law, dpcal_angle line, ptrdiff_t from, const dpcal_line *filled
 ) {
-    const double sigma = law->sigma, shift = line.angle * sigma;
-    const double constant = log(law->step / (sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const dpcal_line out = *filled;
+    const double step = law->step, start = law->first, shift = line.angle * law->sigma;
+    const double constant = log(step / (law->sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
     const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
-    for (ptrdiff_t i = 0; i < out->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = law->step * (law->first + DPCAL_NUMBERS(from + i)), y = x / sigma, turned = line.angle * x;
-        const dpcal_v square = 0.5 * y * y, density = constant - square;
-        dpcal_v re, im, moved;
-        DPCAL_NAME(dpcal_weight)(law, line, &x, &re, &im);
-        const dpcal_v size = DPCAL_SIZE(re) + im, log_size = density + shared * re;
-        const dpcal_v length = DPCAL_SIZE(density);
+    for (ptrdiff_t i = 0; i < out.n; i += DPCAL_LANES_OF) {
+        const dpcal_v n = start + DPCAL_NUMBERS(from + i), x = step * n, turned = line.angle * x;
+        dpcal_v re, im, exponent, rest, log_size, moved;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
+        const dpcal_v size = DPCAL_SIZE(re) + im, part = shared * re;
+        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
+        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_size);
         const dpcal_v all = DPCAL_SIZE(log_size);
-        DPCAL_NAME(dpcal_loss_error)(law, &size, &x, 1, &moved);
-        DPCAL_PUT(out->re) = sign * re;
-        DPCAL_PUT(out->im) = im;
-        DPCAL_PUT(out->size) = log_size;
-        DPCAL_PUT(out->phase) = shared * im - sign * turned;
-        DPCAL_PUT(out->error) = moved;
-        /* The constant's own, three roundings of the square, one of each sum, and those of the phase. */
-        DPCAL_PUT(out->rounding) = 4.0 + 1.5 * square + 1.5 * fabs(constant) + 0.5 * (length + all)
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 1, &moved);
+        DPCAL_PUT(out.re) = sign * re;
+        DPCAL_PUT(out.im) = im;
+        DPCAL_PUT(out.size) = log_size;
+        DPCAL_PUT(out.phase) = shared * im - sign * turned;
+        DPCAL_PUT(out.error) = moved;
+        /* The constant's own, one rounding of the sum, and those of the phase. */
+        DPCAL_PUT(out.rounding) = 6.0 + 1.5 * fabs(constant) + 0.5 * all
             + DPCAL_SIZE(turned) + shared * (0.5 * im + moved);
     }
 }
