@@ -22,6 +22,8 @@ enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
+/* With more losses than these, searches begin where those of a sample end, which has at most so many. */
+enum { DPCAL_SAMPLE = 32 };
 /* Most products of points and nodes for each law: other ways cost less than a longer contour. */
 static const double DPCAL_WORK = 1e7;
 
@@ -36,6 +38,7 @@ typedef struct {
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     double wanted; /* the tilt of points that end too early */
     int trials, nodes, made;
+    int best[2];   /* of the distances, those below and above c that gave the step; 0 if none is known */
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
     dpcal_tilt *parts;
     dpcal_work *work;
@@ -97,9 +100,33 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     return DPCAL_DONE;
 }
 
+/* A question about a few of many losses, which stand for all of them. */
+typedef struct {
+    dpcal_question ask;
+    dpcal_law *laws[DPCAL_SAMPLE];
+    double counts[DPCAL_SAMPLE];
+} dpcal_sample;
+
+static void dpcal_take_sample(const dpcal_question *ask, dpcal_sample *out) {
+    const ptrdiff_t stride = (ask->k + DPCAL_SAMPLE - 1) / DPCAL_SAMPLE;
+    double all = 0.0, taken = 0.0;
+    out->ask = *ask;
+    out->ask.laws = out->laws, out->ask.counts = out->counts, out->ask.k = 0;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        all += ask->counts[i];
+        if (i % stride)
+            continue;
+        out->laws[out->ask.k] = ask->laws[i];
+        out->counts[out->ask.k++] = ask->counts[i];
+        taken += ask->counts[i];
+    }
+    for (ptrdiff_t i = 0; i < out->ask.k; i++)
+        out->counts[i] *= all / taken;
+}
+
 /* A root by safeguarded Newton steps (saddle.py), within a twentieth of a width of the peak; sums stay at it. */
 static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
-    double low = 0.0, high = INFINITY, before = INFINITY, variance = 0.0, gap = ask->epsilon;
+    double low = 0.0, high = INFINITY, before = INFINITY, last = 0.0, variance = 0.0, gap = ask->epsilon;
     double c, root, width;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         variance += ask->counts[i] * ask->laws[i]->spread;
@@ -107,6 +134,12 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     c = log_delta < 0 ? sqrt(fmax(-2.0 * log_delta, 0.1) / variance) : (gap + root) / (2.0 * variance);
     for (ptrdiff_t i = 0; i < ask->k; i++)
         c = fmin(c, ask->laws[i]->serve ? ask->laws[i]->steep : 0.9 * ask->laws[i]->highest);
+    if (ask->k > DPCAL_SAMPLE) {
+        dpcal_sample few;
+        dpcal_take_sample(ask, &few);
+        if (dpcal_tilt_of(&few.ask, log_delta) == DPCAL_DONE)
+            c = few.ask.c, variance = few.ask.variance;
+    }
     c = fmin(fmax(c, 1e-9), 1e4);
     width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
@@ -114,6 +147,10 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
         if (law->serve && law->n == 0) {
             /* Adding, further tilts take few points, and the guess is often low. */
             const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
+            const dpcal_law *like = i > 0 ? ask->laws[i - 1] : law;
+            /* An angle that a law much like this one needed is not sought again. */
+            if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma && law->q <= like->q)
+                law->angle = like->angle;
             const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0));
             if (status)
                 return status;
@@ -134,8 +171,8 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
         else
             low = c;
         step = slope > 0 ? c - value / slope : NAN;
-        slow = 4.0 * fabs(value) > before;
-        before = fabs(value);
+        slow = ((value > 0) == (last > 0) ? 4.0 : 1.2) * fabs(value) > before;
+        before = fabs(value), last = value;
         if (isinf(high)) {
             step = low < step && step < 8.0 * c && !slow ? step : 4.0 * c;
         } else if (slow || !(low < step && step < high)) {
@@ -174,8 +211,8 @@ static double dpcal_record(dpcal_question *ask) {
 /* Raises `best` to the largest step whose aliases on one side of c are at most exp(least), among tilts at the distances
    of the grid: 2 pi d over a convex function g of d, whose tangent bounds what a neighbor gains. */
 static int dpcal_side(dpcal_question *ask, double c, double side, double least, double *best) {
-    int i = 1, turn = -1, tried = 0;
-    while (i < DPCAL_SPREADS - 2 && dpcal_spreads[i] < sqrt(-2.0 * ask->log_tolerance))
+    int *known = &ask->best[side > 0], i = *known > 0 ? *known : 1, turn = -1, tried = 0;
+    while (*known == 0 && i < DPCAL_SPREADS - 2 && dpcal_spreads[i] < sqrt(-2.0 * ask->log_tolerance))
         i++;
     for (; i >= 0 && i < DPCAL_SPREADS; i += turn) {
         const double d = dpcal_spreads[i] * ask->width, a = c + side * d;
@@ -192,7 +229,8 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
             continue;
         g = fmax(dpcal_record(ask) - a * ask->epsilon - least + ask->spread * dpcal_spreads[i], 1.0);
         rise = side * (ask->mean - ask->epsilon - log1p(1.0 / a)) + ask->spread / ask->width;
-        *best = fmax(*best, 2.0 * DPCAL_PI * fabs(a - c) / g);
+        if (2.0 * DPCAL_PI * fabs(a - c) / g > *best)
+            *best = 2.0 * DPCAL_PI * fabs(a - c) / g, *known = i;
         further = rise * d > g ? -1 : 1;
         if (tried && further != turn)
             break;
@@ -214,7 +252,13 @@ static int dpcal_trials(dpcal_question *ask) {
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
     least = ask->log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
     least += ask->log_tolerance - 0.5 * ask->spread * ask->spread;
-    ask->trials = 0;
+    ask->trials = ask->best[0] = ask->best[1] = 0;
+    if (ask->k > DPCAL_SAMPLE) {
+        dpcal_sample few;
+        dpcal_take_sample(ask, &few);
+        if (dpcal_sum_at(&few.ask, c) == DPCAL_DONE && dpcal_trials(&few.ask) == DPCAL_DONE)
+            memcpy(ask->best, few.ask.best, sizeof ask->best);
+    }
     dpcal_record(ask);
     ask->c = 0.0;
     left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least + ask->spread * c / ask->width, 1.0);

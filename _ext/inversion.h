@@ -11,8 +11,9 @@
 
 /* Error of a contour over its value: about ten units; and of one that is asked whether delta is at most a number. */
 static const double DPCAL_ERROR = 2e-15, DPCAL_CRUDE = 1e-3;
-/* Widths that are accepted: eight digits of epsilon, and six of delta. */
-static const double DPCAL_ACCEPTED = 1e-8, DPCAL_TIGHT = 1e-6;
+/* Widths that are accepted: eight digits of epsilon, seven where another contour would be the same and the width is all
+   rounding, and six of delta. */
+static const double DPCAL_ACCEPTED = 1e-8, DPCAL_LAST = 2e-8, DPCAL_TIGHT = 1e-6;
 
 typedef struct {
     double lower, upper;
@@ -120,10 +121,11 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
             continue;
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
-        if (upper - lower < fmax(0.5, -slope * at) * DPCAL_ACCEPTED)
+        const int last = fabs(at - ask->epsilon) < 1e-3 * at; /* another contour would be the same */
+        if (upper - lower < fmax(0.5, -slope * at) * (last ? DPCAL_LAST : DPCAL_ACCEPTED))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
-        if (fabs(at - ask->epsilon) < 1e-3 * at)
-            break; /* another contour would be the same */
+        if (last)
+            break;
     }
     return status ? status : DPCAL_WIDE;
 }
