@@ -26,7 +26,7 @@ from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.losses.trapezoid import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["SampledGaussian", "cumulants_of", "log_expm1_over"]
+__all__ = ["SampledGaussian", "cumulants_of", "log_expm1_over", "log_mgf_bounds_of"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -137,12 +137,7 @@ class SampledGaussian(PrivacyLoss):
 
     def log_mgf_bounds(self, c: Reals) -> Reals:
         """Return the bound at each of many tilts."""
-        q = self.sampling_probability
-        with np.errstate(over="ignore"):
-            exponent = (c * c + c) / (2 * self.noise_multiplier**2)
-        near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
-        far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
-        return np.where(exponent < 700, near, far)
+        return log_mgf_bounds_of([self], c)[0]
 
     @property
     def compiled(self) -> Law:
@@ -182,6 +177,17 @@ def log_expm1_over(epsilon: float, q: float) -> float:
     if epsilon < 700:
         return math.log1p(math.expm1(epsilon) / q)
     return epsilon - math.log(q)
+
+
+def log_mgf_bounds_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
+    """Return :meth:`SampledGaussian.log_mgf_bound` of losses at tilts, (len(losses), len(c))."""
+    q = np.array([[loss.sampling_probability] for loss in losses])
+    sigma = np.array([[loss.noise_multiplier] for loss in losses])
+    with np.errstate(over="ignore"):
+        exponent = (c * c + c) / (2 * sigma**2)
+    near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
+    far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
+    return np.where(exponent < 700, near, far)
 
 
 def cumulants_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:

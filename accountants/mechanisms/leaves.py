@@ -55,8 +55,11 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
         elif _runs_once(item):
             stack.append((item.event, times))
         elif isinstance(item, events.DpEvent):
-            leaf = _hashable(item)
-            counts[leaf] = counts.get(leaf, 0) + times
+            try:
+                counts[item] = counts.get(item, 0) + times
+            except TypeError:
+                leaf = _hashable(item)
+                counts[leaf] = counts.get(leaf, 0) + times
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
     return counts
