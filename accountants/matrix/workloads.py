@@ -13,6 +13,7 @@ A C^-1 z.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,11 @@ class Workload:
 
     def accumulate(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return A times a column, or a block of columns, of shape (steps, ...)."""
-        from scipy.signal import lfilter
-
-        filtered = lfilter([1.0], [1.0, -self.decay], column, axis=0)
-        if self.momentum:
-            filtered = lfilter([1.0], [1.0, -self.momentum], filtered, axis=0)
-        return np.asarray(filtered)
+        # Not a filter of scipy.signal, which takes half a second to load.
+        rows = column.tolist() if column.ndim == 1 else column
+        for factor in (self.decay, self.momentum) if self.momentum else (self.decay,):
+            rows = accumulate(rows, lambda total, row, factor=factor: factor * total + row)
+        return np.array(list(rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the workload as JSON values."""
