@@ -18,6 +18,9 @@ cdef extern from "law.h" nogil:
     void dpcal_mixture_weights(
         const dpcal_law *law, dpcal_angle line, const double *points, Py_ssize_t n, double *re, double *im
     )
+    void dpcal_narrow(
+        const double *ell, const double *log_base, Py_ssize_t n, double p, double least, double least_base, Py_ssize_t *ends
+    ) nogil
     double dpcal_largest_exponent(const double *ell, const double *log_base, Py_ssize_t n, double p)
     void dpcal_prepared(
         const double *ell, const double *log_base, Py_ssize_t n, double far, double *base, double *second,
@@ -95,32 +98,15 @@ def mixture_log_weights(const double[::1] x, double q, double sigma, double angl
     return table[0, :n] if angle == 0.0 else table[0, :n] + 1j * table[1, :n]
 
 
-cdef void narrow(
-    const double[:, ::1] points, double p, double least, double least_base, Py_ssize_t *ends
-) noexcept nogil:
-    """Leave out blocks of points at both ends whose terms and bases have logarithms below these."""
-    cdef Py_ssize_t start = 0, stop = points.shape[1]
-    while start < stop and (
-        points[1, start] + p * points[0, start] < least
-        and points[1, start] + max(points[0, start], 0.0) < least_base
-    ):
-        start += 1
-    while start < stop and (
-        points[1, stop - 1] + p * points[0, stop - 1] < least
-        and points[1, stop - 1] + max(points[0, stop - 1], 0.0) < least_base
-    ):
-        stop -= 1
-    ends[0] = start - start % LANES
-    ends[1] = stop + (LANES - stop % LANES) % LANES
-
-
 cdef void scaled_moments(
     const double[:, ::1] points, double p, double largest, double *weights, double *result
 ) noexcept nogil:
     """Log mass and moments, with the largest term scaled to 1 so that nothing overflows."""
     cdef double[3] sums
     cdef Py_ssize_t[2] ends
-    narrow(points, p, largest + NEGLIGIBLE, 1e308, ends)
+    dpcal_narrow(
+        &points[0, 0], &points[1, 0], points.shape[1], p, largest + NEGLIGIBLE, 1e308, ends
+    )
     dpcal_scaled_sums(
         &points[0, ends[0]], &points[1, ends[0]], ends[1] - ends[0], p, largest, weights, sums
     )
@@ -151,7 +137,7 @@ cdef void moments_at(
     if plain or largest >= 500.0:
         scaled_moments(points, p, largest, weights, result)
         return
-    narrow(points, p, NEGLIGIBLE, 2 * NEGLIGIBLE, ends)
+    dpcal_narrow(&points[0, 0], &points[1, 0], points.shape[1], p, NEGLIGIBLE, 2 * NEGLIGIBLE, ends)
     start = ends[0]
     dpcal_tilted_sums(
         &points[0, start], &points[2, start], &points[3, start], &points[4, start],

@@ -92,6 +92,7 @@ static const double dpcal_lane_numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     (0.5 < (p) && (p) < 2.0 ? DPCAL_WIDEST(dpcal_tilted_near) : DPCAL_WIDEST(dpcal_tilted_far))( \
         ell, base, second, whole, n, p, excess, far, weights, sums)
 #define dpcal_largest_exponent DPCAL_WIDEST(dpcal_largest_exponent)
+#define dpcal_narrow DPCAL_WIDEST(dpcal_narrow)
 #define dpcal_prepared DPCAL_WIDEST(dpcal_prepared)
 #define dpcal_scaled_sums DPCAL_WIDEST(dpcal_scaled_sums)
 #define dpcal_central_sums DPCAL_WIDEST(dpcal_central_sums)

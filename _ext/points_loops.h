@@ -98,6 +98,24 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_largest_exponent)(
     return largest;
 }
 
+/* The span of blocks of eight that leaves out, at both ends, points with log_base + p ell below `least` and log_base + max(ell,
+   0) below `least_base`. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_narrow)(
+    const double *ell, const double *log_base, ptrdiff_t n, double p, double least, double least_base, ptrdiff_t *ends
+) {
+    const ptrdiff_t lanes = DPCAL_LANES_OF;
+    ptrdiff_t span[2] = {0, n - lanes};
+    for (int side = 0; side < 2; side++)
+        for (ptrdiff_t i = span[side]; span[0] <= span[1]; i = span[side] += side ? -lanes : lanes) {
+            const dpcal_v l = DPCAL_AT(ell), base = DPCAL_AT(log_base), above = DPCAL_CHOICE(l > 0.0, l, 0.0);
+            const dpcal_v out = DPCAL_CHOICE((base + p * l < least) & (base + above < least_base), 1.0, 0.0);
+            if (DPCAL_SUM_OF(out) < (double)lanes)
+                break;
+        }
+    ends[0] = span[0] - span[0] % 8;
+    ends[1] = (span[1] + lanes + 7) / 8 * 8;
+}
+
 /* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
     const double *ell, const double *log_base, ptrdiff_t n, double far, double *base, double *second, double *whole

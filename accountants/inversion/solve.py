@@ -46,6 +46,8 @@ _ACCEPTED_WIDTH = 5e-10
 _CONVERGED = 1e-7
 # Ratio up to which a saddle's epsilon of many losses is nearer to the answer than single steps'.
 _LIKE = 30.0
+# Ratio of these from which layers out of reach at the saddle's epsilon are so at the answer.
+_FAR_ABOVE = 2.0
 # Width of an epsilon, relative to itself, from which further ways are tried.
 _WIDE = 1e-3
 # Distance from the target, in log delta, that is close enough for Newton's method.
@@ -106,7 +108,7 @@ def epsilon_on_contours(
 
     def at(epsilon: float) -> Inversion:
         c = saddle_tilt(total, epsilon)
-        return invert_as_split(total, epsilon, c=max(c, 1.0), near=c if c > 0 else None)
+        return invert_as_split(total, epsilon, c=max(c, 1.0), near=c)
 
     solved = None
     if not many:
@@ -155,6 +157,8 @@ def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None
                 found = _searched(at, near, log_delta)
                 if found is not None:
                     return found
+            if near > _FAR_ABOVE * single:
+                return None
         return _searched(at, single, log_delta)
     return None
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from functools import partial
 
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
@@ -139,8 +138,7 @@ def _chosen(total: Total, epsilon: float, spread: float) -> tuple[Inversion, _In
     if not choices or (not many and (loose or work > CONTOUR.cheap * len(total.parts))):
         for factor in _VALLEYS[:1] if many else _VALLEYS:
             with contextlib.suppress(OutOfReach):
-                near = c if saddle and c > 0 else None
-                split_there = partial(invert_as_split, c=factor * max(c, 1.0), near=near)
+                split_there = _split_at(total, factor * max(c, 1.0), c if saddle else 0.0)
                 choices.append((split_there(total, epsilon, spread), split_there))
     if not choices:
         raise OutOfReach
@@ -217,33 +215,40 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
 # -- a bulk and its jumps
 
 
-def invert_as_split(
-    total: Total, epsilon: float, spread: float = 0.0, *, c: float, near: float | None = None
-) -> Inversion:
+def _split_at(total: Total, c: float, near: float) -> _Inverter:
+    """Return what :func:`invert_as_split` does at any epsilon, where both parts keep points."""
+    pieces = split(total.parts, c)
+    if pieces is None:
+        raise OutOfReach
+    bulk, jumps = pieces
+    bulk.near = jumps.near = near if near > 0 else None
+
+    def inverted(_: Total, epsilon: float, spread: float) -> Inversion:
+        return _bulk_and_jumps(bulk, jumps, epsilon, spread)
+
+    return inverted
+
+
+def invert_as_split(total: Total, epsilon: float, *, c: float, near: float = 0.0) -> Inversion:
     """Invert a law as a bulk and its jumps, cut at the valley of its integrand at tilt c.
 
-    Their saddles are sought near another tilt, if one is known.
+    Their saddles are sought near another tilt, if one > 0 is known.
 
     Raises
     ------
     OutOfReach
         If no loss has two parts, or one of the two laws has no contour of affordable size.
     """
-    pieces = split(total.parts, c)
-    if pieces is None:
-        raise OutOfReach
-    return _bulk_and_jumps(*pieces, epsilon, spread, near)
+    return _split_at(total, c, near)(total, epsilon, 0.0)
 
 
-def _bulk_and_jumps(
-    bulk: Product, jumps: Jumps, epsilon: float, spread: float, near: float | None
-) -> Inversion:
+def _bulk_and_jumps(bulk: Product, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
     """Return contours for a bulk and its jumps; the smaller part is bounded where that suffices."""
     if bulk.is_zero:
-        saddle = saddle_tilt(jumps, epsilon, positive=True, near=near)
+        saddle = saddle_tilt(jumps, epsilon, positive=True)
         return Inversion([_contour(jumps, saddle, epsilon, spread=spread)], method="split")
     both = (bulk, jumps)
-    parts = [(part, ChernoffBounds.at_saddle(part, epsilon, near)) for part in both]
+    parts = [(part, ChernoffBounds.at_saddle(part, epsilon)) for part in both]
     (large, above), (small, bounds) = sorted(parts, key=lambda part: -part[1].log_bound(epsilon))
     assert above.saddle is not None
     assert bounds.saddle is not None

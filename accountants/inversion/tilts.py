@@ -93,8 +93,9 @@ def saddle_tilt(
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    start, most = near or _first_tilt(guess, measure), _evaluations(measure)
-    return root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
+    start, most = near or measure.near or _first_tilt(guess, measure), _evaluations(measure)
+    measure.near = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
+    return measure.near
 
 
 def epsilon_estimate(measure: Measure, log_delta: float) -> float:

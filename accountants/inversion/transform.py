@@ -108,6 +108,9 @@ class Line(ABC):
 class Measure(ABC):
     """A positive measure on the line of privacy losses, of total mass at most 1."""
 
+    near: float | None = None
+    """The last saddle > 0, near which the next search begins; None before the first."""
+
     @abstractmethod
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts exp(c l); shape (len(c), 3)."""

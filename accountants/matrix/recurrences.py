@@ -27,8 +27,8 @@ _NOTHING = np.zeros(0)
 
 # Number of kept rows from which on one reading for four steps is faster than one for each step.
 _MANY = 6
-# Most coefficients that take a loop: 3 ms.
-_SHORT = 1000
+# Most coefficients that take a loop: 7 ms.
+_SHORT = 5000
 
 
 def inverse_series(coefficients: Array, count: int) -> Array:
