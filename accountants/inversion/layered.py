@@ -171,9 +171,11 @@ class _LayerSearch:
 
     def _bounds_of(self, measure: Measure) -> ChernoffBounds:
         """Return Chernoff bounds of a measure, which are sought near the saddle of the last one."""
-        bounds = ChernoffBounds.within_reach(measure, self._epsilon, self._near)
+        measure.near = measure.near or self._near
+        bounds = ChernoffBounds.within_reach(measure, self._epsilon)
         if self._saddle and not bounds.saddle:
             # From below, a rule may reach further.
+            measure.near = None
             bounds = ChernoffBounds.within_reach(measure, self._epsilon)
         self._saddle = bounds.saddle
         self._near = self._ratio * bounds.saddle if bounds.saddle else float(bounds.tilts[-1])

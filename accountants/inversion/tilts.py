@@ -55,9 +55,7 @@ def _spread(measure: Measure) -> tuple[float, float]:
     return mean, variance
 
 
-def saddle_tilt(
-    measure: Measure, epsilon: float, *, positive: bool = False, near: float | None = None
-) -> float:
+def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
     """Return the minimiser of K(c) - epsilon c - log abs(c) - log(1 + c), K the log transform.
 
     Parameters
@@ -69,8 +67,6 @@ def saddle_tilt(
     positive
         Whether c > 0 in any case. Otherwise the saddle lies on c > 0 for epsilon above
         the mean loss or a narrow law, and on (-1, 0) below it.
-    near
-        A tilt > 0 at which a search for c > 0 begins, if one is known.
 
     Raises
     ------
@@ -93,7 +89,7 @@ def saddle_tilt(
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    start, most = near or measure.near or _first_tilt(guess, measure), _evaluations(measure)
+    start, most = measure.near or _first_tilt(guess, measure), _evaluations(measure)
     measure.near = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
     return measure.near
 
@@ -148,21 +144,15 @@ class ChernoffBounds:
         return cls(np.zeros(1), np.full(1, log_probability))
 
     @classmethod
-    def at_saddle(
-        cls, measure: Measure, epsilon: float, near: float | None = None
-    ) -> ChernoffBounds:
+    def at_saddle(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
         """Return bounds at tilts around the saddle, which must be in reach."""
-        saddle = saddle_tilt(measure, epsilon, positive=True, near=near)
+        saddle = saddle_tilt(measure, epsilon, positive=True)
         tilts = saddle * _AROUND
         return cls(tilts, measure.log_chernoff(tilts), saddle)
 
     @classmethod
-    def within_reach(
-        cls, measure: Measure, epsilon: float, near: float | None = None
-    ) -> ChernoffBounds:
+    def within_reach(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
         """Return bounds around the saddle; where it is out of reach, at the largest tilts in reach.
-
-        The search begins near a tilt, if one is known.
 
         Raises
         ------
@@ -170,7 +160,7 @@ class ChernoffBounds:
             If no tilt is in reach.
         """
         with contextlib.suppress(OutOfReach):
-            return cls.at_saddle(measure, epsilon, near)
+            return cls.at_saddle(measure, epsilon)
         c = min(1.0 / max(epsilon, 1 / SADDLE.tilt), SADDLE.tilt)
         reached: list[tuple[float, float]] = []
         for _ in range(SADDLE.trials):
