@@ -215,7 +215,7 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
 # -- a bulk and its jumps
 
 
-def _split_at(total: Total, c: float, near: float) -> _Inverter:
+def _split_at(total: Total, c: float, near: float) -> Callable[[Total, float, float], Inversion]:
     """Return what :func:`invert_as_split` does at any epsilon, where both parts keep points."""
     pieces = split(total.parts, c)
     if pieces is None:

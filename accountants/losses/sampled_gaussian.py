@@ -137,7 +137,7 @@ class SampledGaussian(PrivacyLoss):
 
     def log_mgf_bounds(self, c: Reals) -> Reals:
         """Return the bound at each of many tilts."""
-        return log_mgf_bounds_of([self], c)[0]
+        return np.asarray(log_mgf_bounds_of([self], c)[0])
 
     @property
     def compiled(self) -> Law:
@@ -187,7 +187,7 @@ def log_mgf_bounds_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
         exponent = (c * c + c) / (2 * sigma**2)
     near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
     far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
-    return np.where(exponent < 700, near, far)
+    return np.asarray(np.where(exponent < 700, near, far))
 
 
 def cumulants_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:

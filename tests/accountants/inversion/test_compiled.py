@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from benchmarks import sweep
 from dpcal import accountants
@@ -104,6 +104,31 @@ int main(void) {
     return 0;
 }
 """
+# Losses and masses of points on the real and the shifted line, with their errors in units.
+POINTS_OF = r"""
+#include <stdio.h>
+#include "law.h"
+
+int main(void) {
+    const double q[] = {1e-9, 1e-4, 0.013, 0.3, 1 - 1e-9}, sigma[] = {0.02, 0.5, 1.07, 40, 1e4};
+    for (int k = 0; k < 100; k++) {
+        dpcal_law law;
+        dpcal_sampled_gaussian(&law, q[k % 5], sigma[k / 5 % 5], k / 25 % 2);
+        if (law.serve(&law, k / 50 ? 40 * law.sigma : 1.0) || law.lines(&law, 0, law.n))
+            continue;
+        for (ptrdiff_t j = k % 7; j < law.n; j += law.n / 9) {
+            const dpcal_line *line = &law.line;
+            printf("%a %a %d %a ", law.q, law.sigma, law.add, law.step);
+            printf("%a %a ", law.first + j, law.angle);
+            printf("%a %a %a %a ", law.loss[j], law.log_mass[j], law.mass[j], law.slope[j]);
+            printf("%a %a %a ", line->re[j], line->im[j], line->error[j]);
+            printf("%a %a %a\n", line->size[j], line->phase[j], line->rounding[j]);
+        }
+        dpcal_free_law(&law);
+    }
+    return 0;
+}
+"""
 # Points of a sum in 128 bits, which has no other error, over the deviation of the noise.
 FINE = 0.08
 
@@ -160,6 +185,45 @@ def test_functions_of_points_are_within_their_errors(tmp_path):
     units = [float(item) for item in found.split()]
     # log(1 + x), log, cosine and sine, angles, exp(x) - 1 - x, exp(x) - 1, exp(x).
     assert (np.array(units) <= [2, 2, 1, 2, 3, 2, 2]).all(), units
+
+
+def _exact_point(q, sigma, step, x, angle):
+    """Log w and log of the density times the step, at x + i angle sigma^2, in balls of 200 bits."""
+    shifted = acb(x, arb(angle) * arb(sigma) ** 2)
+    variance = arb(sigma) ** 2
+    log_w = (q * ((2 * shifted - 1) / (2 * variance)).expm1()).log1p()
+    scale = (arb(step) / (2 * arb.pi() * variance).sqrt()).log()
+    return log_w, scale - shifted * shifted / (2 * variance)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_points_are_within_their_errors(tmp_path):
+    source, program = tmp_path / "points.c", tmp_path / "points"
+    source.write_text(POINTS_OF)
+    options = ["-O1", "-w", "-ffp-contract=off", "-fno-math-errno", f"-I{KERNELS}"]
+    subprocess.run([COMPILER, *options, source, "-o", program, "-lm"], check=True)
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    shares = []
+    for line in printed.splitlines():
+        q, sigma, add, step, n, angle, *found = (float.fromhex(item) for item in line.split())
+        loss, log_mass, mass, slope, re, im, error, size, phase, rounding = found
+        sign, moved = -1 if add else 1, slope - 0.5 * abs(loss)
+        with ctx.workprec(200):
+            log_w, density = _exact_point(q, sigma, step, step * n, 0.0)
+            exact = (density + (0 if add else log_w)).real
+            own = 0 if add else moved
+            allowed = [(abs(loss - sign * log_w.real), moved)]
+            allowed.append((abs(log_mass - exact), 0.6 * abs(log_mass) + 8 + own))
+            allowed.append((abs(mass / exact.exp() - 1) if mass else arb(0), 5.5 + own))
+            # Adding, the line lies below the real one, and the loss is minus log w there.
+            log_w, density = _exact_point(q, sigma, step, step * n, -angle if add else angle)
+            allowed.append((abs(acb(re, im) - sign * log_w), error))
+            exact = density + (0 if add else log_w)
+            allowed.append((abs(acb(size, phase) - exact), rounding))
+            shares.append([float(gap) / 2**-52 / max(most, 1e-300) for gap, most in allowed])
+    assert len(shares) > 500
+    assert np.max(shares) < 1, np.max(shares, axis=0)
+    assert (np.max(shares, axis=0) > 0.1).all(), np.max(shares, axis=0)
 
 
 def _epsilon(direction, log_delta):
