@@ -45,7 +45,7 @@ from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import Way, invert
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Total
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import NO_LOSS, OutOfReach
 from dpcal.accountants.losses.discrete import (
     LatticeLoss,
     ScatteredLoss,
@@ -133,6 +133,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
             bounds = _log_delta(given, epsilon)
             if _distance(bounds) > _WIDE:
                 bounds = _both(bounds, log_delta_by_doubling(given, epsilon, bounds.upper))
+            bounds = _attained(given, bounds, -math.inf, lambda at: log_delta_bounds(at, epsilon))
             return narrowed(given, bounds, bounds.upper, bounds_of, _distance, side)
 
         return log_delta_with_failures(item, without_failures)
@@ -143,6 +144,18 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 def _distance(bounds: Bounds) -> float:
     """Return the width of bounds on a logarithm, 0 where both are minus infinity."""
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
+
+
+def _attained(
+    direction: Direction, bounds: Bounds, nothing: float, bounds_of: Callable[[Direction], Bounds]
+) -> Bounds:
+    """Return bounds, with a lower end from one mechanism of each class if they have none."""
+    if bounds.lower > nothing or not Total(direction.parts).renyi_is_tighter:
+        return bounds
+    attained = ((loss.attained, times) for loss, times in direction.parts)
+    parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
+    lower = bounds_of(Direction(direction.name, parts)).lower
+    return Bounds(min(lower, bounds.upper), bounds.upper, bounds.method)
 
 
 def _rounded(
@@ -272,7 +285,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
                 bounds = _both(bounds, epsilon_by_doubling(given, target, bounds.upper))
             return narrowed(
                 given,
-                bounds,
+                _attained(given, bounds, 0.0, lambda at: epsilon_bounds(at, target)),
                 target,
                 lambda other, end: epsilon_with_failures(other, target, _finite_epsilon, end),
                 lambda found: _distance(found) / found.upper if found.upper > 0 else 0.0,

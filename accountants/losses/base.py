@@ -189,6 +189,11 @@ class PrivacyLoss(ABC):
         return None
 
     @property
+    def attained(self) -> PrivacyLoss:
+        """The loss of one mechanism, where this loss dominates a class of them; else this loss."""
+        return self
+
+    @property
     def opposite(self) -> PrivacyLoss | None:
         """The loss of the other direction, its negative under Q, if E_Q exp(loss) = 1; or None."""
         return None

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import Lattice, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, Lattice, PrivacyLoss
+from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -278,6 +279,15 @@ class BoundedRange(IntervalLoss):
     def renyi_is_tighter(self) -> bool:
         """True."""
         return True
+
+    @property
+    def attained(self) -> PrivacyLoss:
+        """The loss of randomized response: epsilon / 2 or minus that, less some rounding."""
+        other = math.exp(-self.epsilon / 2)
+        at_random = 2 * other / (1 + other) * (1 + 8 * UNIT)
+        if at_random >= 1:
+            return NO_LOSS
+        return randomized_response(noise_parameter=max(at_random, 1e-300), num_buckets=2)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form (sqrt(E) - sqrt(x))^2 / (E - 1)."""

@@ -128,9 +128,9 @@ def test_claims_that_may_fail_are_counted_beside_the_recursion():
         events.ComposedDpEvent([exponential(0.1, 50), exponential(0.2, 50)]),
     ],
 )
-def test_other_compositions_keep_their_bound(event):
+def test_other_compositions_have_a_bound_and_the_lower_end_of_one_mechanism(event):
     answer = accountants.epsilon(event, delta=1e-6)
-    assert answer.lower == 0
+    assert 0.5 * answer < answer.lower <= answer
     assert answer <= accountants.epsilon(event, delta=1e-6, accountant="renyi")
 
 
@@ -145,3 +145,20 @@ def test_one_mechanism_of_any_range_is_not_below_its_delta(length, share):
         for accountant in ("auto", "renyi"):
             found = accountants.delta(event, epsilon=at, accountant=accountant)
             assert arb(found.lower) <= exact <= arb(found.upper)
+
+
+@pytest.mark.parametrize(("size", "times", "sigma"), [(0.1, 10, 1.0), (1.0, 1, 1.0), (0.5, 5, 2.0)])
+def test_beside_others_one_mechanism_gives_a_lower_end(size, times, sigma):
+    gaussian = events.GaussianDpEvent(sigma)
+
+    def ask(mechanism, **options):
+        event = events.ComposedDpEvent([events.SelfComposedDpEvent(mechanism, times), gaussian])
+        return accountants.epsilon(event, delta=1e-6, neighboring_relation="replace-one", **options)
+
+    bounds = ask(events.ExponentialMechanismDpEvent(size))
+    # Its ratios are exp(size / 2) and exp(-size / 2), within a range of exp(size).
+    at_random = 2 / (1 + math.exp(size / 2))
+    response = events.RandomizedResponseDpEvent(noise_parameter=at_random, num_buckets=2)
+    one = ask(response, accountant="pld", two_sided=True, interval=1e-4)
+    assert one.lower - 1e-9 <= bounds.lower <= one.upper
+    assert 0 < bounds.lower < bounds.upper < 1.2 * bounds.lower
