@@ -152,6 +152,9 @@ def _attained(
     """Return bounds, with a lower end from one mechanism of each class if they have none."""
     if bounds.lower > nothing or not Total(direction.parts).renyi_is_tighter:
         return bounds
+    # Contours of Laplace noise beside atoms take seconds.
+    if any(isinstance(loss, Laplace) for loss, _ in direction.parts):
+        return bounds
     attained = ((loss.attained, times) for loss, times in direction.parts)
     parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
     lower = bounds_of(Direction(direction.name, parts)).lower

@@ -124,13 +124,20 @@ def test_claims_that_may_fail_are_counted_beside_the_recursion():
     [
         exponential(0.01, 3000),
         exponential(20.0, 3),
-        events.ComposedDpEvent([exponential(0.1, 50), events.LaplaceDpEvent(2.0)]),
+        events.ComposedDpEvent([exponential(0.1, 50), events.GaussianDpEvent(2.0)]),
         events.ComposedDpEvent([exponential(0.1, 50), exponential(0.2, 50)]),
     ],
 )
 def test_other_compositions_have_a_bound_and_the_lower_end_of_one_mechanism(event):
     answer = accountants.epsilon(event, delta=1e-6)
     assert 0.5 * answer < answer.lower <= answer
+    assert answer <= accountants.epsilon(event, delta=1e-6, accountant="renyi")
+
+
+def test_beside_laplace_noise_there_is_the_upper_end_alone():
+    event = events.ComposedDpEvent([exponential(0.1, 50), events.LaplaceDpEvent(2.0)])
+    answer = accountants.epsilon(event, delta=1e-6)
+    assert 0 == answer.lower < answer
     assert answer <= accountants.epsilon(event, delta=1e-6, accountant="renyi")
 
 
