@@ -116,19 +116,24 @@ class Problem:
     def descended(self) -> float:
         """Return a bound on the mean excess risk of noisy gradient descent at its best length.
 
-        The loss is smooth. A step of 1 / L1 with noise of variance s^2 on each of d coordinates
-        changes an excess risk of Phi, on average, by at most ``d s^2 / (2 L1) - Phi^(2 / kappa) /
-        (2 L1 gamma^2)``.
+        The loss is smooth and kappa at most 2. A step of 1 / L1 with noise of variance s^2 on each
+        of d coordinates changes a mean excess risk of Phi by at most ``d s^2 / (2 L1) - Phi^(2 /
+        kappa) / (2 L1 gamma^2)``, by Jensen's inequality. What is left is concave in Phi: beyond
+        its peak a smaller Phi may leave more.
         """
+        power, fall = 2 / self.kappa, 1 / (2 * self.L1 * self.gamma**2)
+        peak = math.inf if fall <= 1 else 0.0
+        if power > 1:
+            peak = (1 / (power * fall)) ** (1 / (power - 1))
 
         def reached(steps: int) -> float:
             noise, level = steps * self.d * self.sensitivity**2 / (2 * self.rho), self.F0
             for _ in range(steps):
-                level += (noise - (level ** (1 / self.kappa) / self.gamma) ** 2) / (2 * self.L1)
-                level = max(level, 0.0)
+                most = min(level, peak)
+                level = most - fall * most**power + noise / (2 * self.L1)
             return level
 
-        return min(reached(2**power) for power in range(MOST_PLAIN.bit_length()))
+        return min(reached(2**count) for count in range(MOST_PLAIN.bit_length()))
 
     def promise(self, name: str, accuracy: Callable[[Problem], float]) -> dict[str, Parameter]:
         """Record the excess risk that a theorem promises, and warn where it is vacuous."""

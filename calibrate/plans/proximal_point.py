@@ -96,8 +96,8 @@ def proximal_point(
     Warns
     -----
     VacuousSchedule
-        If the loss is smooth, and noisy gradient descent reaches less on average than the practical
-        stages are predicted to; or if the theory promises nothing at these sizes.
+        If the loss is smooth, kappa = 2, and noisy gradient descent reaches less on average than
+        the practical stages are predicted to; or if the theory promises nothing at these sizes.
     """
     if not _validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
@@ -113,7 +113,8 @@ def proximal_point(
             if _noisy(settled):
                 break
         predicted = number(settled, "predicted")
-        if 0 < problem.L1 < math.inf and (plain := problem.descended()) < predicted:
+        compared = kappa == 2 and 0 < problem.L1 < math.inf
+        if compared and (plain := problem.descended()) < predicted:
             warn_caller(
                 f"proximal_point is predicted to reach an excess risk of {predicted:.2g}, and does "
                 f"not use that the loss is smooth; the mean of noisy_gd's is at most {plain:.2g} "

@@ -67,6 +67,7 @@ def test_no_private_optimizer_is_below_the_bound_and_one_with_too_little_noise_i
     assert two_tables(200, kappas=(2.0,), plan=cheap)["one gradient", 2.0] < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "tau"), KINDS)
 def test_one_noisy_mean_keeps_its_distance_to_the_bound_over_n_and_d(kind, tau):
     """The bounds are tight in n and d: ratios differ by less than a third, and n d by 16."""

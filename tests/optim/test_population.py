@@ -20,7 +20,6 @@ def test_slopes_and_their_intervals_are_those_of_a_line():
     assert noisy["interval"] == pytest.approx([-0.75 - half, -0.75 + half], rel=1e-4)
 
 
-@pytest.mark.slow
 def test_the_rest_of_the_records_makes_a_tree_s_gradient_smaller():
     """Each of three seeds; the gap is a factor of six in docs/optimizers_spider.md."""
     for seed in range(3):

@@ -212,11 +212,43 @@ def test_the_cost_of_rounds_that_may_end_early_is_the_most_that_they_cost():
     assert "cost: 5 passes" in str(steps)
 
 
-def test_losses_that_are_not_smooth_are_not_compared_with_plain_steps():
-    constants = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
+def test_losses_without_a_bound_for_plain_steps_are_not_compared_with_them():
+    sizes = {"n": 20_000, "dimension": 50, "epsilon": 1.0, "delta": 1e-5}
+    rough = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
+    smooth = Constants(lipschitz=1.0, smoothness=1.0, gap=0.7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        calibrate.proximal_point(constants, n=20_000, dimension=50, epsilon=1.0, delta=1e-5)
+        calibrate.proximal_point(rough, **sizes)
+        calibrate.proximal_point(smooth, gamma=2.0, kappa=3.0, **sizes)
+
+
+@pytest.mark.parametrize(
+    ("kappa", "gamma", "smoothness", "gap"),
+    [(2.0, 7.0, 0.25, 0.7), (2.0, 0.5, 1.0, 0.5), (1.5, 1.0, 1.0, 0.9), (1.2, 1.0, 0.8, 0.9)],
+)
+def test_the_bound_on_plain_steps_is_that_of_the_worst_risk_on_the_way(
+    kappa, gamma, smoothness, gap
+):
+    """Against the largest value over a grid of smaller risks at each step."""
+    given = Given.of(
+        Constants(lipschitz=1.0, smoothness=smoothness, gap=gap),
+        n=20_000,
+        dimension=50,
+        epsilon=1.0,
+        delta=1e-5,
+    )
+    problem = Problem.of(given, gamma=gamma, kappa=kappa)
+    best = math.inf
+    for steps in (2**k for k in range(9)):
+        noise = steps * 50 * problem.sensitivity**2 / (2 * problem.rho) / (2 * smoothness)
+        level = problem.F0
+        for _ in range(steps):
+            risks = np.linspace(0, level, 2_001)
+            left = risks - risks ** (2 / kappa) / (2 * smoothness * gamma**2)
+            level = left.max() + noise
+        best = min(best, level)
+    assert best > 0
+    assert problem.descended() == pytest.approx(best, rel=1e-3)
 
 
 def test_inner_steps_end_where_noise_makes_them_pointless():
