@@ -97,6 +97,7 @@ def test_rows_that_are_kept_are_refused():
         RankedOracle(plan, Alone(), {"w": (5,)}, lambda: b"", seed=0, draw=drawing_on("cpu"))
 
 
+@pytest.mark.slow
 def test_a_guard_with_a_device_for_noise_has_the_bits_of_one_without(tmp_path):
     X = torch.linspace(-1, 1, 60).reshape(20, 3)
     records, ends = TensorDataset(X, (X[:, 0] > 0).long()), []

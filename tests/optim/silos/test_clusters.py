@@ -60,7 +60,6 @@ def test_one_two_and_eight_workers_have_the_same_bits():
         assert np.abs(several[0].w).max() > 0.1
 
 
-@pytest.mark.slow
 def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
     with two_workers(__name__, processes=False) as client:
         whole = partitioned(client, 3)
