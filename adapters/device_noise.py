@@ -41,6 +41,8 @@ Bytes = NDArray[np.uint8]
 _ROUNDS, _KEY = 14, 8
 # Numbers that the processor's sampler takes words for together.
 _CHUNK = 256
+# A key that is known, and numbers of it that a device is tried with: more than two chunks.
+_PUBLIC, _TRIED = bytes(32), 1_000
 # The byte of a state, column by column, that ShiftRows moves to each place.
 _SHIFTED = [4 * ((column + row) % 4) + row for column in range(4) for row in range(4)]
 # MixColumns.
@@ -56,6 +58,11 @@ class DeviceNormals:
         Of the Gaussian, that of :meth:`DiscreteNormals.covering`, whose noise this is.
     device
         A ``torch.device`` with integers of 64 bits, or its name.
+
+    Raises
+    ------
+    ValueError
+        If the device draws other numbers for a public key than the processor does.
     """
 
     def __init__(self, standard_deviation: float, device: Any) -> None:
@@ -65,6 +72,12 @@ class DeviceNormals:
         self._least = -(len(high) // 2)
         self._high = _signed(torch.from_numpy(high.view(np.int64)).to(self._device))
         self._factors = torch.tensor(normals.factors, device=self._device)
+        known = DiscreteNormals.covering(standard_deviation, _PUBLIC).draw(_TRIED)
+        if (self.draw([_PUBLIC], _TRIED) != known).any():
+            raise ValueError(
+                "noise_device must have the processor's arithmetic of whole numbers, got "
+                f"{str(self._device)!r}, which draws other noise for a known key."
+            )
 
     def draw(self, keys: Sequence[bytes], size: int) -> NDArray[np.int64]:
         """Return ``size`` numbers for each key of 32 bytes, shape (keys, size), dtype int64."""

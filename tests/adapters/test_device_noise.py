@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from dpcal import optim
 from dpcal.accountants.matrix import BISR, BLT, LambdaCGD
-from dpcal.adapters import ranks as module
+from dpcal.adapters import device_noise, ranks as module
 from dpcal.adapters.device_noise import DeviceNormals, drawing_on, key_stream
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.torch import Guard
@@ -54,6 +54,13 @@ def test_a_word_that_equals_an_entry_of_the_table_is_settled_by_the_processor():
     device._high[place] = word  # the least entry above it is lowered: the search is off by one
     expected = DiscreteNormals.covering(1e6, KEYS[0]).draw(300).tolist()
     assert device.draw(KEYS[:1], 300).tolist() == [expected]
+
+
+def test_a_device_with_other_arithmetic_is_refused(monkeypatch):
+    tables, box = device_noise._tables()
+    monkeypatch.setattr(device_noise, "_tables", lambda: (tables << 1, box))
+    with pytest.raises(ValueError, match=r"noise_device must have .* got 'cpu'"):
+        DeviceNormals(1e6, "cpu")
 
 
 def planned(strategy):
