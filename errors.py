@@ -104,7 +104,8 @@ class UnobservedOracle(DpcalError):  # noqa: N818
 class VacuousSchedule(UserWarning):
     """A theorem promises nothing at these sizes that would not hold without an optimizer.
 
-    Or a run takes no step: it returns its start, and its budget is spent.
+    Or a run takes no step and returns its start, or its own answers tell that it ended no better
+    than there; its budget is spent.
     """
 
 

@@ -36,11 +36,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, VacuousSchedule
 from dpcal.optim.boundary.access import Store, written
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.ending import Ending, first_late
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
@@ -61,6 +62,7 @@ __all__ = [
 # The mean of clipped gradients is rarely longer than half of the clip: of a logistic loss at the
 # origin never.
 _HIDDEN = 0.5
+_NO_BETTER = "as far as its own answers tell, the run ended no better than its start"
 
 
 class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
@@ -151,6 +153,7 @@ class Run:
         self._stopped: str | None = None
         self._ended = self._warn = self._told = False
         self._answering = _Answering(self)
+        self._ending = _ending_of(oracle)
 
     @property
     def going(self) -> bool:
@@ -166,6 +169,21 @@ class Run:
     def until_noted(self) -> int:
         """Number of moves to the next row of the trace, at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
+
+    @property
+    def until_telling(self) -> int:
+        """Number of moves to the next step whose gradient is to be heard; 0 if it is this one."""
+        late = first_late(self._steps)
+        return late - self.step if 0 < self.step < late else 0
+
+    def hear(self, g: Vector, query: Query) -> None:
+        """Take note of a gradient at the iterate, the answer to ``query``.
+
+        Where the last iterate is returned, such answers at the first and at late steps tell whether
+        the run ended below its start (:mod:`dpcal.optim.ending`). Their errors must be independent
+        of the iterate.
+        """
+        self._ending.hear_answer(self.step, self.w, g, query, self.oracle.plan.n)
 
     @property
     def projects_around_origin(self) -> bool:
@@ -235,6 +253,14 @@ class Run:
             warnings.warn(
                 f"the run {found} and returns its start, and what its answers cost is spent: it "
                 f"{message}.",
+                VacuousSchedule,
+                stacklevel=level_outside(),
+            )
+        elif not self._told and np.array_equal(w, self.w) and self._ending.no_better:
+            message += f"; {_NO_BETTER}"
+            warnings.warn(
+                f"{_NO_BETTER}, and what its answers cost is spent: the learning rate is too "
+                "large, or noise hides the gradients.",
                 VacuousSchedule,
                 stacklevel=level_outside(),
             )
@@ -400,6 +426,18 @@ def warn_of_noise(plan: Plan, dimension: int) -> None:
             VacuousSchedule,
             stacklevel=level_outside(),
         )
+
+
+def _ending_of(oracle: Oracle) -> Ending:
+    """Return what hears answers about an oracle's objective."""
+    # An oracle about records elsewhere may not say.
+    loss, weight = getattr(oracle, "linear_loss", None) or ("", 1.0)
+    # There are no more classes than parameters.
+    at_origin = {"logistic": 2, "softmax": oracle.dimension}.get(loss)
+    return Ending(
+        at_origin=math.inf if at_origin is None else weight * math.log(max(2, at_origin)),
+        l2=float(getattr(oracle, "l2", 0.0)),
+    )
 
 
 def level_outside() -> int:

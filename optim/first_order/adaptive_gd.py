@@ -113,6 +113,7 @@ def _walk(
         if z_t < least or not oracle.affords("gradient", z_t):  # 5
             return best, NO_GRADIENT
         g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 6
+        run.hear(g_t, oracle.plan.query("gradient").with_noise(z_t))
         run.move(run.w - eta * g_t)  # 6
     return best, TAKEN
 
@@ -134,6 +135,7 @@ def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
         if not run.going or not oracle.affords("gradient", z):
             break
         g = oracle.gradient(run.w, "gradient", noise_multiplier=z)
+        run.hear(g, query.with_noise(z))
         variance = len(g) * (query.max_norm * z / oracle.plan.n) ** 2
         squares = float(g @ g)
         run.move(run.w - step_size * (max(0.0, squares - variance) / max(squares, variance)) * g)

@@ -37,6 +37,7 @@ def projected_descent(
     growth: float = 0.0,
     reach: float = math.inf,
     squares: Vector | None = None,
+    tell: bool = False,
 ) -> Vector:
     """Take steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
@@ -46,14 +47,18 @@ def projected_descent(
     1.
 
     No rate is above ``reach / sqrt(|g_1|^2 + ... + |g_t|^2)``, where ``squares``, shape (1,), holds
-    the sum of the run's earlier steps, and is overwritten.
+    the sum of the run's earlier steps, and is overwritten. With ``tell`` the run hears answers that
+    tell whether it ended below its start.
     """
+    tell = tell and _independent(run, query)
     until = len(learning_rates) if until is None else until
     loops = _loops(run, query)
     squares = np.zeros(1) if squares is None else squares
     average, count = np.zeros_like(run.w), 0
     while run.going and run.step < until:
         moves = min(run.until_noted, until - run.step)
+        if tell:
+            moves = min(moves, max(1, run.until_telling))
         if loops is not None and moves >= FEWEST:
             w, continued = loops.descend(
                 run.w,
@@ -75,6 +80,8 @@ def projected_descent(
         before = run.step
         with run.answering():
             g = run.oracle.gradient(run.w, query)
+            if tell and not run.until_telling:
+                run.hear(g, run.oracle.plan.query(query))
             eta = learning_rates[run.step]
             if reach < math.inf and g.any():
                 # One after another, as a compiled loop adds them.
@@ -98,7 +105,15 @@ def averaged_descent(
     squares = np.zeros(1)
     steps = len(learning_rates)
     averaged_from = {"last": steps, "tail": steps // 2}.get(output, 0)
-    projected_descent(run, query, learning_rates, until=averaged_from, reach=reach, squares=squares)
+    projected_descent(
+        run,
+        query,
+        learning_rates,
+        until=averaged_from,
+        reach=reach,
+        squares=squares,
+        tell=output == "last",
+    )
     growth = 1.0 if output == "linear" else 0.0
     return projected_descent(
         run,
@@ -109,6 +124,12 @@ def averaged_descent(
         reach=reach,
         squares=squares,
     )
+
+
+def _independent(run: Run, name: str) -> bool:
+    """Return whether the errors of a query's answers are independent of each other."""
+    query = run.oracle.plan.query(name)
+    return query.sampler in ("full", "poisson") and query.correlation is None
 
 
 def _loops(run: Run, query: str) -> Loops | None:

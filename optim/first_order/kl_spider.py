@@ -65,6 +65,7 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
         spare = [_left(oracle, rounds[k:])] if refunds else []
         z_0, z_1 = multipliers(plan, each, *spare)
         g = oracle.gradient(run.w, "gradient", noise_multiplier=z_0)  # 3
+        run.hear(g, oracle.plan.query("gradient").with_noise(z_0))
         t = 0  # 4
         while t < each.steps and (norm := l2_norm(g)) >= each.threshold:  # 5
             before = run.w

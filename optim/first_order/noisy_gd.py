@@ -131,6 +131,6 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     rates = np.full(query.count, eta)
     if output == "linear":
         return projected_descent(run, query.name, rates, mean=True, growth=1.0)
-    picked = projected_descent(run, query.name, rates, until=drawn)
+    picked = projected_descent(run, query.name, rates, until=drawn, tell=output == "last")
     projected_descent(run, query.name, rates)
     return picked if output == "random" else None

@@ -89,10 +89,14 @@ def spiderboost(
     # The choice of the smallest norm needs the norm of every estimate.
     fused = output != "smallest-norm" and Loops.fit(oracle, *(q.name for q in plan.queries))
     estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
+    # The first and the last fresh gradient tell whether the run ended below its start.
+    heard = (0, period * ((run.planned - 1) // period)) if output == "last" else ()
     while run.going:
         if run.step == drawn:
             picked = run.w
         until = min(run.until_noted, drawn - run.step if run.step < drawn else run.planned)
+        until = min([until, *(step - run.step for step in heard if step > run.step)])
+        until = 1 if run.step in heard else until
         if fused and until >= FEWEST:
             before = estimate.step
             estimate = Loops(oracle).follow(
@@ -105,6 +109,8 @@ def spiderboost(
         else:
             with run.answering():
                 estimate = _step(oracle, estimate, refresh, difference, period, eta)
+                if run.step in heard:
+                    run.hear(estimate.gradient, plan.query(refresh))
                 run.move(estimate.w)
         norm = l2_norm(estimate.gradient)
         if output == "smallest-norm" and norm < shortest:

@@ -14,6 +14,7 @@ from dpcal.accountants import epsilon, events
 from dpcal.calibrate.plans.common import single_release
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
+from dpcal.optim.driver import worth
 from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.estimators import PoolEmpty, Spider, State
 from dpcal.optim.second_order.gauss_psgd import Settings, walk
@@ -438,6 +439,16 @@ def test_a_certificate_of_a_vacuous_plan_says_so(trigonometric):
         result = gauss_psgd(trigonometric, plan, seed=0, initial=np.zeros(D))
     assert result.status == "certified"
     assert "it is the start" in result.message
+
+
+def test_a_point_elsewhere_of_a_vacuous_plan_is_told_too(trigonometric):
+    with pytest.warns(VacuousSchedule, match="every Hessian passes"):
+        plan = planned(trigonometric, threshold=1.0, steps=600)
+    said = "passed: the plan is vacuous, and every point passes; alpha is 4, and the estimate there"
+    with pytest.warns(VacuousSchedule, match=said):
+        assert worth("passed", plan, at_start=False, norm=0.1).endswith("has norm 0.1")
+    sound = planned(trigonometric)
+    assert worth("passed", sound, at_start=False, norm=0.1) == "passed"
 
 
 def test_constants_that_make_the_test_empty_are_told(trigonometric):
