@@ -12,14 +12,17 @@ Rows are taken to have a typical norm r; scores on them a deviation of 1.5 (of s
 On all records, T steps have noise ``s = z C sqrt(T) / n`` each, so the distance eta T that noise
 allows, ``D n / (z C sqrt(d))``, does not depend on T. Fewer steps of it than smoothness allows
 would be too long: this quotient is the number of steps, and no other costs privacy or gains any.
+Steps on samples waste privacy and add their scatter, so they are for records that are too many to
+be read so often: 1,000 steps in 60 passes.
 
 >>> tuned = Defaults.of("logistic", n=20_000, dimension=11, row_norm=3.3, release=4.22)
 >>> tuned.steps, tuned.batch_size, tuned.max_norm
-(1000, 1200, 3.3)
->>> full_steps("logistic", n=20_000, dimension=11, release=4.22)
-445
->>> print(f"{tuned.learning_rate(4.1):.3f}")
-0.802
+(445, 20000, 3.3)
+>>> print(f"{tuned.learning_rate(4.22 * 445**0.5):.3f}")
+1.467
+>>> many = Defaults.of("logistic", n=10**7, dimension=50, row_norm=3.3, release=4.22)
+>>> many.steps, many.batch_size
+(1000, 600000)
 """
 
 from __future__ import annotations
@@ -36,11 +39,15 @@ __all__ = ["SCALE_SHARE", "Defaults", "full_steps"]
 SCALE_SHARE = 0.01
 
 # By loss: largest second derivative of a record's loss in its score; the deviation of scores; the
-# most steps in units of the inverse smoothness; and nu = d z / n at which the clip begins to fall.
+# most steps in units of the inverse smoothness; nu = d z / n at which the clip begins to fall, and
+# the power of nu that it falls with. A clip of a logistic loss leaves the more excess the lower it
+# is: of rows of one norm 1e-5, 1e-3, 1e-2 and 6e-2 at .9, .7, .5 and .3 of it, where noise of
+# clip C leaves 4 (nu C)^2. The sum is least near these powers; squared losses lose far less.
 _CURVATURE = {"logistic": 0.25, "softmax": 0.5, "squared": 1.0}
 _SCORES = {"logistic": 1.5, "softmax": 1.5, "squared": 0.5}
 _LONGEST = {"logistic": 4.0, "softmax": 4.0, "squared": 2.0}
-_LOUD = {"logistic": 0.025, "softmax": 0.025, "squared": 0.002}
+_LOUD = {"logistic": 0.006, "softmax": 0.006, "squared": 0.002}
+_FALL = {"logistic": 0.2, "softmax": 0.2, "squared": 0.5}
 
 # Least clip, in units of the typical norm of rows.
 _LEAST_CLIP = 0.3
@@ -49,6 +56,8 @@ _LEAST_CLIP = 0.3
 _WIDER, _WIDEST = 0.002, 1.2
 # Steps a pass, and bounds on their number: few cost more than amplification gains.
 _STEPS_A_PASS, _FEWEST, _MOST = 25, 300, 1000
+# Passes of steps on samples, where none were asked for.
+_PASSES = 60.0
 # Fewest steps on all records; the most are those above, and as many as read 4e9 entries of rows
 # (some ten seconds).
 _FEWEST_FULL, _ENTRIES = 120, 4e9
@@ -62,10 +71,15 @@ def full_steps(loss: str, *, n: int, dimension: int, release: float) -> int:
     loss, n, dimension, release
         See :meth:`Defaults.of`.
     """
+    wanted = _wanted(loss, n=n, dimension=dimension, release=release)
+    return math.ceil(min(wanted, max(_FEWEST_FULL, _ENTRIES / (n * dimension))))
+
+
+def _wanted(loss: str, *, n: int, dimension: int, release: float) -> int:
+    """Return the steps on all records that noise and smoothness allow, from 120 to 1,000."""
     clip = _clip(loss, n=n, dimension=dimension, release=release, longest=1.0)
-    wanted = _SCORES[loss] * _CURVATURE[loss] / _LONGEST[loss] * n / (release * clip)
-    most = min(_MOST, max(_FEWEST_FULL, _ENTRIES / (n * dimension)))
-    return math.ceil(min(most, max(_FEWEST_FULL, wanted)))
+    allowed = _SCORES[loss] * _CURVATURE[loss] / _LONGEST[loss] * n / (release * clip)
+    return math.ceil(min(_MOST, max(_FEWEST_FULL, allowed)))
 
 
 def _clip(loss: str, *, n: int, dimension: int, release: float, longest: float) -> float:
@@ -76,7 +90,7 @@ def _clip(loss: str, *, n: int, dimension: int, release: float, longest: float) 
     if loss != "squared":
         # Residuals of scaled targets are below 1 mostly, so that their clip cuts little.
         wide = min(_WIDEST, longest, math.sqrt(1 + _WIDER / (noise * release)))
-    return min(wide, max(_LEAST_CLIP, math.sqrt(_LOUD[loss] / noise)))
+    return min(wide, max(_LEAST_CLIP, math.pow(_LOUD[loss] / noise, _FALL[loss])))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +131,7 @@ class Defaults:
         dimension: int,
         row_norm: float,
         release: float,
-        passes: float = 60.0,
+        passes: float | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
         unit: float = 1.0,
@@ -132,15 +146,21 @@ class Defaults:
         release
             Noise multiplier of one Gaussian release about all records at the target.
         passes
-            Passes over the records, > 0.
+            Passes over the records, > 0, for steps on samples; 60 when omitted.
         steps, batch_size
-            Where they were given.
+            Where they were given. If neither is, nor ``passes``, steps are on all records where
+            these read at most 4e9 entries of rows.
         bound
             Of the norms of rows, which a clip need not exceed; ``row_norm`` when omitted.
         """
         row_norm = _validate.positive(row_norm=row_norm)
         longest = 1.0 if bound is None else max(1.0, _validate.positive(bound=bound) / row_norm)
         clip = _clip(loss, n=n, dimension=dimension, release=release, longest=longest)
+        if passes is None and steps is None and batch_size is None:
+            full = _wanted(loss, n=n, dimension=dimension, release=release)
+            if full * n * dimension <= _ENTRIES:
+                steps, batch_size = full, n
+        passes = _PASSES if passes is None else _validate.positive(passes=passes)
         if batch_size is None:
             wanted = steps
             if wanted is None:

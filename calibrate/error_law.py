@@ -12,7 +12,8 @@ in place of that of a_i. Spectra and distances are not known: the law is the geo
 of them.
 
 >>> from dpcal.calibrate.defaults import Defaults
->>> tuned = Defaults.of("logistic", n=20_000, dimension=10, row_norm=1.0, release=4.22)
+>>> tuned = Defaults.of(
+...     "logistic", n=20_000, dimension=10, row_norm=1.0, release=4.22, passes=60)
 >>> law = ErrorLaw(loss="logistic", n=20_000, dimension=10, norm=1.0)
 >>> excess = law.excess(tuned, tuned.learning_rate(4.1), 4.1)
 >>> 1e-5 < excess < law.excess(tuned, tuned.learning_rate(8.2), 8.2)

@@ -59,7 +59,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   --class-weights V,W    public weights of the two classes (default: 1,1)
   --loss, --optimizer    logistic or squared; what 'dpcal optimizers' lists
   --features NAME        linear (default), or curves: splines, bins, random
-  --epochs E, --plan     passes (default: 60); print plan and cost alone
+  --epochs E, --plan     passes (default: by noise); print plan and cost alone
   --held-out HOW         scores: noisy (the default), unprotected or none
   --budget FILE          charge the run to this budget book
   -o FOLDER, --force     the report (default: dpcal-report); replace an old one

@@ -85,8 +85,10 @@ class LinearModel(BoundedEstimator):
         """Return the root mean square norm of records, with noise, and the ledger of the answer."""
         squares = by_row(partial(_squares, norm=norm), rows)
         mean, ledger = self._noisy_mean(plan, "scale", as_they_are, 1, squares)
-        least = max(_LEAST_SCALE, multiplier / math.sqrt(SCALE_SHARE) / plan.n)
-        return norm * math.sqrt(min(1.0, max(float(mean[0]), least))), ledger
+        deviation = multiplier / math.sqrt(SCALE_SHARE) / plan.n
+        # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
+        square = max(_LEAST_SCALE, max(float(mean[0]), 0.0) + deviation)
+        return norm * math.sqrt(min(1.0, square)), ledger
 
     def _descent(
         self, objective: Any, query: Query, learning_rate: float, initial: Table | None = None

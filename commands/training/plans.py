@@ -71,7 +71,7 @@ def compared(request: Request, task: Task) -> dict[str, Any] | None:
     norm = _row_norm(request) if request.chosen else None
     if norm is None:
         return None
-    bound = math.sqrt(request.coding.square_bound + request.intercept)
+    bound = _row_bound(request)
     return {
         "loss": request.loss,
         "n": request.trained_on or task.n,
@@ -99,6 +99,11 @@ def _row_norm(request: Request) -> float | None:
     return None if square is None or not known else math.sqrt(square + request.intercept)
 
 
+def _row_bound(request: Request) -> float:
+    """Return the bound that ranges give on the norm of rows."""
+    return math.sqrt(request.coding.square_bound + request.intercept)
+
+
 def _tuned(
     build: Callable[..., Plan],
     request: Request,
@@ -121,7 +126,11 @@ def _tuned(
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
     rows = 1 if request.by_person else given.get("group_size", 1)
     release = _one_release(target) * rows
-    passes = _validate.positive(epochs=given.pop("epochs", 60.0))
+    sampler, passes = given.get("sampler", "poisson"), given.pop("epochs", None)
+    if passes is None and sampler != "poisson":
+        passes = 60.0
+    if passes is not None:
+        _validate.positive(epochs=passes)
     if first is not None:
         query = first.queries[-1]
         sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
@@ -133,11 +142,11 @@ def _tuned(
         release=release,
         passes=passes,
         unit=1.0 if request.loss == "logistic" else REACH,
+        bound=None if request.by_person else _row_bound(request),
         **sizes,
     )
     max_norm = given.pop("max_norm", None)
     max_norm = weight * tuned.max_norm if max_norm is None else max_norm
-    sampler = given.get("sampler", "poisson")
     whole = sampler != "poisson" and "steps" not in sizes
     length = {"epochs": passes} if whole else {"steps": tuned.steps}
     if first is None:

@@ -31,7 +31,7 @@ NAME = "scale"
 
 # The largest standard deviation of its noise, in units of the guess that it replaces, at which
 # longer rows are still told apart from shorter ones.
-_NOISE = 0.25
+_NOISE = 0.15
 # Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
 
@@ -96,8 +96,9 @@ def released(
     (told,) = oracle.gradient(np.zeros(1), NAME)
     if hasattr(oracle, "close"):
         oracle.close()
-    least = query.noise_multiplier * query.max_norm / plan.n
-    square = min(query.max_norm, max(float(told), least))
+    deviation = query.noise_multiplier * query.max_norm / plan.n
+    # Rows are taken to be longer by one deviation: too low a clip costs more than its noise saves.
+    square = min(query.max_norm, max(float(told), 0.0) + deviation)
     return math.sqrt((coding.typical_square or 1.0) / square), oracle.ledger
 
 

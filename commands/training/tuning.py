@@ -36,7 +36,7 @@ OPTIONS = """
 [tuning | each is for some optimizers: 'dpcal optimizers NAME' lists an optimizer's own]
 --batch-size B:whole              expected batch, in [1, n] (default: from passes and steps, for
     dpsgd)
---epochs E:number                 > 0 (default: 60 at most, for dpsgd)
+--epochs E:number                 > 0 (default: by noise, at most 1000, for dpsgd)
 --steps T:whole                   >= 1 (default: by the optimizer)
 --sampler NAME:way                whose records a step takes: poisson; random-allocation (each
     record draws one batch of an epoch) or shuffled-epochs, for dpsgd; or, with --noise, poisson,

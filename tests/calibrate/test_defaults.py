@@ -34,15 +34,21 @@ def problem(n=10_000, d=12, prior=-3.2, seed=0, columns="tails"):
 
 def test_settings_follow_from_what_is_given():
     sizes = {"n": 20_000, "dimension": 11, "row_norm": 3.3, "release": 4.22}
-    tuned = Defaults.of("logistic", **sizes)
+    tuned = Defaults.of("logistic", **sizes, passes=60.0)
     assert (tuned.steps, tuned.batch_size, tuned.max_norm) == (1000, 1200, 3.3)
+    # Where nothing is given, steps are on all records, unless these are very many.
+    every = Defaults.of("logistic", **sizes)
+    asked = {name: sizes[name] for name in ("n", "dimension", "release")}
+    assert (every.steps, every.batch_size) == (full_steps("logistic", **asked), 20_000)
+    many = Defaults.of("logistic", **{**sizes, "n": 10**7})
+    assert (many.steps, many.batch_size) == (1000, 600_000)
     assert Defaults.of("logistic", **sizes, steps=100).batch_size == 12_000
     assert Defaults.of("logistic", **sizes, batch_size=1000).steps == 1200
     full = Defaults.of("logistic", **sizes, steps=60, batch_size=20_000)
     assert (full.steps, full.batch_size) == (60, 20_000)
     # Where noise drowns all, the clip is smaller, and the step too.
-    few = Defaults.of("logistic", **{**sizes, "n": 500})
-    assert few.clip == pytest.approx((0.025 * 500 / (4.22 * 11)) ** 0.5)
+    few = Defaults.of("logistic", **{**sizes, "n": 500}, passes=60.0)
+    assert few.clip == pytest.approx((0.006 * 500 / (4.22 * 11)) ** 0.2)
     assert few.learning_rate(4.0) < tuned.learning_rate(4.0)
     # Without noise and samples, smoothness alone limits the step.
     assert full.learning_rate(1e-9) == pytest.approx(16 / 3.3**2)
@@ -177,6 +183,7 @@ def test_training_is_near_the_best_in_hindsight(prior):
     best = excess(plan, learning_rate=rate, output=output)
     release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **TARGET)
     tuned = Defaults.of("logistic", n=n, dimension=d, row_norm=norm, release=release)
+    assert tuned.batch_size == n
     sizes = {"batch_size": tuned.batch_size, "steps": tuned.steps, "max_norm": tuned.max_norm}
     plan = calibrate.dpsgd(n=n, **sizes, **TARGET)
     rate = tuned.learning_rate(plan.query("gradient").noise_multiplier)

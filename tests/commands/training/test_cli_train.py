@@ -132,7 +132,7 @@ def test_a_privacy_engineer_checks_the_claim(trained, capsys):
     (run,) = report_of(trained)["runs"]
     scale, query = run["plan"]["queries"]
     sampled = dp_event.PoissonSampledDpEvent(
-        query["sampling_probability"], dp_event.GaussianDpEvent(query["noise_multiplier"])
+        query["sampling_probability"] or 1.0, dp_event.GaussianDpEvent(query["noise_multiplier"])
     )
     asked = [
         dp_event.GaussianDpEvent(scale["noise_multiplier"]),
