@@ -28,7 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 --typical-norm R:number     root mean square of the rows' norms, if it is public (default: 0.6 of
     the bound)
 --l2 L:number=0.0           weight of the penalty (default: %(default)s)
---passes E:number=60.0      most passes over the records (default: %(default)s)
+--passes E:number           most passes over the records (default: 60 of steps on samples, and of
+    steps on all records as many as noise allows)
 --picture FILE:path         a .png or .svg file: errors from a thirtieth to thirty times N, and
     where the first row changes
 """,
