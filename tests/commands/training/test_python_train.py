@@ -100,7 +100,7 @@ def test_runs_on_a_table_in_memory_are_in_the_book(files):
     with pytest.raises(ValueError, match="records must be those that budget book"):
         dpcal.train(rows(901), schema, budget=book, **TARGET)
     # The norm of rows is a run of its own.
-    assert [run.label for run in dpcal.BudgetBook(book).runs] == ["scale", "dpsgd"]
+    assert [run.label for run in dpcal.BudgetBook(book).runs] == ["scale", "noisy_gd"]
 
 
 @pytest.mark.parametrize(
