@@ -6,6 +6,7 @@ these numbers is formed here anew, as is the bound of Feldman, McMillan and Talw
 3.2 and 3.8, "Hiding among the clones") with Gaussian noise, for comparison.
 """
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -239,3 +240,22 @@ def test_how_far_both_ends_are_apart():
         low, high = apart[row["sigma"]]
         assert low < ratio < high
         assert 5.9 < -row["sigma"] * math.log(row["alpha"]) < 7
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("sigma", [0.8, 2.0, 4.0, 10.0, 40.0])
+@pytest.mark.parametrize("epochs", [1, 3, 10, 30, 100])
+def test_brackets_on_a_grid(sigma, epochs):
+    """Of 200 settings: the ends are in order, and more batches cost no more."""
+
+    def price(batches):
+        run = events.ShuffledEpochsDpEvent(sigma, batches, epochs)
+        return epsilon(run, delta=1e-5, neighboring_relation="replace-special")
+
+    known = epsilon(events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), epochs), delta=1e-5)
+    found = [price(batches) for batches in (1, 2, 5, 20, 100, 400, 2000, 10_000)]
+    for each in found:
+        assert 0 <= each.lower <= each.upper <= known.upper
+    assert found[0].lower == pytest.approx(known.upper, rel=1e-9)
+    for fewer, more in itertools.pairwise(found):
+        assert more.upper <= fewer.upper * (1 + 1e-3)

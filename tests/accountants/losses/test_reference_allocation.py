@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import loggamma
+from scipy.stats import norm
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
@@ -198,3 +199,53 @@ def test_two_blanked_records_bound_a_replaced_one():
     found = epsilon(run, delta=1e-5, neighboring_relation="replace-one")
     assert found.upper <= twice * (1 + 1e-6)
     assert float(epsilon(run, delta=1e-5)) == pytest.approx(1.7015, abs=5e-5)
+
+
+# -- beside other mechanisms
+
+
+def cells(sigma, low, high, count):
+    """Return the ends of cells of a normal answer, and their masses with means 0 and 1."""
+    x = np.linspace(low, high, count) * sigma
+    return x, np.diff(norm.cdf(x / sigma)), np.diff(norm.cdf((x - 1) / sigma))
+
+
+@pytest.mark.slow
+def test_an_epoch_beside_poisson_steps_and_an_answer_about_all():
+    """Losses of a removed record are monotone in all answers: rounded down and up in each cell."""
+    step, steps = 1e-4, 100
+    run = events.ComposedDpEvent(
+        [
+            events.RandomAllocationDpEvent(1.0, 2),
+            events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=steps),
+            events.GaussianDpEvent(2.0),
+        ]
+    )
+    found = epsilon(run, delta=1e-5)
+    assert found.upper - found.lower < 1e-8 * found.upper
+    for side, end in ((np.floor, 0), (np.ceil, 1)):
+        # One of two batches: the record is in the first one, as the second is as likely.
+        x, blank, present = cells(1.0, -8, 9, 3001)
+        corner = x[end : len(x) - 1 + end]
+        pair = np.logaddexp.outer(corner - 0.5, corner - 0.5) - math.log(2)
+        laws = [(pair.ravel(), np.outer(present, blank).ravel(), 1)]
+        x, blank, present = cells(1.0, -8, 9, 200_001)
+        corner = x[end : len(x) - 1 + end]
+        laws.append((np.log1p(0.01 * np.expm1(corner - 0.5)), 0.99 * blank + 0.01 * present, steps))
+        x, _, present = cells(2.0, -8, 9, 200_001)
+        corner = x[end : len(x) - 1 + end]
+        laws.append((corner / 4 - 1 / 8, present, 1))
+        low, length, transform = 0, 1 << 19, 1.0
+        for loss, mass, times in laws:
+            places = side(loss / step).astype(int)
+            low += times * int(places.min())
+            law = np.fft.rfft(np.bincount(places - places.min(), mass), length)
+            transform = transform * law**times
+        total = np.fft.irfft(transform, length)
+        # Losses beyond the length wrap around to the smallest ones, and are rare.
+        losses = step * (low + np.arange(length))
+        at = (found.upper, found.lower)[end]
+        some = losses > at
+        bound = -float((total[some] * np.expm1(at - losses[some])).sum())
+        assert bound <= 1e-5 * (1 + 1e-6) if end == 0 else bound >= 1e-5 * (1 - 1e-6)
+        assert bound == pytest.approx(1e-5, rel=0.1)
