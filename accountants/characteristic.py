@@ -101,6 +101,9 @@ _RELATIVE = 1e-3
 # Width of log delta, and relative width of epsilon, above which few uses are summed by doubling: it
 # takes up to a second, and leaves about as much.
 _WIDE = 2e-3
+# Ratio of delta to the probability of infinite losses at which these are a large share of it, and a
+# direction in which they are rarer is asked, too.
+_MUCH = 16.0
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6
@@ -138,7 +141,10 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
         return log_delta_with_failures(item, without_failures)
 
-    return _rounded(direction, on_side, -math.inf)
+    bounds, rarer = _rounded(direction, on_side, -math.inf), direction.rarer
+    if rarer is None or bounds.upper > math.log(-_MUCH * math.expm1(direction.finite[0])):
+        return bounds
+    return _both(bounds, _rounded(rarer, on_side, -math.inf))
 
 
 def _distance(bounds: Bounds) -> float:
@@ -297,7 +303,10 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
         return epsilon_with_failures(item, log_delta, without_failures, side)
 
-    return _rounded(direction, on_side, 0.0)
+    bounds, rarer = _rounded(direction, on_side, 0.0), direction.rarer
+    if rarer is None or bounds.upper < math.inf:
+        return bounds
+    return _both(bounds, _rounded(rarer, on_side, 0.0))
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:

@@ -109,6 +109,11 @@ class PrivacyLoss(ABC):
         """Supremum of the loss; may be infinite."""
 
     @property
+    def rarer(self) -> PrivacyLoss | None:
+        """Another loss that dominates the same mechanism, and is infinite more rarely; or None."""
+        return None
+
+    @property
     def log_unaffected(self) -> float:
         """Log of a probability with which the output does not depend on the record.
 

@@ -49,7 +49,7 @@ _SMALLEST = 1e-300
 _MARGIN = 1e-9
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
 # infinite loss: it adds to delta. Rare draws are Gaussians more in a mixture, whose price is narrow
-# for deltas of 1e-30; of a replaced record, they widen the bounds.
+# for deltas of 1e-30; of a replaced record, they widen the bounds, and serve small deltas alone.
 _FAILURE, _FAILURE_OF_MIXTURE = 1e-18, 1e-40
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
@@ -156,9 +156,9 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss; below 1e-40, where a record is added or removed and at most 64 draws are as
-    likely as that. The loss grows with the draws, so probabilities are rounded towards more draws,
-    and towards fewer for the lower end.
+    infinite loss; below 1e-40, where at most 64 draws are as likely as that, and a record is added
+    or removed or delta is too small for the first. The loss grows with the draws, so probabilities
+    are rounded towards more draws, and towards fewer for the lower end.
 
     Parameters
     ----------
@@ -176,23 +176,33 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     # With more draws on average than are priced, no number of draws is rarely exceeded.
     tried = range(1, min(batch, _MOST_DRAWS) + 1 if batch <= _MOST_DRAWS * size else 1)
     beyond = {k: _chance_beyond(k, batch, size) for k in tried}
-    failures = [_FAILURE]
-    if relation == "add-or-remove-one":
-        failures.insert(0, _FAILURE_OF_MIXTURE)
-    enough = (k for failure in failures for k in tried if beyond[k] < failure)
-    most = next(enough, batch)
-    if most > _MOST_DRAWS:
+    enough = [
+        next((k for k in tried if beyond[k] < failure), batch)
+        for failure in (_FAILURE, _FAILURE_OF_MIXTURE)
+    ]
+    found = [most for most in enough if most <= _MOST_DRAWS]
+    if not found:
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
-    chances = [_chance(k, batch, size) for k in range(most + 1)]
-    failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
     drawn = -math.expm1(batch * math.log1p(-1 / size))
-    above, below = (
-        _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
-    )
-    losses = [LossWithFailure(up, failure, down) for up, down in zip(above, below, strict=True)]
-    return losses[0], losses[1]
+
+    def pairs(most: int, rarer: Pairs | tuple[None, None] = (None, None)) -> Pairs:
+        chances = [_chance(k, batch, size) for k in range(most + 1)]
+        failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
+        sides = (
+            _of_draws(chances, drawn, sigma, relation, way)
+            for way in (_towards_more, _towards_fewer)
+        )
+        remove, add = (
+            LossWithFailure(above, failure, below, other)
+            for above, below, other in zip(*sides, rarer, strict=True)
+        )
+        return remove, add
+
+    if relation == "add-or-remove-one" or found[0] == found[-1]:
+        return pairs(found[-1])
+    return pairs(found[0], pairs(found[-1]))
 
 
 def _chance(k: int, batch: int, size: int) -> float:
