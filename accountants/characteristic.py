@@ -35,7 +35,7 @@ from dpcal.accountants.inversion.bounded_range import (
 )
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.far_means import narrowed
-from dpcal.accountants.inversion.finite_sums import epsilon_by_doubling, log_delta_by_doubling
+from dpcal.accountants.inversion.finite_laws import epsilon_by_doubling, log_delta_by_doubling
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     is_told_apart,

@@ -17,10 +17,10 @@ other M - b batches are an epoch of their own. Its ratio counts (M - b) / M time
 
 A mean is formed by doubling. Where a law has too many values they are gathered above and below it:
 mass moves to the ends around a value so that P and Q keep their mass, which is above in convex
-order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.finite_sums`).
+order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.finite_laws`).
 
 >>> from dpcal.accountants.losses.discrete import pure
->>> from dpcal.accountants.mechanisms.finite_laws import law_of
+>>> from dpcal.accountants.inversion.finite_laws import law_of
 >>> remove, add = allocated(law_of(pure(1.0)), 2, "a claim")
 >>> remove.values.round(6).tolist()
 [-1.0, 0.433781, 1.0]
@@ -34,7 +34,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpcal._lazy import special
-from dpcal.accountants.inversion.finite_sums import FiniteLaw, gathered, joined
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure

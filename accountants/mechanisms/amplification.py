@@ -6,7 +6,7 @@ dominates it, each loss l becoming log(1 - q + q e^l), and the reversed pair whe
 answer about one sample, whose pair is the product of their pairs (their Theorem 10).
 
 >>> from dpcal.accountants.losses.discrete import pure
->>> from dpcal.accountants.mechanisms.finite_laws import law_of
+>>> from dpcal.accountants.inversion.finite_laws import law_of
 >>> remove, add = sampled(law_of(pure(1.0)), 0.1, "a claim")
 >>> print(f"{remove.upper:.12f} {math.log1p(0.1 * math.expm1(1.0)):.12f} {add.upper:.12f}")
 0.158565078740 0.158565078740 0.065298335999
@@ -20,11 +20,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.inversion.finite_sums import FiniteLaw
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.finite_laws import mirrored
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]

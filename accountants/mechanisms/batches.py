@@ -34,7 +34,15 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.inversion.finite_sums import FiniteLaw, gathered, summed
+from dpcal.accountants.inversion.finite_laws import (
+    FiniteLaw,
+    cut,
+    gathered,
+    law_of,
+    mirrored,
+    noise_reach,
+    summed,
+)
 from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.losses.base import NO_LOSS
 from dpcal.accountants.mechanisms import sampling as samplers
@@ -46,7 +54,6 @@ from dpcal.accountants.mechanisms.amplification import (
     revealed,
     sampled,
 )
-from dpcal.accountants.mechanisms.finite_laws import cut, law_of, mirrored, noise_reach
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, refuse
 from dpcal.errors import UnsupportedEvent
 

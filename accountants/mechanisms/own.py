@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
-from dpcal.accountants.inversion.finite_sums import FiniteLaw, gathered
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Tilt
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of

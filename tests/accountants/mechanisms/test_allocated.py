@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from dpcal.accountants import delta, epsilon, events
-from dpcal.accountants.inversion.finite_sums import FiniteLaw
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of
 from dpcal.accountants.losses.discrete import discrete_laplace
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms import allocated as module
 from dpcal.accountants.mechanisms.allocated import allocated
-from dpcal.accountants.mechanisms.finite_laws import law_of
 from dpcal.errors import UnsupportedEvent
 
 

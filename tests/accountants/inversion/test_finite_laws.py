@@ -8,7 +8,7 @@ from scipy.signal import fftconvolve
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.finite_sums import (
+from dpcal.accountants.inversion.finite_laws import (
     FiniteLaw,
     epsilon_by_doubling,
     joined,
