@@ -43,7 +43,6 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
-from dpcal.accountants.mechanisms.last_iterate import last_iterate
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
 
 __all__ = ["dominating_pairs"]
@@ -51,9 +50,10 @@ __all__ = ["dominating_pairs"]
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
-# Laws of searches, which few questions need.
+# Laws of searches and of last iterates, which few questions need.
 _thresholds = _lazy.Module("dpcal.accountants.mechanisms.gaussian_threshold")
 _selection = _lazy.Module("dpcal.accountants.mechanisms.repeated_selection")
+_descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
 # Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
 # range of a double, and a contour takes half a minute.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 20
@@ -333,7 +333,7 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.DominatingPairDpEvent: _own,
-    events.LastIterateDpEvent: last_iterate,
+    events.LastIterateDpEvent: lambda event, relation: _descents.last_iterate(event, relation),
     events.AboveThresholdDpEvent: _above_threshold,
     events.GaussianAboveThresholdDpEvent: _gaussian_above_threshold,
     events.ReportNoisyMaxDpEvent: _report_noisy_max,

@@ -412,13 +412,12 @@ def kan(
         raise ValueError(f"lam must be 0 for corollary {chosen}, got {lam}.")
     if chosen == "5.3":
         settle(schedule, ["T53", "m53"], values)
-        shape: dict[str, Any] = {"batch_size": rounded_up(_validate.rate(rho=rho) * n)}
-        shape["learning_rate"] = 1.0
+        given |= {"batch_size": rounded_up(_validate.rate(rho=rho) * n), "learning_rate": 1.0}
         if lam:
             strategy = LambdaCGD(values["T53"], lam)
-            base = correlated_dpsgd(strategy, statistics=False, **shape, **given)
+            base = correlated_dpsgd(strategy, statistics=False, **given)
         else:
-            base = dpsgd(steps=values["T53"], **shape, **given)
+            base = dpsgd(steps=values["T53"], **given)
     elif chosen == "5.5":
         settle(schedule, ["T55", "B55", "eta55", "m55"], values)
         size = min(n, values["B55"])

@@ -169,7 +169,7 @@ def test_a_privacy_engineer_checks_a_claim(clinic, installed):
     (paid,) = json.loads((clinic / "dpcal-report" / "report.json").read_text())["runs"]
     scale, query = paid["plan"]["queries"]
     told = [
-        *("--sampling-probability", query["sampling_probability"]),
+        *("--sampling-probability", query["sampling_probability"] or 1),
         *("--noise-multiplier", query["noise_multiplier"], "--steps", query["count"]),
         *("--neighboring-relation", paid["plan"]["neighboring_relation"], "--delta", "1e-6"),
     ]

@@ -147,17 +147,18 @@ def test_noisy_scores_hold_and_with_half_their_noise_they_do_not():
 
 def wasteful(parts, query, count, spent):
     """Hand out the first records of the partition again and again."""
-    name = query.partition
+    order = parts.__dict__.setdefault("all rows", parts._order[query.partition].take(parts._n))
     for _ in range(count):
-        parts._waiting[query.name].append(parts._order[name][: query.batch_size])
+        parts._waiting[query.name].append(order[: query.batch_size])
 
 
 def recycling(parts, query, count, spent):
     """Begin anew where the records are used up, in one and the same pass."""
     name = query.partition
+    order = parts.__dict__.setdefault("all rows", parts._order[name].take(parts._n))
     for _ in range(count):
         first = parts._handed_out[name]
-        rows = parts._order[name].take(range(first, first + query.batch_size), mode="wrap")
+        rows = order.take(range(first, first + query.batch_size), mode="wrap")
         parts._handed_out[name] = (first + query.batch_size) % parts._n
         parts._waiting[query.name].append(rows)
 
