@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._ext.gradients import LinearClippedSum, LogisticLoss
@@ -38,7 +39,8 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
     """Return the processor seconds that a run on a linear model takes on this machine.
 
     Half to twice as long on an idle machine, for most plans whose answers are all asked; a run
-    that ends by a rule of its own takes less, and other models have gradients of their own.
+    that ends by a rule of its own takes less, and other models have gradients of their own. A last
+    iterate alone is taken to need rows shortened, which copies the table once.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
         Number of records of the table, and of parameters.
     """
     rows = min(_validate.count(n=n), max(1, _MOST_NUMBERS // _validate.count(dimension=dimension)))
-    each = _seconds_a_record(dimension, 2 ** math.floor(math.log2(rows)))
+    timed = dimension, 2 ** math.floor(math.log2(rows))
+    each = _seconds_a_record(*timed)
     total = _OPENING
     for query in queries:
         gradients = query.sums * query.expected_batch_size(n)
@@ -57,15 +60,20 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
         total += gradients * (_SAMPLED * each + _FOUND if sampled else each)
         answer = _ANSWER if query.correlation is None else _CORRELATED
         total += query.sums * (answer + _COORDINATE * dimension)
+        total += 0.0 if query.descent is None else n * _seconds_a_shorter_row(*timed)
     return total
+
+
+def _table(dimension: int, rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return made-up records and labels."""
+    X = np.random.default_rng(0).standard_normal((rows, dimension)) / math.sqrt(dimension)
+    return X, np.where(X[:, 0] > 0, 1.0, -1.0)
 
 
 @functools.cache
 def _seconds_a_record(dimension: int, rows: int) -> float:
     """Return the least processor seconds of a clipped gradient in a few sums over a table."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, dimension)) / math.sqrt(dimension)
-    kernel = LinearClippedSum(LogisticLoss(), X, np.where(X[:, 0] > 0, 1.0, -1.0), intercept=False)
+    kernel = LinearClippedSum(LogisticLoss(), *_table(dimension, rows), intercept=False)
     everyone, w = np.arange(rows, dtype=np.intp), np.full(dimension, 0.5)
     taken, repeats = [], max(1, 2**16 // rows)
     for _ in range(5):
@@ -73,4 +81,16 @@ def _seconds_a_record(dimension: int, rows: int) -> float:
         for _ in range(repeats):
             kernel(w, everyone, max_norm=1.0)
         taken.append((time.thread_time() - began) / (repeats * rows))
+    return min(taken)
+
+
+@functools.cache
+def _seconds_a_shorter_row(dimension: int, rows: int) -> float:
+    """Return the least processor seconds of a row of a table that is shortened and read again."""
+    X, y = _table(dimension, rows)
+    factors, taken = np.full((rows, 1), 0.5), []
+    for _ in range(3):
+        began = time.thread_time()
+        LinearClippedSum(LogisticLoss(), X * factors, y, intercept=False)
+        taken.append((time.thread_time() - began) / rows)
     return min(taken)
