@@ -6,7 +6,7 @@
 >>> y = X @ [2.0, -1.0] + 0.5 + 0.1 * rng.standard_normal(5_000)
 >>> model = LinearRegression(bounds=(-1, 1), target_bounds=(-4, 4), epsilon=1.0).fit(X, y)
 >>> model.coef_.round(1).tolist(), round(model.intercept_, 1), model.solver_
-([2.0, -1.0], 0.5, 'statistics')
+([2.0, -1.0], 0.5, 'gradient')
 >>> bool(model.epsilon_spent_ <= 1.0)
 True
 """
@@ -49,6 +49,9 @@ SOLVERS = ("auto", "statistics", "gradient")
 
 # Least mean square norm of records, in units of the largest.
 _LEAST_SCALE = 0.01
+
+# How many times directions that gradient steps just reach are above the noise on moments, at least.
+_CLEARER = 5.0
 
 # How many times the moment of a constant column is above the noise on moments, at least.
 _ABOVE_NOISE = 4.0
@@ -147,8 +150,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     target_bounds
         A pair (low, high) of numbers for the target, or ``"learn"``.
     solver
-        ``"statistics"``, ``"gradient"``, or ``"auto"``: statistics, unless their noise is expected
-        to be larger than what they tell of a direction.
+        ``"statistics"``, ``"gradient"``, or ``"auto"``: gradients, unless statistics are expected
+        to tell of directions that so many steps do not reach.
 
     Attributes
     ----------
@@ -420,9 +423,12 @@ def _moments(
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:
-    """Whether second moments of n records in d columns are expected to stand above their noise.
+    """Whether second moments tell of directions that gradient steps are too few for.
 
-    Records of norm R that point everywhere alike have moments of n R^2 / d in every direction; the
-    noise has a spectral norm of about ``multiplier R^2 sqrt(2 d)``.
+    Records of norm R have moments whose noise has a spectral norm of about ``multiplier R^2
+    sqrt(2 d)``, and T steps reach directions with moments above ``n R^2 / (2 T)``. Where columns
+    use their bounds, steps are better at any n, and both are below the statistical error once the
+    noise is a fifth of that; where they do not, moments are better from there on.
     """
-    return multiplier * math.sqrt(2 * d) * d < n
+    steps = full_steps("squared", n=n, dimension=d, release=multiplier)
+    return _CLEARER * 2 * steps * multiplier * math.sqrt(2 * d) < n

@@ -54,12 +54,33 @@ def test_the_gradient_solver_and_the_statistics_agree_where_there_is_much_budget
     assert abs(scores[0] - scores[1]) < 0.06
 
 
-def test_statistics_are_left_where_they_would_drown():
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "share", "better"), [(2_000, 1.0, "gradient"), (150_000, 0.1, "statistics")]
+)
+def test_the_solver_is_the_one_that_ends_nearer(n, share, better):
+    """Columns that use their bounds, and many records whose columns use a tenth of them.
+
+    Of 12 runs the other's mean is 9.5 and 7 times as far from least squares.
+    """
     rng = np.random.default_rng(2)
-    X = rng.uniform(-1, 1, (200, 60))
-    settings = {"bounds": (-1, 1), "target_bounds": (-1, 1)}
-    assert LinearRegression(**settings).fit(X, X[:, 0]).solver_ == "gradient"
-    assert LinearRegression(**settings).fit(X[:, :2], X[:, 0]).solver_ == "statistics"
+    X = share * rng.uniform(-1, 1, (n, 3))
+    y = 0.5 * X @ [1.0, -0.6, 0.3] / share + 0.1 * rng.uniform(-1, 1, n)
+    least = Exact().fit(X, y).score(X, y)
+    settings = {"bounds": (-1, 1), "target_bounds": (-1, 1), "epsilon": 4.0}
+    lost = {
+        solver: np.mean(
+            [
+                least
+                - seeded(LinearRegression(solver=solver, **settings), seed).fit(X, y).score(X, y)
+                for seed in range(3)
+            ]
+        )
+        for solver in ("statistics", "gradient")
+    }
+    other = ({*lost} - {better}).pop()
+    assert 3 * lost[better] < lost[other]
+    assert LinearRegression(**settings).fit(X, y).solver_ == better
 
 
 @pytest.mark.slow
