@@ -6,8 +6,9 @@ epsilons (delta 1e-6, a record blanked):
 - ``steps``, of :func:`dpcal.calibrate.noisy_gd` with ``release="last"``, and ``saved``: the noise
   that as many steps need if every iterate is released, over the noise of the last alone;
 - the mean excess of the regularised training loss: of the last iterate alone (``sealed``), of the
-  last of as many released ones at the same step size (``released``), and of the mean of 120
-  released iterates, with growing weights, at the settings of ``LogisticRegression`` (``averaged``).
+  last of as many released ones at the same step size (``released``), and of the mean of released
+  iterates, with growing weights, at the settings of :class:`dpcal.calibrate.defaults.Defaults`, 120
+  to 1,000 of them (``averaged``).
 """
 
 import argparse
@@ -19,7 +20,7 @@ from dpcal import calibrate, optim
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plans.common import single_release
 
-DELTA, RELATION, DIMENSION, PASSES = 1e-6, "replace-special", 8, 120
+DELTA, RELATION, DIMENSION = 1e-6, "replace-special", 8
 
 
 def records(n):
@@ -43,16 +44,8 @@ def row(n, l2, epsilon, seeds):
     steps, rate = query.descent.steps, query.descent.learning_rate
     released = calibrate.noisy_gd(known, **sizes, steps=steps)
     release = single_release(epsilon, DELTA, RELATION)
-    tuned = Defaults.of(
-        "logistic",
-        n=n,
-        dimension=DIMENSION,
-        row_norm=1.0,
-        release=release,
-        steps=PASSES,
-        batch_size=n,
-    )
-    averaged = calibrate.noisy_gd(known, **sizes, steps=PASSES, max_norm=tuned.max_norm)
+    tuned = Defaults.of("logistic", n=n, dimension=DIMENSION, row_norm=1.0, release=release)
+    averaged = calibrate.noisy_gd(known, **sizes, steps=tuned.steps, max_norm=tuned.max_norm)
     own = tuned.learning_rate(averaged.queries[0].noise_multiplier, l2=l2)
     ways = [
         (sealed, {}),

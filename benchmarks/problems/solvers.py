@@ -3,9 +3,10 @@
 ``python -m benchmarks solvers [--seeds 4] [--held-out]`` takes the twelve problems of ``untuned``
 and prints the excess of the training loss as a multiple of the rule's, and the same with the
 statistical error added to both ("population"). The rule is that of :class:`dpcal.calibrate.defaults
-.Defaults`: 120 full batches and a mean of iterates with growing weights, as estimators do, told
-the typical norm of rows. Cells are for the best setting of each way in hindsight, of two to four;
-geometric means, and shares of cells below 1, are for each setting.
+.Defaults`: 120 to 1,000 full batches and a mean of iterates with growing weights, told the typical
+norm of rows and the largest, as ``dpsgd`` of ``untuned``.
+Cells are for the best setting of each way in hindsight, of two to four; geometric means, and shares
+of cells below 1, are for each setting.
 
 - ``statistics``: ridge from noisy second moments, :class:`dpcal.estimators.LinearRegression`; rows
   of at most 1.3 times the typical norm, or of the largest;
@@ -34,12 +35,12 @@ from scipy.special import expit, ndtr
 from benchmarks.problems.untuned import (
     DELTA,
     RELATION,
+    by_dpsgd,
     held_out,
     problems,
     with_options,
 )
-from dpcal import calibrate, estimators, optim
-from dpcal.calibrate.defaults import Defaults
+from dpcal import estimators
 from dpcal.calibrate.plans.common import single_release
 
 # Rows are at most so many times the typical norm, where they are shortened.
@@ -181,25 +182,6 @@ def newton(problem, epsilon, seeds):
 WAYS = {"statistics": statistics, "perturbed": perturbed, "scaled": scaled, "newton": newton}
 
 
-def by_rule(problem, epsilon):
-    """Return parameters of full batches at the defaults for rows of a norm that is told."""
-    n, d, norm = problem.n, problem.d, problem.typical
-    release = single_release(epsilon, DELTA, RELATION)
-    sizes = {"n": n, "dimension": d, "steps": PASSES}
-    tuned = Defaults.of(
-        problem.loss, n=n, dimension=d, row_norm=norm, release=release, steps=PASSES, batch_size=n
-    )
-    plan = calibrate.noisy_gd(
-        calibrate.Constants(lipschitz=tuned.max_norm, smoothness=norm**2),
-        **sizes,
-        epsilon=epsilon,
-        delta=DELTA,
-        neighboring_relation=RELATION,
-    )
-    rate = tuned.learning_rate(plan.query("gradient").noise_multiplier)
-    return optim.noisy_gd(problem.objective, plan, learning_rate=rate, output="linear").w
-
-
 def main(seeds, epsilons, *, fresh):
     """Print the table, and geometric means and shares of cells below 1 of each setting."""
     warnings.simplefilter("ignore")
@@ -210,7 +192,7 @@ def main(seeds, epsilons, *, fresh):
     ):
         problem, cells = make(), ""
         more = problem.statistical
-        rule = np.mean([problem.excess(by_rule(problem, epsilon)) for _ in range(seeds)])
+        rule = np.mean([problem.excess(by_dpsgd(problem, epsilon)) for _ in range(seeds)])
         for way, run in WAYS.items():
             tried = run(problem, epsilon, seeds)
             for setting, excess in tried.items():
