@@ -40,6 +40,7 @@ def _lines(row: Optimizer) -> str:
         [
             f"{row.name}: {row.summary}{role}",
             f"  problem    {row.problem}",
+            *([f"  if convex  {row.beaten} ended lower at the same price"] if row.beaten else []),
             f"  needs      {', '.join(row.needs)}",
             f"  rate       {row.measure} {row.rate}, without logarithms",
             f"  theorem    {row.theorem}",

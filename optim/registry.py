@@ -51,6 +51,9 @@ class Optimizer:
         ``dimensions``, a pair, in place of ``dimension``.
     comparator
         Whether it is there to compare others with, and not recommended.
+    beaten
+        Name of an optimizer that ended lower at the same price on every convex loss of a study
+        (``python -m benchmarks convex``), and is to be taken there; empty where none did.
     home
         Its module below ``dpcal.optim``; by default a first-order module of its own name.
     builder, function
@@ -69,6 +72,7 @@ class Optimizer:
     constants: bool = True
     blocks: bool = False
     comparator: bool = False
+    beaten: str = ""
     home: str = ""
     builder: Callable[..., Any] | None = None
     function: Callable[..., Any] | None = None
@@ -173,6 +177,7 @@ _ROWS = (
     ),
     Optimizer(
         name="adaptive_gd",
+        beaten="dpsgd",
         summary="gradient steps with noise in proportion to a noisy norm",
         problem="smooth; Kurdyka-Lojasiewicz, for the rate, of unknown gamma and 1 <= kappa <= 2",
         needs=("lipschitz", "smoothness"),
@@ -184,6 +189,7 @@ _ROWS = (
     ),
     Optimizer(
         name="spiderboost",
+        beaten="dpsgd",
         summary="noisy gradients now and then, small noisy differences in between",
         problem="smooth, convex or not",
         needs=("lipschitz or max_norm", "smoothness", "gap or steps"),
@@ -206,6 +212,7 @@ _ROWS = (
     ),
     Optimizer(
         name="recursive_regularization",
+        beaten="dpsgd",
         summary="rounds with ever stronger regularisers, each on records of its own",
         problem="smooth and convex; population risk",
         needs=("lipschitz or max_norm", "smoothness", "distance"),

@@ -28,6 +28,7 @@ from dpcal.calibrate.plans.common import (
     builder,
     gradients,
     practical_only,
+    warn_convex,
     warn_no_step,
 )
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, number
@@ -76,7 +77,8 @@ def adaptive_gd(
     -----
     VacuousSchedule
         If gamma is given and the theorem promises nothing at these sizes; for the preset
-        ``"theory"``, if the budget pays for no step.
+        ``"theory"``, if the budget pays for no step; for ``"practical"``, if
+        ``constants.strong_convexity`` is above 0: on convex losses DP-SGD ended lower.
 
     Notes
     -----
@@ -106,6 +108,8 @@ def adaptive_gd(
     }
     if theory and gamma is not None:
         parameters |= problem.promise("adaptive_gd", _accuracy)
+    if not theory and given.constants.strong_convexity > 0:
+        warn_convex("adaptive_gd")
     longest = problem.n / (2.0 * number(parameters, "quantile"))
     if theory and (problem.z / longest) ** 2 + (problem.z / z_norm) ** 2 > 1:
         why = f"the budget pays for no gradient, whose norm is at most L0={problem.L0:.3g}"

@@ -50,6 +50,7 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
+    "warn_convex",
     "warn_no_step",
 ]
 
@@ -437,3 +438,11 @@ def promise(
 def warn_no_step(name: str, n: int, why: str) -> None:
     """Warn of a run that spends its budget and takes no step."""
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
+
+
+def warn_convex(name: str) -> None:
+    """Warn of an optimizer that ended above DP-SGD on every convex loss of a study."""
+    warn_caller(
+        f"the loss is convex, and {name} ended above dpsgd at the same price on all of 54 "
+        "logistic regressions (docs/optimizers.md); calibrate.recommend predicts errors."
+    )

@@ -37,6 +37,7 @@ from dpcal.calibrate.plans.common import (
     promise,
     repeated,
     replaced_in_place,
+    warn_convex,
 )
 from dpcal.calibrate.query import Query
 
@@ -87,6 +88,12 @@ def recursive_regularization(
         ``"round t phase i"``. ``parameters`` holds ``rounds``, ``regularization`` lam and, by
         round, ``learning_rate t`` and ``radius t``.
 
+    Warns
+    -----
+    VacuousSchedule
+        If the theory promises nothing at these sizes; for the preset ``"practical"``, by
+        ``"noisy_gd"``: DP-SGD ended lower.
+
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 and Theorem 5 (corrected:
@@ -123,6 +130,8 @@ def recursive_regularization(
         lam = problem.noise_level(n) / (2 * problem.W)
         inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
         rounds = problem.rounds(lam, inner)
+        if subsolver == "noisy_gd":
+            warn_convex("recursive_regularization")
     parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}

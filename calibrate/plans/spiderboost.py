@@ -48,6 +48,7 @@ from dpcal.calibrate.plans.common import (
     repeated,
     rounded_down,
     rounded_up,
+    warn_convex,
 )
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
 from dpcal.calibrate.query import Query
@@ -104,6 +105,12 @@ def spiderboost(
         squared Gaussian parameter of the whole) and, where C >= L0, the square root of the bound
         as ``accuracy``.
 
+    Warns
+    -----
+    VacuousSchedule
+        If the theory promises nothing at these sizes; for the preset ``"practical"``, if
+        ``constants.strong_convexity`` is above 0: on convex losses DP-SGD ended lower.
+
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Faster rates of convergence to
@@ -124,6 +131,8 @@ def spiderboost(
         chosen = _of_theorem(problem)
     else:
         chosen = _of_bound(problem, steps, batch_size)
+        if given.constants.strong_convexity > 0:
+            warn_convex("spiderboost")
     parameters: dict[str, Parameter] = {
         "preset": preset,
         "steps": chosen.counts.steps,
