@@ -73,7 +73,7 @@ def estimators(records):
     y = (X[:, 0] > 0).astype(int)
     for make, _ in ESTIMATORS:
         model = make().set_params(epsilon=1.0, delta=1e-6)
-        if model.bounds is not None:
+        if getattr(model, "bounds", None) is not None:
             model.set_params(bounds=(-1.0, 1.0))
         if "classes" in model.get_params():
             model.set_params(classes=[0, 1])
