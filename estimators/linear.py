@@ -191,6 +191,11 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add the moments of further records; costs a fit, and needs the solver "statistics"."""
         first = not hasattr(self, "coef_")
+        if not first and self.solver_ != "statistics":
+            raise ValueError(
+                "solver must be 'statistics' in fits before partial_fit, which adds to their "
+                f"moments, got {self.solver!r} and a fit by gradients."
+            )
         rows, targets = self._read_both(X, y, reset=first)
         return self._learn(rows, targets, first=first, solver="statistics")
 

@@ -40,10 +40,10 @@ UNSUPERVISED = {
     "kmeans, discrete": lambda: KMeans(3, noise="discrete", **WIDE),
 }
 REGRESSORS = {
-    "line": lambda: LinearRegression(**TARGETS),
+    "line": lambda: LinearRegression(solver="statistics", **TARGETS),
     "line, gradient": lambda: LinearRegression(solver="gradient", **TARGETS),
     "line, learned": lambda: LinearRegression(bounds="learn", target_bounds="learn", epsilon=40.0),
-    "ridge": lambda: Ridge(**TARGETS),
+    "ridge": lambda: Ridge(solver="statistics", **TARGETS),
 }
 CLASSIFIERS = {
     "declared": lambda: LogisticRegression(classes=[0, 1], steps=5),

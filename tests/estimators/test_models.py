@@ -54,6 +54,16 @@ def test_the_gradient_solver_and_the_statistics_agree_where_there_is_much_budget
     assert abs(scores[0] - scores[1]) < 0.06
 
 
+def test_moments_are_not_added_to_a_fit_by_gradients():
+    X = np.random.default_rng(2).uniform(-1, 1, (300, 2))
+    model = LinearRegression(bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, X[:, 0])
+    spent = model.epsilon_spent_
+    with pytest.raises(ValueError, match="solver must be 'statistics' in fits before partial_fit"):
+        model.partial_fit(X, X[:, 0])
+    assert model.epsilon_spent_ == spent
+    assert model.set_params(solver="statistics").fit(X, X[:, 0]).partial_fit(X, X[:, 0]).coef_.any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "share", "better"), [(2_000, 1.0, "gradient"), (150_000, 0.1, "statistics")]

@@ -33,7 +33,7 @@ LINE = LogisticRegression(epsilon=2.0, steps=5, classes=[0, 1, 2])
 MODELS = (
     LogisticRegression(epsilon=2.0, steps=5),
     LogisticRegression(epsilon=4.0, steps=5, bounds="learn", classes=[0, 1, 2]),
-    LinearRegression(**WIDE, target_bounds=(-4, 4)),
+    LinearRegression(**WIDE, target_bounds=(-4, 4), solver="statistics"),
     Ridge(**WIDE, target_bounds="learn", solver="gradient", row_norm=0.3),
 )
 LEARNED_ALONE = (
