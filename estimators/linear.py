@@ -51,8 +51,8 @@ SOLVERS = ("auto", "statistics", "gradient")
 _LEAST_SCALE = 0.01
 
 # Noise on d moments times so many steps is below the number of records where moments are taken. On
-# 60 tables of 1,000 to a million records at epsilon 1 and 4 the population excess is then 1.01 times
-# that of the better solver in the mean, and 1.4 times at worst.
+# 60 tables of 1,000 to a million records, at epsilon 1 and 4, the population excess is then 1.01
+# times that of the better solver in the mean, and 1.4 times at worst.
 _CLEARER = 5.0
 
 # How many times the moment of a constant column is above the noise on moments, at least.
