@@ -90,8 +90,10 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
     start, most = measure.near or _first_tilt(guess, measure), _evaluations(measure)
-    measure.near = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
-    return measure.near
+    found = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
+    # A guess is replaced, not made: trims are narrower where each search finds its own root.
+    measure.near = measure.near and found
+    return found
 
 
 def epsilon_estimate(measure: Measure, log_delta: float) -> float:

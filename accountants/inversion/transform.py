@@ -109,7 +109,7 @@ class Measure(ABC):
     """A positive measure on the line of privacy losses, of total mass at most 1."""
 
     near: float | None = None
-    """A tilt > 0 near which its saddle is sought, such as the last one; None for no guess."""
+    """A tilt > 0 near which its saddle is sought, then the last saddle; None for no guess."""
 
     @abstractmethod
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
