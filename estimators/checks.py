@@ -52,6 +52,7 @@ _NOISE_OF_CLASSES = _NOISE_OF_MODELS | {
 _NOISE_OF_NUMBERS = _NOISE_OF_MODELS | {
     "check_regressor_data_not_an_array": "it compares two fits, of different noise",
     "check_regressors_int": "it compares two fits, of different noise",
+    "check_fit_score_takes_y": "partial_fit adds to moments, and a fit by gradients keeps none",
 }
 
 ESTIMATORS: tuple[tuple[Callable[[], PrivateEstimator], dict[str, str]], ...] = (
