@@ -343,14 +343,16 @@ def _settled(
 def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int, float, int]:
     """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
     work = (c - 1) / ((1 - 2 * nu) ** 2 / 2) * p.gamma**2 * p.L1
+    stride, longest = per_distance * (1 - 2 * nu) / p.L1, 2 * p.L0
+    # Square of the quantile that errors of that variance may have.
+    budget = 2 * p.rho * (nu / p.sensitivity) ** 2
     level, spent, estimates, rounds = p.F0, 0.0, 0, 0
     while rounds < 1000:
         deeper = level / c
         G = deeper ** (1 / p.kappa) / p.gamma
         steps = rounded_up(work * deeper ** ((p.kappa - 2) / p.kappa))
-        drift = min(per_distance * (1 - 2 * nu) * G / p.L1, 2 * p.L0) / p.L0
-        spent += (p.sensitivity * (1 + (steps - 1) * drift) / (nu * G)) ** 2 / 2
-        if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > p.rho:
+        spent += ((1 + (steps - 1) * min(stride * G, longest) / p.L0) / G) ** 2
+        if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > budget:
             break
         level, rounds, estimates = deeper, rounds + 1, estimates + steps
     return estimates, level, rounds
