@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 from benchmarks.peers import PEERS
@@ -64,7 +65,8 @@ SCALED = {
 SCALED_BY = ("dpcal", "pld", "rdp")
 # Fewest seconds of one measurement.
 FEWEST_SECONDS = 0.25
-
+# Seconds of the processor between two samples of a stack, and how many questions are sampled.
+TICK, RARE = 1e-3, 100
 
 TEXT = """\
 # Performance
@@ -94,7 +96,11 @@ take.
 
 {stages}
 
-Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take layers of contours, in Python and numpy:
+Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take layers of contours, in Python and numpy.
+The flame graph has a bar for each function, over the one that called it, as wide as its share of
+the time; compiled code counts where it is called.
+
+![Flame graph of a question with rare large losses](figures/performance-flames.png)
 
 {rare}
 
@@ -195,11 +201,7 @@ def child(name, seconds):
 
 
 def stages():
-    """Return seconds of the parts of one common epsilon, and the slowest files of a rare one."""
-    import cProfile
-    import pstats
-    from collections import Counter
-
+    """Return seconds of the parts of one common epsilon, and samples of a rare one's stacks."""
     from dpcal._ext import question
     from dpcal.accountants import epsilon, events
     from dpcal.accountants.mechanisms.decompose import decompose
@@ -221,20 +223,36 @@ def stages():
     }
     rare = [
         events.dpsgd(sampling_probability=1e-5, noise_multiplier=0.6, steps=steps)
-        for steps in (99_999, 100_000)
+        for steps in range(100_000, 100_000 + RARE)
     ]
     # The first one pays for imports.
     epsilon(rare[0], delta=1e-9)
-    profile = cProfile.Profile()
-    profile.enable()
-    epsilon(rare[1], delta=1e-9)
-    profile.disable()
-    files = Counter()
-    for (path, _, _), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
-        name = "/".join(Path(path).parts[-2:])
-        files["compiled code and builtins" if name == "~" else f"`{name}`"] += own
-    whole = sum(files.values())
-    return found, [(name, own / whole) for name, own in files.most_common(6)]
+    with sampled_stacks() as stacks:
+        for each in rare[1:]:
+            epsilon(each, delta=1e-9)
+    return found, sorted(stacks.items())
+
+
+@contextlib.contextmanager
+def sampled_stacks():
+    """Count the stacks of functions, each "file: name", that run at each tick of the processor."""
+    stacks = Counter()
+
+    def note(_, frame):
+        names = []
+        while frame:
+            file = "/".join(Path(frame.f_code.co_filename).parts[-2:])
+            names.append(f"{file}: {frame.f_code.co_qualname}")
+            frame = frame.f_back
+        asked = next((i for i, name in enumerate(names) if "interface.py: epsilon" in name), 0)
+        stacks[tuple(names[asked::-1])] += 1
+
+    signal.signal(signal.SIGPROF, note)
+    signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
+    try:
+        yield stacks
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def processor_of(*words):
@@ -414,10 +432,13 @@ def page(found):
         cells = [cell(found["answers"][name].get(question), mine) for name in others]
         units = f"{mine['seconds'] / own['numpy']:.3g}"
         rows.append([question, duration(mine["seconds"]), units, *cells])
-    (parts, files), unit = found["stages"], own["numpy"]
+    (parts, stacks), unit = found["stages"], own["numpy"]
     stages_of = [["part of one common epsilon", "time", "in numpy's"]]
     stages_of += [[name, duration(each), f"{each / unit:.2f}"] for name, each in parts.items()]
-    rare = [["file", "share of the time"], *([name, f"{share:.0%}"] for name, share in files)]
+    files, rare = Counter(), [["file", "share of the time"]]
+    for stack, count in stacks:
+        files[stack[-1].partition(":")[0]] += count
+    rare += [[f"`{n}`", f"{each / files.total():.0%}"] for n, each in files.most_common(6)]
     first = found["starts"]["`import numpy`"]
     begun = [["start", "processor time", "over `import numpy`"]]
     begun += [[name, duration(t), f"{t / first:.2f}"] for name, t in found["starts"].items()]
@@ -455,6 +476,31 @@ def draw(found, path):
     figure.savefig(path, dpi=110)
 
 
+def draw_flames(stacks, path):
+    """Write the picture of samples of stacks, the caller below."""
+    from matplotlib.figure import Figure
+
+    bars, whole = {}, 0
+    # Stacks that begin alike are next to each other.
+    for stack, count in sorted(stacks):
+        for depth in range(len(stack)):
+            start, width = bars.get(tuple(stack[: depth + 1]), (whole, 0))
+            bars[tuple(stack[: depth + 1])] = start, width + count
+        whole += count
+    axes = (figure := Figure(figsize=(9, 4.5), layout="constrained")).subplots()
+    for stack, (start, width) in bars.items():
+        depth, (file, _, name) = len(stack), stack[-1].partition(": ")
+        shade = 0.3 + 0.5 * (sum(map(ord, file)) % 16) / 16
+        box = axes.barh(depth, width / whole, 0.95, start / whole, color=(1.0, shade, 0.2))[0]
+        if width > whole / 25:
+            name = name.rpartition(".")[2]
+            label = axes.text((start + 4) / whole, depth, name, fontsize=6, va="center")
+            label.set_clip_path(box)
+            label.set_clip_on(True)
+    axes.set(xlim=(0, 1), xlabel="share of the time", yticks=[])
+    figure.savefig(path, dpi=110)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--page", type=Path, help="file to write, and figures/ beside it")
@@ -472,7 +518,9 @@ def main():
         found = measured(options)
         text = page(found)
         if options.page:
-            draw(found, options.page.parent / "figures" / "performance.png")
+            figures = options.page.parent / "figures"
+            draw(found, figures / "performance.png")
+            draw_flames(found["stages"][1], figures / "performance-flames.png")
             options.page.write_text(text)
         else:
             print(text)
