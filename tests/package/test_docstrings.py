@@ -33,6 +33,8 @@ KNOWN_WITHOUT_EXAMPLE = {
     "dpcal.calibrate.papers.search.moves",
     "dpcal.calibrate.papers.search.products",
 }
+# What reStructuredText takes for a substitution; code and indented blocks may have bars.
+SUBSTITUTION = re.compile(r"(?<![\w|])\|[^\s|](?:[^|]*[^\s|])?\|(?![\w|])")
 REFERENCE = re.compile(r":(?:func|class|mod|data|exc|meth|attr):`~?([\w.]+)`")
 
 
@@ -50,6 +52,17 @@ def test_every_module_shows_an_example():
         and ">>>" not in path.read_text()
     }
     assert bare == KNOWN_WITHOUT_EXAMPLE
+
+
+def test_docstrings_have_no_bars_that_the_site_takes_for_substitutions():
+    found = []
+    for name, path in ours().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                text = re.sub(r"``.*?``", "", ast.get_docstring(node) or "", flags=re.DOTALL)
+                prose = re.sub(r"(?m)^ .*$|^>>>(?s:.*?)(?:\n\n|\Z)", "", text)
+                found += [f"{name}: {each}" for each in SUBSTITUTION.findall(prose)]
+    assert not found, "\n".join(found)
 
 
 def followed(start, names):

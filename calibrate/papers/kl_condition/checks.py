@@ -55,7 +55,7 @@ def _theorem_8_separates(case: tuple[Fraction, Fraction]) -> bool:
 
 
 def _theorem_8_grows(case: tuple[Fraction, Fraction]) -> bool:
-    """The excess on S is |w - a|^tau or more, from the minimum of S' to 9/25 beyond a."""
+    """The excess on S is abs(w - a)^tau or more, from the minimum of S' to 9/25 beyond a."""
     rate, tau = case
     minimum = _minimum_of_theorem_8(rate, tau)
     near = [w for w in _answers_to_theorem_8(rate, tau) if w >= -minimum]

@@ -11,15 +11,16 @@ Then ||B v_i||^2 <= b v_i' B v_i <= b (b - xi), since B^2 <= b B. Where <B v_i, 
 
     g^-2 = 1 - xi / b + 2 s t / b + s^2 (sqrt(d) + t)^2 / b^2,
 
-and |a_i+1| >= g |a_i + <q, e_i> / b|. The size of c + N(0, 1) grows stochastically with |c|. So
-|a_k| is stochastically at least |W_k|, where W_i+1 = g (W_i + N(0, s^2 / b^2)) and W_0 is normal
-with standard deviation 1 / (sqrt(d) + t): noise helps to leave a bad start. W_k is normal with
+and abs(a_i+1) >= g abs(a_i + <q, e_i> / b). The size of c + N(0, 1) grows stochastically with that
+of c. So the size of a_k is stochastically at least that of W_k, where W_i+1 = g (W_i + N(0, s^2 /
+b^2)) and W_0 is normal with standard deviation 1 / (sqrt(d) + t): noise helps to leave a bad start.
+W_k is normal with
 
     V = g^2k / (sqrt(d) + t)^2 + (s^2 / b^2) (g^2 + ... + g^2k),
 
-but |a_k| <= 1, which has a chance of at most sqrt(2 / (pi V)). Five chances of ``failure / 5`` make
-up the whole: this one, the start's, the norms of all e_i, all <B v_i, e_i>, and the noise s t of
-all released v_i' (H v_i). No gap between eigenvalues is needed. Where s sqrt(d) is small, xi is
+but abs(a_k) <= 1, which has a chance of at most sqrt(2 / (pi V)). Five chances of ``failure / 5``
+make up the whole: this one, the start's, the norms of all e_i, all <B v_i, e_i>, and the noise s t
+of all released v_i' (H v_i). No gap between eigenvalues is needed. Where s sqrt(d) is small, xi is
 about s^2 d / b, and so the noise matters in proportion to d / n^2, not to d / n.
 
 >>> no_noise = Power(products=60, noise=0.0, dimension=100, failure=0.01)
