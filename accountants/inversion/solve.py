@@ -181,23 +181,29 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
 
 
 def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
-    """Return bounds by Newton's method on logarithms, with a new inversion at each step."""
+    """Return bounds by Newton's method on logarithms, with a new inversion at each step.
+
+    From an epsilon of 0, only whether the target is met there is found.
+    """
     low, high = 0.0, math.inf
     for _ in range(EPSILON.layered):
         inversion = at(epsilon)
+        if epsilon == 0:
+            bounds = inversion.log_bounds(0.0)
+            return Bounds(0.0, 0.0, bounds.method) if bounds.upper <= log_delta else None
         value, slope = inversion.slopes(epsilon)
-        if value > _CERTAIN:
-            # Epsilon is far above: the next step is the longest one.
-            slope = -math.ulp(0.0)
-        elif not math.isfinite(value) or slope >= 0:
-            # The sum is below its own rounding, hence far below the target.
-            value, slope = -math.inf, -1.0
+        # Where delta is 1 to rounding, epsilon is far above: the next step is the longest one.
+        change = _FARTHEST
+        if not value > _CERTAIN:
+            if not math.isfinite(value) or slope >= 0:
+                # The sum is below its own rounding, hence far below the target.
+                value, slope = -math.inf, -1.0
+            change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
         if abs(value - log_delta) < _NEAR:
             found = _solved(inversion, at, epsilon, log_delta, TIGHT)
             # Near its own rounding, delta has bounds although no root is found.
             return found or _outward(inversion, epsilon, log_delta)
         low, high = (epsilon, high) if value > log_delta else (low, epsilon)
-        change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
         step = epsilon * math.exp(change)
         if not low < step < high:
             step = math.sqrt(low * high) if low > 0 else high / math.exp(_FARTHEST)

@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 
+from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.bounded_range import (
@@ -36,6 +38,19 @@ def test_a_record_that_is_hardly_ever_sampled_costs_nothing():
     rare = Total(((SampledGaussian(1e-9, 1.0, "remove"), 100),))
     found = epsilon_on_contours(rare, math.log(1e-6))
     assert (found.lower, found.upper, found.method) == (0.0, 0.0, "sampling")
+
+
+def test_many_rare_losses_cost_nothing_where_delta_is_met_at_zero():
+    """Forty losses with the saddle's epsilon at 0: there is nothing to the left to be sought."""
+    steps = [
+        events.dpsgd(sampling_probability=2e-8, noise_multiplier=float(sigma), steps=4_000_000)
+        for sigma in np.linspace(0.43, 4.3, 40)
+    ]
+    event = events.ComposedDpEvent(steps)
+    at_zero = accountants.log_delta(event, epsilon=0.0)
+    for target in (-1.0, -3.0, at_zero.upper):
+        assert accountants.epsilon(event, delta=math.exp(target) * (1 + 1e-12)) == 0.0
+    assert accountants.epsilon(event, delta=math.exp(at_zero.lower) / 2).upper > 0.0
 
 
 @pytest.mark.parametrize("log_delta", [-3.0, math.log(1e-6)])
