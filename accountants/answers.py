@@ -38,6 +38,13 @@ class Bounds:
         low, high = (math.log(value) if value > 0 else -math.inf for value in (lower, upper))
         return Bounds(low, high, method)
 
+    def both(self, other: Bounds | None) -> Bounds:
+        """Return what these and other bounds on one number say together; these if there is None."""
+        if other is None:
+            return self
+        upper, method = min((self.upper, self.method), (other.upper, other.method))
+        return Bounds(min(max(self.lower, other.lower), upper), upper, method)
+
     @staticmethod
     def worst(bounds: list[Bounds]) -> Bounds:
         """Return bounds on the maximum of several quantities."""
@@ -87,24 +94,13 @@ class _Answer(float):
 
     def to_dict(self) -> dict[str, float | str]:
         """Return the interval and its provenance as JSON values."""
-        return {"lower": self.lower, "upper": self.upper, **self._provenance()}
-
-    def _provenance(self) -> dict[str, str]:
-        return {
-            "accountant": self.accountant,
-            "method": self.method,
-            "neighboring_relation": self.neighboring_relation,
-        }
+        return {"lower": self.lower, "upper": self.upper, **vars(self)}
 
     def __repr__(self) -> str:
         return float.__repr__(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.upper, {"lower": self.lower, **self._provenance()})
-
-
-def _rebuild(cls: type[_Answer], upper: float, fields: dict[str, Any]) -> _Answer:
-    return cls(upper, **fields)
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
+        return (self.upper,), vars(self)
 
 
 class Epsilon(_Answer):

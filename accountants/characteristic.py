@@ -110,15 +110,7 @@ _CLOSE = 1e-6
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
-    """Return bounds on log delta(epsilon) of one direction.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        Any finite number >= 0.
-    """
+    """Return bounds on log delta of one direction at an epsilon, any finite number >= 0."""
     parts = direction.compiled
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
@@ -135,7 +127,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         def without_failures(given: Direction) -> Bounds:
             bounds = _log_delta(given, epsilon)
             if _distance(bounds) > _WIDE:
-                bounds = _both(bounds, log_delta_by_doubling(given, epsilon, bounds.upper))
+                bounds = bounds.both(log_delta_by_doubling(given, epsilon, bounds.upper))
             bounds = _attained(given, bounds, -math.inf, lambda at: log_delta_bounds(at, epsilon))
             return narrowed(given, bounds, bounds.upper, bounds_of, _distance, side)
 
@@ -144,7 +136,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     bounds, rarer = _rounded(direction, on_side, -math.inf), direction.rarer
     if rarer is None or bounds.upper > math.log(-_MUCH * math.expm1(direction.finite[0])):
         return bounds
-    return _both(bounds, _rounded(rarer, on_side, -math.inf))
+    return bounds.both(_rounded(rarer, on_side, -math.inf))
 
 
 def _distance(bounds: Bounds) -> float:
@@ -202,8 +194,7 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
     upper, method = min(uppers)
     # If a theorem proves more than the pair, the pair's lower bound does not hold for the
     # mechanism.
-    single = len(direction.parts) == 1 and direction.parts[0][1] == 1
-    lower = -math.inf if tighter and not single else bounds.lower
+    lower = -math.inf if tighter and direction.once is None else bounds.lower
     return Bounds(min(lower, upper), upper, method)
 
 
@@ -212,9 +203,9 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
     parts = direction.parts
     if not parts or epsilon >= Total(parts).upper:
         return Bounds(-math.inf, -math.inf, "closed form")
-    if len(parts) == 1 and parts[0][1] == 1:
-        closed = parts[0][0].log_delta(epsilon)
-        accepted = _ACCEPTED_ERRORS.get(type(parts[0][0]), _ACCEPTED_ERROR)
+    if (loss := direction.once) is not None:
+        closed = loss.log_delta(epsilon)
+        accepted = _ACCEPTED_ERRORS.get(type(loss), _ACCEPTED_ERROR)
         # Far in the tail a larger error is rounding of the logarithm, on contours too.
         if closed is not None and closed[1] < min(
             accepted * max(1.0, -closed[0] / 1e3), _MOST_LOST
@@ -244,19 +235,10 @@ def _log_delta(direction: Direction, epsilon: float, nearby: list[Way] | None = 
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
         first = _before(total, epsilon)
-    bounds = _best(first, direction, epsilon)
-    bounds = _both(bounds, log_delta_by_recursion(direction, epsilon))
+    bounds = _best(first, direction, epsilon).both(log_delta_by_recursion(direction, epsilon))
     if _distance(bounds) > _TIGHT:
-        bounds = _both(bounds, log_delta_by_parity(direction, epsilon))
+        bounds = bounds.both(log_delta_by_parity(direction, epsilon))
     return bounds
-
-
-def _both(bounds: Bounds, other: Bounds | None) -> Bounds:
-    """Return what two bounds on one number say together."""
-    if other is None:
-        return bounds
-    upper, method = min((bounds.upper, bounds.method), (other.upper, other.method))
-    return Bounds(min(max(bounds.lower, other.lower), upper), upper, method)
 
 
 def _before(total: Total, epsilon: float) -> Bounds:
@@ -270,15 +252,7 @@ def _before(total: Total, epsilon: float) -> Bounds:
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
-    """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Negative number, of any size.
-    """
+    """Return bounds on the smallest epsilon >= 0 at a log delta, a negative number of any size."""
     parts = direction.compiled
     if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
         return Bounds(*found)
@@ -291,7 +265,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         def without_failures(given: Direction, target: float) -> Bounds:
             bounds = _finite_epsilon(given, target)
             if _distance(bounds) > _WIDE * bounds.upper:
-                bounds = _both(bounds, epsilon_by_doubling(given, target, bounds.upper))
+                bounds = bounds.both(epsilon_by_doubling(given, target, bounds.upper))
             return narrowed(
                 given,
                 _attained(given, bounds, 0.0, lambda at: epsilon_bounds(at, target)),
@@ -306,7 +280,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     bounds, rarer = _rounded(direction, on_side, 0.0), direction.rarer
     if rarer is None or bounds.upper < math.inf:
         return bounds
-    return _both(bounds, _rounded(rarer, on_side, 0.0))
+    return bounds.both(_rounded(rarer, on_side, 0.0))
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
@@ -329,18 +303,18 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         first = _before_the_search(direction, log_delta)
         bounds = bracketed(lambda at: _log_delta(direction, at, nearby), first, total, log_delta)
     if total.renyi_is_tighter:
-        single = len(direction.parts) == 1 and direction.parts[0][1] == 1
-        bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)
+        lower = 0.0 if direction.once is None else bounds.lower
+        bounds = Bounds(lower, bounds.upper, bounds.method)
     elif bounds.lower > 0 and bounds.upper - bounds.lower < _CLOSE * bounds.upper:
         return bounds
     if found is None:
         # A search starts from Renyi's epsilon, and ends no higher.
-        return _both(bounds, parity)
-    bounds = _both(bounds, epsilon_by_parity(direction, log_delta))
+        return bounds.both(parity)
+    bounds = bounds.both(epsilon_by_parity(direction, log_delta))
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
         bounds = Bounds(min(bounds.lower, other.upper), other.upper, other.method)
-    return _both(bounds, epsilon_by_recursion(direction, log_delta, bounds.upper))
+    return bounds.both(epsilon_by_recursion(direction, log_delta, bounds.upper))
 
 
 def _before_the_search(direction: Direction, log_delta: float) -> Bounds:
@@ -348,9 +322,8 @@ def _before_the_search(direction: Direction, log_delta: float) -> Bounds:
 
     Where records are rarely drawn and noise is large, the first may be a million times too large.
     """
-    first = renyi.epsilon_bounds(direction, log_delta)
-    (loss, times), *others = direction.parts
-    if times > 1 or others:
+    first, loss = renyi.epsilon_bounds(direction, log_delta), direction.once
+    if loss is None:
         return first
     epsilon = first.upper
     for _ in range(_MOST_CLOSER):
@@ -366,11 +339,9 @@ def _before_the_search(direction: Direction, log_delta: float) -> Bounds:
 
 def _has_exact_sum(direction: Direction) -> bool:
     """Return whether delta takes no contour: a search on delta itself is then faster."""
-    loss, times = direction.parts[0]
-    single = len(direction.parts) == 1 and times == 1
-    if single and loss.log_delta(0.0) is not None:
-        return True
-    return has_few_sums(direction.parts) or are_few_uses(direction.parts)
+    parts, loss = direction.parts, direction.once
+    closed = loss is not None and loss.log_delta(0.0) is not None
+    return closed or has_few_sums(parts) or are_few_uses(parts)
 
 
 def worst_epsilon_bounds(
@@ -378,19 +349,11 @@ def worst_epsilon_bounds(
     log_delta: float,
     known: Sequence[Bounds | None] = (),
 ) -> Bounds:
-    """Return bounds on the largest epsilon of several directions at a log delta.
+    """Return bounds on the largest epsilon of one or more directions at a log delta < 0.
 
     A direction that provably needs no larger epsilon than the first one is left out. Where the
-    first one has no lower end, one of the others may have, which compiled calls find.
-
-    Parameters
-    ----------
-    directions
-        The directions, at least one.
-    log_delta
-        Negative number, of any size.
-    known
-        Bounds on each direction's epsilon, or None; none for no such bounds.
+    first one has no lower end, one of the others may have, which compiled calls find. Bounds on
+    each direction's epsilon that are ``known``, or None for each that has none, save a search.
     """
     found: list[Bounds] = []
     for direction, bounds in zip(directions, known or [None] * len(directions), strict=True):

@@ -33,11 +33,16 @@ class Direction:
     parts: tuple[tuple[PrivacyLoss, int], ...]
 
     @property
+    def once(self) -> PrivacyLoss | None:
+        """The loss of a single mechanism that is used once, or None."""
+        return self.parts[0][0] if [times for _, times in self.parts] == [1] else None
+
+    @property
     def compiled(self) -> list[tuple[Law, int]] | None:
         """Losses and counts as one compiled call takes them; None for others, and for one use."""
-        parts = [(loss.compiled, times) for loss, times in self.parts]
-        if not parts or (len(parts) == 1 and parts[0][1] == 1):
+        if not self.parts or self.once is not None:
             return None
+        parts = [(loss.compiled, times) for loss, times in self.parts]
         known = [(law, times) for law, times in parts if law is not None and times <= _MOST_TIMES]
         return known if len(known) == len(parts) else None
 
@@ -57,9 +62,8 @@ class Direction:
         """
         if all(loss.rarer is None for loss, _ in self.parts):
             return None
-        return Direction(
-            self.name, tuple((loss.rarer or loss, times) for loss, times in self.parts)
-        )
+        parts = tuple((loss.rarer or loss, times) for loss, times in self.parts)
+        return Direction(self.name, parts)
 
     @property
     def finite(self) -> tuple[float, Direction]:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, ClassVar
 
 from dpcal import _annexes, _lazy, _validate
 from dpcal.accountants import characteristic, renyi
@@ -82,25 +83,34 @@ def _answering(name: str, composition: Composition) -> tuple[str, ...]:
     return ("renyi",) if composition.laws is None else ("renyi", "characteristic")
 
 
-class _EpsilonAt:
-    """The question for epsilon at a delta."""
+@dataclass(frozen=True)
+class _Question:
+    """The question for one number of an event at another, which accountants answer by a bound."""
 
-    open_end = 0.0
-    non_private = Bounds(math.inf, math.inf, "non-private event")
-
-    def __init__(self, delta: float) -> None:
-        self.delta = delta
+    at: float
+    words: ClassVar[str]
+    function: ClassVar[str]
+    open_end: ClassVar[float]
+    non_private: ClassVar[Bounds]
 
     def __str__(self) -> str:
-        return f"epsilon at delta={self.delta!r}"
+        return self.words.format(self.at)
 
     def by_backend(self, module: Any, composition: Composition, options: dict[str, Any]) -> Bounds:
-        bounds: Bounds = module.epsilon_bounds(composition, self.delta, **options)
+        bounds: Bounds = getattr(module, self.function)(composition, self.at, **options)
         return bounds
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
-        target = math.log(self.delta)
-        exact = [_finite_end(direction, self.delta) for direction in composition.directions]
+        raise NotImplementedError
+
+
+class _EpsilonAt(_Question):
+    words, function = "epsilon at delta={!r}", "epsilon_bounds"
+    open_end, non_private = 0.0, Bounds(math.inf, math.inf, "non-private event")
+
+    def by_directions(self, module: Any, composition: Composition) -> Bounds:
+        target = math.log(self.at)
+        exact = [_finite_end(direction, self.at) for direction in composition.directions]
         if module is characteristic:
             bounds = characteristic.worst_epsilon_bounds(composition.directions, target, exact)
         else:
@@ -112,26 +122,14 @@ class _EpsilonAt:
         return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
 
-class _LogDeltaAt:
-    """The question for log delta at an epsilon."""
-
-    open_end = -math.inf
-    non_private = Bounds(0.0, 0.0, "non-private event")
-
-    def __init__(self, epsilon: float) -> None:
-        self.epsilon = epsilon
-
-    def __str__(self) -> str:
-        return f"log delta at epsilon={self.epsilon!r}"
-
-    def by_backend(self, module: Any, composition: Composition, options: dict[str, Any]) -> Bounds:
-        bounds: Bounds = module.log_delta_bounds(composition, self.epsilon, **options)
-        return bounds
+class _LogDeltaAt(_Question):
+    words, function = "log delta at epsilon={!r}", "log_delta_bounds"
+    open_end, non_private = -math.inf, Bounds(0.0, 0.0, "non-private event")
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         found: list[Bounds] = []
         for item in composition.directions:
-            found.append(module.log_delta_bounds(item, self.epsilon))
+            found.append(module.log_delta_bounds(item, self.at))
             if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
                 # No direction has a larger delta.
                 break
@@ -140,9 +138,6 @@ class _LogDeltaAt:
             bounds = bounds.saying_width(bounds.upper - bounds.lower)
         # A true delta that is rounded to 1 is below 1.
         return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
-
-
-_Question = _EpsilonAt | _LogDeltaAt
 
 
 def _bounds(
@@ -165,10 +160,9 @@ def _bounds(
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
     """Return the largest finite loss of a single mechanism that fails with exactly this delta."""
-    if len(direction.parts) == 1 and direction.parts[0][1] == 1:
-        loss = direction.parts[0][0]
-        if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
-            return Bounds(loss.given.upper, loss.given.upper, "support")
+    loss = direction.once
+    if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
+        return Bounds(loss.given.upper, loss.given.upper, "support")
     return None
 
 
@@ -212,16 +206,17 @@ def _smallest(
 
 
 def _whole_run(
-    event: DpEvent, relation: str, accountant: str
+    event: DpEvent, relation: str, accountant: str, options: dict[str, Any]
 ) -> tuple[Any, DpEvent, dict[str, Any]] | None:
-    """Return the module that prices a single whole run, the run, and events beside it, if any.
+    """Return the module that prices a single whole run, the run, and keywords, with events beside.
 
     It is None for other events. Only shuffled epochs have a price beside others.
     """
     if accountant != "auto":
         return None
+    how = {"neighboring_relation": relation, **options}
     if has_bracket(event, relation):
-        return _annexes.replacing, event, {}
+        return _annexes.replacing, event, how
     found = leaves(event)
     runs = [item for item in found if type(item) in _WHOLE_RUNS]
     if len(runs) != 1 or found[runs[0]] != 1:
@@ -230,9 +225,9 @@ def _whole_run(
     nothing = (runs[0], NoOpDpEvent())
     others = [SelfComposedDpEvent(item, n) for item, n in found.items() if item not in nothing]
     if not others:
-        return pricing, runs[0], {}
+        return pricing, runs[0], how
     is_shuffle = isinstance(runs[0], ShuffledEpochsDpEvent)
-    return (pricing, runs[0], {"beside": ComposedDpEvent(others)}) if is_shuffle else None
+    return (pricing, runs[0], {"beside": ComposedDpEvent(others), **how}) if is_shuffle else None
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
@@ -295,11 +290,10 @@ def epsilon(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
-    if not cross_check and (whole := _whole_run(event, neighboring_relation, name)) is not None:
-        pricing, run, beside = whole
-        answer: Epsilon = pricing.epsilon(
-            run, delta=target, neighboring_relation=neighboring_relation, **beside, **options
-        )
+    whole = None if cross_check else _whole_run(event, neighboring_relation, name, options)
+    if whole is not None:
+        pricing, run, how = whole
+        answer: Epsilon = pricing.epsilon(run, delta=target, **how)
         return answer
     bounds, name = _smallest(
         _EpsilonAt(target), event, neighboring_relation, name, cross_check, options
@@ -360,12 +354,10 @@ def delta(
         A finite number >= 0.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant)
+    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant, options)
     if whole is not None:
-        pricing, run, beside = whole
-        answer: Delta = pricing.delta(
-            run, epsilon=epsilon, neighboring_relation=neighboring_relation, **beside, **options
-        )
+        pricing, run, how = whole
+        answer: Delta = pricing.delta(run, epsilon=epsilon, **how)
         return answer
     bounds = log_delta(
         event,
@@ -418,25 +410,20 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
-        return {
-            "delta": self.delta,
-            "neighboring_relation": self.neighboring_relation,
-            "rows": [vars(row) for row in self.rows],
-        }
+        return {**vars(self), "rows": [vars(row) for row in self.rows]}
 
     @property
     def disagreements(self) -> tuple[str, ...]:
         """Sentences naming pairs of accountants whose intervals do not meet."""
         found = []
         answered = [row for row in self.rows if row.lower is not None and row.upper is not None]
-        for i, one in enumerate(answered):
-            for other in answered[i + 1 :]:
-                low, high = sorted((one, other), key=lambda row: row.upper or 0.0)
-                if (high.lower or 0.0) > (low.upper or 0.0):
-                    found.append(
-                        f"{low.accountant} gives at most {low.upper:.9g} where "
-                        f"{high.accountant} proves at least {high.lower:.9g}."
-                    )
+        for pair in combinations(answered, 2):
+            low, high = sorted(pair, key=lambda row: row.upper or 0.0)
+            if (high.lower or 0.0) > (low.upper or 0.0):
+                found.append(
+                    f"{low.accountant} gives at most {low.upper:.9g} where "
+                    f"{high.accountant} proves at least {high.lower:.9g}."
+                )
         return tuple(found)
 
     def __str__(self) -> str:
@@ -448,24 +435,10 @@ class Comparison:
             if row.upper is None:
                 lines.append(f"{row.accountant:<16}{row.note}")
             else:
-                lower = f"{row.lower:.10g}" if row.lower else "-"
-                lines.append(
-                    f"{row.accountant:<16}{lower:>16}{row.upper:>16.10g}{_duration(row.seconds):>12}"
-                )
+                lower, s = f"{row.lower:.10g}" if row.lower else "-", row.seconds
+                taken = f"{s * 1e3:.2f} ms" if s < 1 else f"{s:.2f} s"
+                lines.append(f"{row.accountant:<16}{lower:>16}{row.upper:>16.10g}{taken:>12}")
         return "\n".join([*lines, *(f"CONTRADICTION: {item}" for item in self.disagreements)])
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
-def _timed(question: Callable[[], Bounds]) -> tuple[Bounds | None, float, str]:
-    start = time.perf_counter()
-    try:
-        bounds, note = question(), ""
-    except (BackendRefused, UnsupportedEvent) as error:
-        bounds, note = None, str(error)
-    return bounds, time.perf_counter() - start, note
 
 
 def compare(
@@ -511,12 +484,13 @@ def compare(
     rows = []
     names = [_answering(_chosen(accountant), composition) for accountant in accountants]
     for name in (each for group in names for each in group):
-        how = chosen.get(name, {})
-        bounds, seconds, note = _timed(
-            lambda name=name, how=how: _bounds(question, composition, name, how)  # type: ignore[misc]
-        )
-        lower, upper = (bounds.lower, bounds.upper) if bounds else (None, None)
-        rows.append(Compared(name, lower, upper, seconds, note))
+        lower, upper, note, start = None, None, "", time.perf_counter()
+        try:
+            bounds = _bounds(question, composition, name, chosen.get(name, {}))
+            lower, upper = bounds.lower, bounds.upper
+        except (BackendRefused, UnsupportedEvent) as error:
+            note = str(error)
+        rows.append(Compared(name, lower, upper, time.perf_counter() - start, note))
     comparison = Comparison(target, neighboring_relation, tuple(rows))
     for sentence in comparison.disagreements:
         warnings.warn(sentence, DisagreementWarning, stacklevel=2)

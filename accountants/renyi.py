@@ -41,15 +41,7 @@ __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
 
 
 def divergence(direction: Direction, order: float) -> float:
-    """Return an upper bound on the Renyi divergence of the composition, tight up to rounding.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    order
-        Any real order > 1.
-    """
+    """Return the Renyi divergence of a composition at any real order > 1, rounded up."""
     c = order - 1.0
     total = Total(direction.parts)
     try:
@@ -108,15 +100,7 @@ def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> 
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
-    """Return an upper bound on epsilon at a log delta, over all orders; the lower bound is 0.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Negative number, of any size.
-    """
+    """Return an upper bound on epsilon at a log delta < 0, over all orders; the lower is 0."""
     return epsilon_with_failures(direction, log_delta, _finite_epsilon)
 
 
@@ -149,15 +133,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
-    """Return an upper bound on log delta(epsilon), over all orders; the lower is -infinity.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        Any finite number >= 0.
-    """
+    """Return an upper bound on log delta at an epsilon >= 0, over all orders; no lower one."""
     return log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
 
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from dpcal.accountants.answers import Delta, Epsilon
 
@@ -58,18 +58,6 @@ class _Provenance:
         self.certified = certified
         self.note = note
         return self
-
-    def _provenance(self) -> dict[str, Any]:
-        return {
-            **super()._provenance(),  # type: ignore[misc]
-            "label": self.label,
-            "estimate": self.estimate,
-            "failure_probability": self.failure_probability,
-            "draws": self.draws,
-            "seed": self.seed,
-            "certified": self.certified,
-            "note": self.note,
-        }
 
 
 class CorrelatedEpsilon(_Provenance, Epsilon):

@@ -38,63 +38,12 @@ def _sum(log_a: float, log_b: float) -> float:
 
 
 def combine(log_finite: float, given: Bounds) -> Bounds:
-    """Return bounds on log delta from bounds given that all losses are finite.
-
-    Parameters
-    ----------
-    log_finite
-        Log probability < 0 that all are.
-    given
-        Bounds on log delta, given that all losses are finite.
-    """
+    """Return bounds on log delta from those given that all losses are finite, of log F < 0."""
     infinite = _log_infinite(log_finite)
     margin = 16 * UNIT * (1 + abs(infinite))
     lower = max(_sum(infinite, log_finite + given.lower) - margin, infinite - margin)
     upper = _sum(infinite, log_finite + given.upper) + margin
     return Bounds(lower, min(upper, 0.0), given.method)
-
-
-def _epsilon_beyond(
-    log_finite: float,
-    log_delta: float,
-    given: Callable[[float], Bounds],
-    support: float,
-    side: int,
-) -> Bounds:
-    """Return bounds on epsilon at a delta, from bounds given that all losses are finite.
-
-    Parameters
-    ----------
-    log_finite
-        Log probability < 0 that all are.
-    log_delta
-        Log <= 0 of the target.
-    given
-        Returns bounds on epsilon at a log delta, given that all losses are finite.
-    support
-        Supremum of the finite losses.
-    side
-        1 or -1 if only the upper or the lower end counts, which saves a search; 0 if both do.
-    """
-    infinite = _log_infinite(log_finite)
-    margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
-    # Log of the target for finite losses, rounded down for the upper end and up for the lower.
-    least = _left(log_delta - margin, infinite, log_finite)
-    most = _left(log_delta + margin, infinite, log_finite)
-    if side:
-        least = most = least if side > 0 else most
-    if most is None:
-        return Bounds(math.inf, math.inf, "infinite loss")
-    if most >= 0.0:
-        low = Bounds(0.0, 0.0, "infinite loss")
-    elif most == -math.inf:
-        low = Bounds(support, support, "support")
-    else:
-        low = given(most)
-    if least is None:
-        return Bounds(low.lower, math.inf, "infinite loss")
-    high = low if least == most else given(least)
-    return Bounds(min(low.lower, high.upper), high.upper, high.method)
 
 
 def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
@@ -109,15 +58,7 @@ def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
 def log_delta_with_failures(
     direction: Direction, bounds_of: Callable[[Direction], Bounds]
 ) -> Bounds:
-    """Return bounds on log delta of losses that may be infinite, from an accountant of finite ones.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    bounds_of
-        Bounds on log delta of a direction in which every loss is finite.
-    """
+    """Return bounds on log delta of losses that may be infinite, from ``bounds_of`` finite ones."""
     log_finite, given = direction.finite
     return combine(log_finite, bounds_of(given)) if log_finite < 0 else bounds_of(direction)
 
@@ -128,23 +69,31 @@ def epsilon_with_failures(
     bounds_of: Callable[[Direction, float], Bounds],
     side: int = 0,
 ) -> Bounds:
-    """Return bounds on epsilon of losses that may be infinite, from an accountant of finite ones.
+    """Return bounds on epsilon of losses that may be infinite, from ``bounds_of`` finite ones.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Log of the target.
-    bounds_of
-        Bounds on epsilon of a direction in which every loss is finite, at a log delta.
-    side
-        1 or -1 if only the upper or the lower end counts, 0 if both do.
+    The log of the target is <= 0, and ``side`` is 1 or -1 if only the upper or the lower end
+    counts, which saves a search, and 0 if both do.
     """
     log_finite, given = direction.finite
     if log_finite == 0.0:
         return bounds_of(direction, log_delta)
-    support = Total(given.parts).upper
-    return _epsilon_beyond(
-        log_finite, log_delta, lambda target: bounds_of(given, target), support, side
-    )
+    infinite = _log_infinite(log_finite)
+    margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
+    # Log of the target for finite losses, rounded down for the upper end and up for the lower.
+    least = _left(log_delta - margin, infinite, log_finite)
+    most = _left(log_delta + margin, infinite, log_finite)
+    if side:
+        least = most = least if side > 0 else most
+    if most is None:
+        return Bounds(math.inf, math.inf, "infinite loss")
+    if most >= 0.0:
+        low = Bounds(0.0, 0.0, "infinite loss")
+    elif most == -math.inf:
+        support = Total(given.parts).upper
+        low = Bounds(support, support, "support")
+    else:
+        low = bounds_of(given, most)
+    if least is None:
+        return Bounds(low.lower, math.inf, "infinite loss")
+    high = low if least == most else bounds_of(given, least)
+    return Bounds(min(low.lower, high.upper), high.upper, high.method)

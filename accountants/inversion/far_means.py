@@ -44,19 +44,10 @@ _ROUNDING = 8 * UNIT
 
 
 def without_far_means(direction: Direction, log_rest: float) -> tuple[Direction, Direction] | None:
-    """Return a direction below and one above, whose mixtures have no far means of tiny weight.
+    """Return a direction that is dominated and one that dominates, without far means; or None.
 
-    Parameters
-    ----------
-    direction
-        Losses of which some are mixtures of Gaussians.
-    log_rest
-        Logarithm of the probability, over all uses of mixtures, that far means may have.
-
-    Returns
-    -------
-    (Direction, Direction) or None
-        A direction that is dominated, and one that dominates; None if no mean is so rare.
+    Over all uses of mixtures far means may have a probability of exp(``log_rest``). It is None if
+    no mean is so rare.
     """
     uses = sum(times for loss, times in direction.parts if isinstance(loss, GaussianMixtures))
     if uses == 0:
@@ -110,21 +101,10 @@ def narrowed(
 ) -> Bounds:
     """Return bounds without far means of tiny weight, where they are closer than those given.
 
-    Parameters
-    ----------
-    direction
-        Losses that are finite.
-    bounds
-        Bounds on epsilon or on log delta, with all means.
-    log_delta
-        Approximate logarithm of delta.
-    bounds_of
-        The same bounds for another direction, whose losses may be infinite, and the only end that
-        counts there, 1 for the upper one and -1 for the lower one.
-    width
-        The width of such bounds.
-    side
-        1 or -1 if only the upper or the lower end of the result counts, 0 if both do.
+    Those given are on epsilon or on log delta of finite losses with all means, and ``log_delta`` is
+    about that of delta. ``bounds_of`` returns the same bounds for another direction, whose losses
+    may be infinite, and the only end that counts there, 1 for the upper one and -1 for the lower
+    one; so does ``side`` for the result, where 0 stands for both ends.
     """
     last = None
     for share in _SHARES:
@@ -138,6 +118,5 @@ def narrowed(
         # Where one end counts, the other shows how close the bounds of the same losses are.
         found = [bounds_of(sides[end > 0], end) for end in ends]
         below, above = found[0], found[-1]
-        upper, method = min((bounds.upper, bounds.method), (above.upper, above.method))
-        bounds = Bounds(min(max(bounds.lower, below.lower), upper), upper, method)
+        bounds = bounds.both(Bounds(below.lower, above.upper, above.method))
     return bounds
