@@ -124,19 +124,9 @@ def _profile_to(direction: Direction, epsilon: float) -> _Profile | None:
 
 
 def log_delta_by_recursion(direction: Direction, epsilon: float) -> Bounds | None:
-    """Return bounds on log delta(epsilon) of exponential mechanisms of one epsilon.
+    """Return bounds on log delta at an epsilon >= 0 of exponential mechanisms of one epsilon.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        A number >= 0.
-
-    Returns
-    -------
-    Bounds or None
-        None for other compositions, and if the recursion is dear or delta is below 1e-280.
+    None for other compositions, and if the recursion is dear or delta is below 1e-280.
     """
     found = _profile_to(direction, epsilon)
     if found is None:
@@ -154,21 +144,9 @@ def log_delta_by_recursion(direction: Direction, epsilon: float) -> Bounds | Non
 
 
 def epsilon_by_recursion(direction: Direction, log_delta: float, most: float) -> Bounds | None:
-    """Return bounds on epsilon of exponential mechanisms of one epsilon, at a log delta.
+    """Return bounds on epsilon, which is at most ``most``, at a log delta < 0; or None.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Negative number.
-    most
-        An upper bound on epsilon.
-
-    Returns
-    -------
-    Bounds or None
-        None for other compositions, and if the recursion is dear or delta is below 1e-280.
+    It is None where :func:`log_delta_by_recursion` is.
     """
     found = _profile_to(direction, most) if log_delta > math.log(_SMALLEST) else None
     if found is None:

@@ -322,14 +322,9 @@ def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
 
 
 def summed(parts: list[tuple[FiniteLaw, int]], few: int = math.isqrt(_MOST_OF_SUM)) -> FiniteLaw:
-    """Return the law of a sum of independent losses.
+    """Return the law of a sum of independent losses: laws, and how often each adds up.
 
-    Parameters
-    ----------
-    parts
-        Laws, and how often each adds up.
-    few
-        Number of values to which two laws are gathered whose sum has more than its square.
+    Two laws whose sum has more than the square of ``few`` values are gathered to that many first.
     """
     total = FiniteLaw(np.zeros(1), np.zeros(1))
     for law, times in parts:
@@ -357,14 +352,10 @@ def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
 
 
 def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
-    """Return the law of a number that two independent losses give.
+    """Return the law of a number that two independent losses, of m and n values, give.
 
-    Parameters
-    ----------
-    one, other
-        Laws of m and of n values.
-    values
-        The number at each two values, shape (m, n). Those that differ by rounding are one value.
+    The number at each two values is in ``values``, shape (m, n). Numbers that differ by rounding
+    are one value.
     """
     values = values.ravel()
     logs = np.add.outer(one.log_reference, other.log_reference).ravel()
@@ -444,42 +435,19 @@ def _rounded(log_delta: float) -> float:
 
 
 def log_delta_by_doubling(direction: Direction, epsilon: float, log_delta: float) -> Bounds | None:
-    """Return bounds on log delta(epsilon) of a sum of few losses with finitely many values.
+    """Return bounds on log delta at an epsilon >= 0 of few losses with finitely many values.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        A number >= 0.
-    log_delta
-        About the result; another one is safe, and less close.
-
-    Returns
-    -------
-    Bounds or None
-        None for other losses, and where sums are many, too large, or of tiny probability.
+    ``log_delta`` is about the result; another one is safe, and less close. None for other losses,
+    and where sums are many, too large, or of tiny probability.
     """
     found = _sum_of(direction.parts, _rounded(log_delta))
     return None if found is None else found.log_delta(epsilon)
 
 
 def epsilon_by_doubling(direction: Direction, log_delta: float, most: float) -> Bounds | None:
-    """Return bounds on epsilon of a sum of few losses with finitely many values, at a log delta.
+    """Return bounds on epsilon, which is at most ``most``, at a log delta < 0; or None.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Negative number.
-    most
-        An upper bound on epsilon.
-
-    Returns
-    -------
-    Bounds or None
-        None for other losses, and where sums are many, too large, or of tiny probability.
+    It is None where :func:`log_delta_by_doubling` is.
     """
     found = _sum_of(direction.parts, _rounded(log_delta))
     if found is None:

@@ -47,6 +47,8 @@ __all__ = ["both_log_deltas", "epsilon_by_parity", "is_told_apart", "log_delta_b
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
+# Epochs whose batches are alike.
+_EQUAL = {Allocation, MixedAllocation}
 # Contours at better and better guesses of epsilon, and how close the last ones are.
 _GUESSES, _CLOSE = 4, 0.02
 # Largest epsilon at which digits may be left.
@@ -116,21 +118,16 @@ def _added(direction: Direction) -> Epochs | None:
     Beside batches that differ, Gaussians and Poisson samples are epochs, too: of one batch, which
     is drawn or not.
     """
-    equal = (Allocation, MixedAllocation)
-    plain = [
-        (loss, times)
-        for loss, times in direction.parts
-        if isinstance(loss, Allocation) and type(loss) in equal
-    ]
-    if len(plain) < len(direction.parts):
-        if not any(isinstance(loss, UnequalAllocation) for loss, _ in direction.parts):
-            return None
-        plain = [(epoch, n) for loss, n in direction.parts if (epoch := _as_epoch(loss))]
-    if not plain or len(plain) < len(direction.parts):
+    kinds = {type(loss) for loss, _ in direction.parts}
+    if not kinds <= _EQUAL and UnequalAllocation not in kinds:
         return None
-    if min(loss.noise_multiplier for loss, _ in plain) < _LEAST_NOISE:
+    found = [(_as_epoch(loss), times) for loss, times in direction.parts]
+    known = [(epoch, times) for epoch, times in found if epoch is not None]
+    if not known or len(known) < len(found):
         return None
-    return tuple((loss.opposite or loss, times) for loss, times in plain)
+    if min(epoch.noise_multiplier for epoch, _ in known) < _LEAST_NOISE:
+        return None
+    return tuple((epoch.opposite or epoch, times) for epoch, times in known)
 
 
 def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
@@ -140,8 +137,9 @@ def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
     if type(loss) is SampledGaussian:
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         return UnequalAllocation.of((Group(sigma, 1, q), Group(math.inf, 1, 1 - q)), "add")
-    known = (Allocation, MixedAllocation, UnequalAllocation)
-    return loss if type(loss) in known else None  # type: ignore[return-value]
+    if isinstance(loss, Allocation) and type(loss) in {*_EQUAL, UnequalAllocation}:
+        return loss
+    return None
 
 
 @lru_cache(maxsize=4)
@@ -155,11 +153,9 @@ def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
     for put in _puts(parts):
         if put.most >= most and put.nats >= nats:
             return put
-    found = importlib.import_module("dpcal.accountants.inversion.puts").Put(
-        parts, most, nats, seconds
-    )
-    _puts(parts).append(found)
-    return found
+    balls = importlib.import_module("dpcal.accountants.inversion.puts")
+    _puts(parts).append(balls.Put(parts, most, nats, seconds))
+    return _puts(parts)[-1]
 
 
 def _delta_of(direction: Direction, put: Any) -> Callable[[float], tuple[float, float]]:
@@ -214,14 +210,7 @@ def log_delta_by_parity(
 ) -> Bounds | None:
     """Return bounds on log delta at an epsilon >= 0; None where parity does not tell.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    epsilon
-        A number >= 0.
-    first
-        Whether only what is cheaper than contours of the direction itself is tried.
+    ``first`` admits only what is cheaper than contours of the direction itself.
     """
     parts, other = _added(direction), _other(direction)
     late = 0.0 if first else _LARGEST
@@ -239,14 +228,9 @@ def log_delta_by_parity(
 
 
 def both_log_deltas(adding: Direction, epsilon: float) -> tuple[Bounds, Bounds] | None:
-    """Return bounds on log delta of removing and of adding a record, from one contour; or None.
+    """Return bounds on log delta at an epsilon >= 0 of removing and of adding a record, or None.
 
-    Parameters
-    ----------
-    adding
-        The losses of adding a record, whose likelihood ratio has mean 1.
-    epsilon
-        A number >= 0.
+    Both are from one contour of the losses of adding, whose likelihood ratio has mean 1.
     """
     with contextlib.suppress(OutOfReach):
         contour = _contour(Total(adding.parts), epsilon)
@@ -265,16 +249,9 @@ def _logarithms(low: float, high: float, method: str) -> Bounds | None:
 def epsilon_by_parity(
     direction: Direction, log_delta: float, *, first: bool = False
 ) -> Bounds | None:
-    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta``, or None.
+    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta`` < 0, or None.
 
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    log_delta
-        Negative number.
-    first
-        Whether only what is cheaper than contours of the direction itself is tried.
+    ``first`` admits only what is cheaper than contours of the direction itself.
     """
     parts, other = _added(direction), _other(direction)
     if first and _adds(direction):

@@ -11,11 +11,11 @@ The integral over v, its angle theta and the sums over x are those of
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
 import numpy as np
+from flint import acb, arb, ctx, fmpz_poly
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 from scipy.special import loggamma
@@ -24,7 +24,7 @@ from dpcal._precision import workprec
 from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = ["Ball", "Ray", "import_flint"]
+__all__ = ["Ball", "Ray"]
 
 Reals = NDArray[np.float64]
 # python-flint has no type annotations.
@@ -38,11 +38,6 @@ _ABOVE_B = 1 + np.geomspace(0.02, 50, 40)
 _MOST_MOVED = 6.0
 # Seconds of an entry of a table at 250 bits.
 _SECONDS = 3.8e-6
-
-
-def import_flint() -> Any:
-    """Return python-flint, which other runs do not load."""
-    return importlib.import_module("flint")
 
 
 class Ray:
@@ -113,7 +108,6 @@ class Ray:
 
     def exact_step(self) -> Ball:
         """Return the step of the lattice."""
-        arb = import_flint().arb
         return 2 * arb.pi() / (arb(self.h) * (self.roots * self.stride))
 
     def _powers(self) -> tuple[Reals, Reals]:
@@ -134,9 +128,7 @@ class Ray:
 
     def values(self) -> list[Ball]:
         """Return E L^q at the nodes."""
-        flint = import_flint()
         with workprec(self.bits):
-            arb, acb = flint.arb, flint.acb
             step = self.exact_step()
             dv = step * self.stride
             low = step * self.first
@@ -160,7 +152,6 @@ class Ray:
 
     def _sums(self, terms: list[Ball]) -> list[Ball]:
         """Return the sums of terms times exp(-i u k dv), k = 0, 1, ..., at each node."""
-        acb = import_flint().acb
         wrapped = [acb(0)] * self.roots
         for k, term in enumerate(terms):
             wrapped[k % self.roots] += term
@@ -177,11 +168,10 @@ class Ray:
 
     def _rule(self) -> Ball:
         """Return a bound on what the step of v adds to the error of E L^q at these nodes."""
-        arb = import_flint().arb
         b, theta = arb(self.b), arb(self.theta)
         total, dv = arb(0), self.exact_step() * self.stride
         ends = [arb(self.h) * k for k in (self.nodes[0], self.nodes[-1])]
-        inverses = [abs(import_flint().acb(b, -u).rgamma()) for u in ends]
+        inverses = [abs(acb(b, -u).rgamma()) for u in ends]
         for sign in (1, -1):
             errors = []
             for share in _SHARES:
@@ -196,7 +186,6 @@ class Ray:
 
     def _rest(self, low: Ball, dv: Ball) -> Ball:
         """Return a bound on sums of absolute values at u = 0 beyond the ends of v."""
-        arb = import_flint().arb
         high = low + dv * (self.count - 1)
         total = arb(0)
         for above, at in ((False, low - dv), (True, high + dv)):
@@ -214,14 +203,9 @@ class Ray:
 
 
 class _Sums:
-    """Sums over x for batches that are alike, E exp(-s p Y) to the power of their number.
+    """Sums over x for batches that are alike, on the ray of angle theta.
 
-    Parameters
-    ----------
-    group
-        The batches.
-    theta
-        Angle of the ray.
+    They are E exp(-s p Y) to the power of the number of batches.
     """
 
     def __init__(self, group: Group, theta: float) -> None:
@@ -251,8 +235,6 @@ class _Sums:
 
     def heights(self, ray: Ray) -> list[Ball]:
         """Return the power at each v."""
-        flint = import_flint()
-        arb, acb = flint.arb, flint.acb
         step, reach, eta = ray.exact_step(), self.reach, arb(self.eta)
         dx, t = step * self.spread * arb(self.noise), 1 / arb(self.noise)
         size = ray.count * ray.stride + 2 * self.around
@@ -284,15 +266,13 @@ class _Sums:
 
     def constant(self, ray: Ray) -> list[Ball]:
         """Return the power at each v where Y is 1."""
-        flint = import_flint()
-        turn = flint.acb(0, -flint.arb(self.theta))
+        turn = acb(0, -arb(self.theta))
         step = ray.exact_step()
         lattice = (step * (ray.first + ray.stride * k) for k in range(ray.count))
         return [(-(v + turn).exp() * self.chance).exp() for v in lattice]
 
     def _error_of_mean(self, t: Ball, dx: Ball) -> Ball:
         """Return a bound on the error of every sum over x."""
-        arb = import_flint().arb
         eta = arb(self.eta)
         angle = arb(self.theta) - t * eta
         # Sums beyond the ends lie below integrals that begin a step before.
@@ -319,42 +299,27 @@ def _sliding(tables: list[list[Ball]], weights: list[Ball], count: int) -> list[
 
     Products of polynomials of integers are several times as fast as those of balls.
     """
-    flint, width = import_flint(), len(weights)
-    kernel, found = _Fixed(weights), []
+    kernel, width, found = _Fixed(weights), len(weights), []
     places = range(width - 1, width - 1 + count)
     for table in map(_Fixed, tables):
         error = table.error * (kernel.largest + kernel.error) + kernel.error * table.largest
-        error = flint.arb(0, (width * error).upper())
-        error = flint.acb(error, error)
+        error = arb(0, (width * error).upper())
+        error = acb(error, error)
         real, imaginary = table.real * kernel.real, table.imaginary * kernel.real
         scale = table.unit * kernel.unit
-        found.append([flint.acb(real[k], imaginary[k]) * scale + error for k in places])
+        found.append([acb(real[k], imaginary[k]) * scale + error for k in places])
     return found
 
 
 class _Fixed:
-    """Complex numbers as multiples of a power of two, at the precision at hand.
+    """Complex numbers as multiples of a power of two, ``unit``, at the precision at hand.
 
-    Parameters
-    ----------
-    values
-        Balls.
-
-    Attributes
-    ----------
-    unit
-        The power of two.
-    real, imaginary
-        Polynomials of the integers near real and imaginary parts.
-    error
-        A bound on the distance of all values from their multiples.
-    largest
-        A bound on the multiples' absolute values.
+    The multiples' parts are polynomials, ``real`` and ``imaginary``. The distance of all numbers
+    from them is at most ``error``, and their absolute values are at most ``largest``.
     """
 
     def __init__(self, values: list[Ball]) -> None:
-        flint = import_flint()
-        arb, bits = flint.arb, flint.ctx.prec
+        bits = ctx.prec
         self.unit = arb(2) ** -bits
         with workprec(3 * bits):
             # Exact, as middles have no more digits than the precision that they were computed at.
@@ -363,7 +328,7 @@ class _Fixed:
                 [x.floor().unique_fmpz() for x in each]
                 for each in ([x.real for x in scaled], [x.imag for x in scaled])
             ]
-            self.real, self.imaginary = map(flint.fmpz_poly, parts)
+            self.real, self.imaginary = map(fmpz_poly, parts)
             self.largest = sum(max(map(abs, each)) for each in parts) * self.unit
         self.error = 2 * self.unit
         for value in values:

@@ -42,14 +42,16 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from flint import acb, arb
 from numpy.typing import NDArray
 
 from dpcal._precision import workprec
 from dpcal._roots import Sides, Stop, bisect
-from dpcal.accountants.inversion.put_rays import Ball, Ray, import_flint
+from dpcal.accountants.inversion.put_rays import Ball, Ray
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import next_up
 
 __all__ = ["Epochs", "Put"]
 
@@ -188,10 +190,9 @@ class Put:
 
     def _integrand(self, values: list[list[list[Ball]]]) -> list[Ball]:
         """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
-        flint = import_flint()
         terms = []
         for k in range(self._nodes):
-            q = flint.acb(-self._b, flint.arb(self._h) * k)
+            q = acb(-self._b, arb(self._h) * k)
             term = 1 / (q * (q - 1))
             for each, (loss, count) in zip(values, self._parts, strict=True):
                 mixed = zip(each, loss.mixed, strict=True)
@@ -201,9 +202,9 @@ class Put:
 
     def _mass(self) -> Ball:
         """Return the sum of all probabilities, which those of mixtures give up to rounding."""
-        total = import_flint().arb(1)
+        total = arb(1)
         for loss, count in self._parts:
-            total *= sum(import_flint().arb(chance) for _, chance in loss.mixed) ** count
+            total *= sum(arb(chance) for _, chance in loss.mixed) ** count
         return total
 
     # -- answers
@@ -220,13 +221,11 @@ class Put:
         self, epsilon: float, delta_of: Callable[[Ball, Ball], Ball]
     ) -> tuple[float, float]:
         """Return bounds on delta, which rises with E (K - Lambda)_+ and depends on K."""
-        flint = import_flint()
         with workprec(self._bits):
-            arb = flint.arb
             b, e, h = arb(self._b), arb(epsilon), arb(self._h)
             scale = ((1 + b) * e).exp() * h / arb.pi()
             # Powers are taken apart: balls of products of many complex numbers grow.
-            turns = (flint.acb(0, -h * e * k).exp() for k in range(self._nodes))
+            turns = (acb(0, -h * e * k).exp() for k in range(self._nodes))
             value = sum((x * y).real for x, y in zip(self._terms, turns, strict=True)) * scale
             lost = arb(0)
             period = 2 * arb.pi() / h
@@ -244,7 +243,8 @@ class Put:
             lost += beyond.exp() / (arb.pi() * last)
             k = e.exp()
             low, high = delta_of(value - lost, k).lower(), delta_of(value + lost, k).upper()
-            return max(0.0, _down(low)), min(1.0, max(0.0, _up(high)))
+            low, high = math.nextafter(float(low), -math.inf), next_up(float(high))
+            return max(0.0, low), min(1.0, max(0.0, high))
 
 
 def _flat(mixed: list[list[Ray]]) -> list[Ray]:
@@ -304,13 +304,3 @@ def _log_moment_of(loss: Allocation, p: float) -> float:
             found = float(law.cumulants([p * chance])[0, 0])
         total += found
     return total
-
-
-def _down(ball: Ball) -> float:
-    """Return a double that is at most a number."""
-    return float(np.nextafter(float(ball), -math.inf))
-
-
-def _up(ball: Ball) -> float:
-    """Return a double that is at least a number."""
-    return float(np.nextafter(float(ball), math.inf))
