@@ -20,11 +20,12 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from dp_accounting.pld import common, privacy_loss_distribution as builders
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
 from dpcal.accountants.losses.base import PrivacyLoss
-from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss
+from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -43,13 +44,11 @@ _ROUNDING = 1e-12
 def _composed(
     composition: Composition, interval: float, tail_mass: float, *, pessimistic: bool = True
 ) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as builders
-
     grid = _Grid(interval, pessimistic)
     total = builders.identity(**grid.points)
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
-        single = _distribution(loss, builders, grid)
+        single = _distribution(loss, grid)
         if times > 1:
             single = single.self_compose(times, tail_mass_truncation=tail_mass)
         total = total.compose(single, tail_mass_truncation=tail_mass)
@@ -78,49 +77,45 @@ class _Grid:
 
 
 @singledispatch
-def _distribution(loss: PrivacyLoss, builders: Any, grid: _Grid) -> Any:
+def _distribution(loss: PrivacyLoss, grid: _Grid) -> Any:
     """Return one loss as dp-accounting's distribution, by a function for each class of losses."""
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 
 
 @_distribution.register
-def _(loss: Gaussian, builders: Any, grid: _Grid) -> Any:
+def _(loss: Gaussian, grid: _Grid) -> Any:
     return builders.from_gaussian_mechanism(loss.noise_multiplier, **grid.noise)
 
 
 @_distribution.register
-def _(loss: SampledGaussian, builders: Any, grid: _Grid) -> Any:
+def _(loss: SampledGaussian, grid: _Grid) -> Any:
     return builders.from_gaussian_mechanism(
         loss.noise_multiplier, sampling_prob=loss.sampling_probability, **grid.noise
     )
 
 
 @_distribution.register
-def _(loss: Laplace, builders: Any, grid: _Grid) -> Any:
+def _(loss: Laplace, grid: _Grid) -> Any:
     return builders.from_laplace_mechanism(loss.scale, **grid.noise)
 
 
 @_distribution.register
-def _(loss: DiscreteGaussian, builders: Any, grid: _Grid) -> Any:
+def _(loss: DiscreteGaussian, grid: _Grid) -> Any:
     return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **grid.noise)
 
 
 @_distribution.register
-def _(loss: LatticeLoss, builders: Any, grid: _Grid) -> Any:
-    reference = np.array(loss.log_reference)
-    lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
-    return builders.from_two_probability_mass_functions(lower, upper, **grid.points)
+def _(loss: LatticeLoss, grid: _Grid) -> Any:
+    return _of_values(loss, 0.0, grid, symmetric=True)
 
 
 @_distribution.register
-def _(loss: LossWithFailure, builders: Any, grid: _Grid) -> Any:
-    from dp_accounting.pld import common
-
+def _(loss: LossWithFailure, grid: _Grid) -> Any:
     unknown = math.isinf(loss.given.upper)
     if loss.failure_probability == 1 or unknown or not grid.pessimistic:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
     if isinstance(loss.given, ScatteredLoss):
-        return _scattered(loss.given, loss.failure_probability, builders, grid)
+        return _of_values(loss.given, loss.failure_probability, grid)
     return builders.from_privacy_parameters(
         common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
         value_discretization_interval=grid.interval,
@@ -128,13 +123,13 @@ def _(loss: LossWithFailure, builders: Any, grid: _Grid) -> Any:
 
 
 @_distribution.register
-def _(loss: ScatteredLoss, builders: Any, grid: _Grid) -> Any:
+def _(loss: ScatteredLoss, grid: _Grid) -> Any:
     if not grid.pessimistic or loss.sampling_probability < 1:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-    return _scattered(loss, 0.0, builders, grid)
+    return _of_values(loss, 0.0, grid)
 
 
-def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) -> Any:
+def _of_values(loss: DiscreteLoss, failure: float, grid: _Grid, *, symmetric: bool = False) -> Any:
     """Return a pair with finitely many losses, where each law may have outcomes of its own."""
     reference = np.array(loss.log_reference) + math.log1p(-failure)
     lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
@@ -143,7 +138,7 @@ def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) 
         if not loss.surplus:
             lower[-1] = upper[-2]
     return builders.from_two_probability_mass_functions(
-        lower, upper, **grid.points, symmetric=False
+        lower, upper, **grid.points, symmetric=symmetric
     )
 
 

@@ -32,10 +32,12 @@ __all__ = ["epsilon_bounds", "log_delta_bounds"]
 RELATIONS = ("add-or-remove-one", "replace-special")
 
 
-def _accountant(
-    composition: Composition, eps_error: float, delta_error: float
-) -> tuple[Any, list[int]]:
+def _asked(
+    composition: Composition, question: str, at: float, eps_error: float, delta_error: float
+) -> tuple[float, float]:
+    """Return the ends of the package's answer, or raise its refusal as one sentence."""
     import prv_accountant
+    from prv_accountant import privacy_random_variables as variables
 
     if composition.neighboring_relation not in RELATIONS:
         raise UnsupportedEvent(
@@ -44,46 +46,38 @@ def _accountant(
         )
     parts = composition.directions[0].parts
     counts = [times for _, times in parts]
-    accountant = prv_accountant.PRVAccountant(
-        prvs=[_variable(loss) for loss, _ in parts],
-        max_self_compositions=counts,
-        eps_error=eps_error,
-        delta_error=delta_error,
-    )
-    return accountant, counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            accountant = prv_accountant.PRVAccountant(
+                prvs=[_variable(loss, variables) for loss, _ in parts],
+                max_self_compositions=counts,
+                eps_error=eps_error,
+                delta_error=delta_error,
+            )
+            lower, _, upper = getattr(accountant, question)(at, counts)
+        except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise BackendRefused(f"prv-accountant refused: {reason}") from error
+    return float(lower), float(upper)
 
 
 @singledispatch
-def _variable(loss: PrivacyLoss) -> Any:
+def _variable(loss: PrivacyLoss, variables: Any) -> Any:
     """Return one loss as prv-accountant's privacy random variable."""
     raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
 
 
 @_variable.register
-def _(loss: Gaussian) -> Any:
-    from prv_accountant import privacy_random_variables as variables
-
+def _(loss: Gaussian, variables: Any) -> Any:
     return variables.GaussianMechanism(loss.noise_multiplier)
 
 
 @_variable.register
-def _(loss: SampledGaussian) -> Any:
-    from prv_accountant import privacy_random_variables as variables
-
+def _(loss: SampledGaussian, variables: Any) -> Any:
     return variables.PoissonSubsampledGaussianMechanism(
         loss.sampling_probability, loss.noise_multiplier
     )
-
-
-def _ask(question: Any) -> Any:
-    """Return the package's answer, or raise its refusal as one sentence."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return question()
-        except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise BackendRefused(f"prv-accountant refused: {reason}") from error
 
 
 def epsilon_bounds(
@@ -109,13 +103,9 @@ def epsilon_bounds(
     BackendRefused
         If prv-accountant gives no answer.
     """
-
-    def question() -> Any:
-        accountant, counts = _accountant(composition, eps_error, delta_error or delta / 1000)
-        return accountant.compute_epsilon(delta, counts)
-
-    lower, _, upper = _ask(question)
-    return Bounds(max(0.0, float(lower)), float(upper), f"PRV, eps_error {eps_error:g}")
+    lost = delta_error or delta / 1000
+    lower, upper = _asked(composition, "compute_epsilon", delta, eps_error, lost)
+    return Bounds(max(0.0, lower), upper, f"PRV, eps_error {eps_error:g}")
 
 
 def log_delta_bounds(
@@ -129,10 +119,5 @@ def log_delta_bounds(
     if delta_error is None:
         bound = max(renyi.log_delta_bounds(item, epsilon).upper for item in composition.directions)
         delta_error = math.exp(bound) / 1000
-
-    def question() -> Any:
-        accountant, counts = _accountant(composition, eps_error, delta_error)
-        return accountant.compute_delta(epsilon, counts)
-
-    lower, _, upper = _ask(question)
+    lower, upper = _asked(composition, "compute_delta", epsilon, eps_error, delta_error)
     return Bounds.of_logarithms(lower, upper, f"PRV, eps_error {eps_error:g}")
