@@ -85,13 +85,7 @@ class _Interval:
 
 
 class DirectionProfile:
-    """Log delta of one direction at many epsilons; contours are kept for later calls.
-
-    Parameters
-    ----------
-    direction
-        The losses that add up.
-    """
+    """Log delta of one direction at many epsilons; contours are kept for later calls."""
 
     def __init__(self, direction: Direction) -> None:
         # Infinite losses have no transform: the law is inverted given that none occurs.
@@ -102,14 +96,9 @@ class DirectionProfile:
         self._intervals: list[_Interval] = []
 
     def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
-        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order.
+        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,).
 
-        Parameters
-        ----------
-        epsilons
-            Numbers >= 0, shape (n,).
-        above
-            Log deltas, shape (n,), below which bounds need not be close.
+        Bounds need not be close below the log deltas ``above``, shape (n,).
         """
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = self._compiled(points)
@@ -137,16 +126,19 @@ class DirectionProfile:
 
     def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, from contours that are kept."""
-        lower, upper = self._given_finite(points)
-        if self._log_finite < 0:
-            pairs = [Bounds(*ends, "") for ends in zip(lower.tolist(), upper.tolist(), strict=True)]
-            found = [combine(self._log_finite, item) for item in pairs]
-            lower = np.array([item.lower for item in found])
-            upper = np.array([item.upper for item in found])
+        lower, upper = self._with_infinite(*self._given_finite(points))
         if self._below is not None:
             # Contours bound only the rounded losses.
             lower = np.minimum(self._below.log_bounds(points)[0], upper)
         return lower, upper
+
+    def _with_infinite(self, lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
+        """Return bounds on log delta from bounds given that no loss is infinite."""
+        if self._log_finite == 0:
+            return lower, upper
+        pairs = zip(lower.tolist(), upper.tolist(), strict=True)
+        found = [combine(self._log_finite, Bounds(*ends, "")) for ends in pairs]
+        return np.array([item.lower for item in found]), np.array([item.upper for item in found])
 
     def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
@@ -182,10 +174,7 @@ class DirectionProfile:
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, from a grid of tilts."""
         upper = self._finite_chernoff(epsilons)
-        if self._log_finite < 0:
-            found = [combine(self._log_finite, Bounds(-math.inf, x, "")) for x in upper.tolist()]
-            upper = np.array([item.upper for item in found])
-        return upper
+        return self._with_infinite(np.full(len(upper), -math.inf), upper)[1]
 
     def _finite_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, given that no loss is infinite."""

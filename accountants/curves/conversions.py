@@ -52,8 +52,8 @@ def _up(value: float) -> float:
 
 
 def _gaussian(mu: float) -> Direction:
-    """Return the Gaussian mechanism whose mu is not smaller."""
-    return Direction("both", ((Gaussian((1 - 2 * UNIT) / mu), 1),))
+    """Return the Gaussian mechanism whose mu is not smaller; no mechanism for a mu of 0."""
+    return Direction("both", ((Gaussian((1 - 2 * UNIT) / mu), 1),) if mu else ())
 
 
 def renyi_divergence(
@@ -219,9 +219,8 @@ def epsilon_from_zcdp(rho: float, *, delta: float) -> float:
     Canonne, Kamath and Steinke (2020), Proposition 12, at every order at once.
     """
     log_delta = math.log(_validate.probability(delta=delta))
-    if _validate.non_negative(rho=rho) == 0:
-        return 0.0
-    return renyi.epsilon_bounds(_gaussian(math.sqrt(2 * rho)), log_delta).upper
+    direction = _gaussian(math.sqrt(2 * _validate.non_negative(rho=rho)))
+    return renyi.epsilon_bounds(direction, log_delta).upper
 
 
 def delta_from_zcdp(rho: float, *, epsilon: float) -> float:
@@ -231,17 +230,15 @@ def delta_from_zcdp(rho: float, *, epsilon: float) -> float:
     1.0000e-06
     """
     target = _validate.non_negative(epsilon=epsilon)
-    if _validate.non_negative(rho=rho) == 0:
-        return 0.0
-    return exp_up(renyi.log_delta_bounds(_gaussian(math.sqrt(2 * rho)), target).upper)
+    direction = _gaussian(math.sqrt(2 * _validate.non_negative(rho=rho)))
+    return exp_up(renyi.log_delta_bounds(direction, target).upper)
 
 
 def epsilon_from_gdp(mu: float, *, delta: float) -> float:
     """Return the epsilon at ``delta`` that mu-GDP implies (Dong, Roth and Su 2022; exact)."""
     log_delta = math.log(_validate.probability(delta=delta))
-    if _validate.non_negative(mu=mu) == 0:
-        return 0.0
-    return characteristic.epsilon_bounds(_gaussian(mu), log_delta).upper
+    direction = _gaussian(_validate.non_negative(mu=mu))
+    return characteristic.epsilon_bounds(direction, log_delta).upper
 
 
 def delta_from_gdp(mu: float, *, epsilon: float) -> float:
@@ -251,9 +248,8 @@ def delta_from_gdp(mu: float, *, epsilon: float) -> float:
     0.126937
     """
     target = _validate.non_negative(epsilon=epsilon)
-    if _validate.non_negative(mu=mu) == 0:
-        return 0.0
-    return exp_up(characteristic.log_delta_bounds(_gaussian(mu), target).upper)
+    direction = _gaussian(_validate.non_negative(mu=mu))
+    return exp_up(characteristic.log_delta_bounds(direction, target).upper)
 
 
 def delta_from_pair(epsilon: float, delta: float, *, other_epsilon: float) -> float:

@@ -21,6 +21,7 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,11 +118,14 @@ class EpsilonProfile:
     neighboring_relation: str
 
 
-def _numbers(values: ArrayLike, **named: None) -> Reals:
-    (name,) = named
+def _numbers(check: Callable[..., float], **argument: ArrayLike) -> Reals:
+    """Return numbers that each pass a check of their range, as an array of one dimension."""
+    ((name, values),) = argument.items()
     array = np.atleast_1d(np.asarray(values, dtype=float))
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
+    for value in array.tolist():
+        check(**{name: value})
     return array
 
 
@@ -156,9 +160,7 @@ def privacy_profile(
         If no theorem here covers the event under this relation.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    asked = _numbers(epsilons, epsilons=None)
-    for value in asked[~(np.isfinite(asked) & (asked >= 0))][:1]:
-        _validate.non_negative(epsilons=float(value))
+    asked = _numbers(_validate.non_negative, epsilons=epsilons)
     composition = decompose(event, neighboring_relation)
     if not composition.private:
         lower = upper = np.zeros(len(asked))
@@ -190,15 +192,16 @@ def epsilon_profile(
         Every end is proved by a bound on delta there; interpolation only gives a first guess.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    asked = _numbers(deltas, deltas=None)
-    for value in asked[~((asked > 0) & (asked < 1))][:1]:
-        _validate.probability(deltas=float(value))
+    asked = _numbers(_validate.probability, deltas=deltas)
     composition = decompose(event, neighboring_relation)
     if not composition.private:
         infinite = np.full(len(asked), math.inf)
         return EpsilonProfile(asked, infinite, infinite, neighboring_relation)
     targets, places = np.unique(np.log(asked), return_inverse=True)
-    lower, upper = _invert(composition, targets)
+    lower, upper = _compiled(composition, targets) or _by_profile(composition, targets)
+    for place in np.flatnonzero(np.isinf(upper) | (upper - lower > _LOOSE * upper)):
+        bounds = characteristic.worst_epsilon_bounds(composition.directions, float(targets[place]))
+        lower[place], upper[place] = bounds.lower, bounds.upper
     return EpsilonProfile(asked, lower[places], upper[places], neighboring_relation)
 
 
@@ -222,16 +225,6 @@ def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] |
         lower[more], upper[more] = np.fmax(lower[more], low), np.fmax(upper[more], high)
         known[more] &= ~np.isnan(low)
     return np.where(known, lower, 0.0), np.where(known, upper, math.inf)
-
-
-def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
-    """Return bounds on the epsilons at increasing log deltas."""
-    lower, upper = _compiled(composition, targets) or _by_profile(composition, targets)
-    loose = np.isinf(upper) | (upper - lower > _LOOSE * upper)
-    for place in np.flatnonzero(loose):
-        bounds = characteristic.worst_epsilon_bounds(composition.directions, float(targets[place]))
-        lower[place], upper[place] = bounds.lower, bounds.upper
-    return lower, upper
 
 
 def _by_profile(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:

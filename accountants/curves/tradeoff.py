@@ -23,14 +23,16 @@ bound from three points around the best one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._lazy import special
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.direction_profile import DirectionProfile
@@ -82,32 +84,26 @@ class _Test:
     def __init__(self, forward: Direction, backward: Direction) -> None:
         self._forward = DirectionProfile(forward)
         self._backward = self._forward if forward is backward else DirectionProfile(backward)
-        self._at_zero: Bounds | None = None
 
     def delta(self, epsilon: float) -> Bounds:
         """Return bounds on delta at an epsilon of either sign."""
         low, high = self.deltas(np.array([epsilon]))
         return Bounds(float(low[0]), float(high[0]), "contour")
 
-    @property
+    @cached_property
     def at_zero(self) -> Bounds:
         """Bounds on delta at 0, the largest difference of the two rates."""
-        if self._at_zero is None:
-            self._at_zero = self.delta(0.0)
-        return self._at_zero
+        return self.delta(0.0)
 
     def deltas(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Return lower and upper bounds on delta at epsilons of either sign."""
         low, high = np.empty(len(epsilons)), np.empty(len(epsilons))
-        for rows, profile in (
-            (epsilons >= 0, self._forward),
-            (epsilons < 0, self._backward),
-        ):
+        other = epsilons < 0
+        for rows, profile in ((~other, self._forward), (other, self._backward)):
             if rows.any():
                 log_low, log_high = profile.log_bounds(np.abs(epsilons[rows]))
                 low[rows] = [exp_down(value) for value in log_low.tolist()]
                 high[rows] = [exp_up(value) for value in log_high.tolist()]
-        other = epsilons < 0
         rest, factor = -np.expm1(epsilons[other]), np.exp(epsilons[other])
         low[other] = (rest + factor * low[other]) * (1 - 8 * UNIT)
         high[other] = np.minimum(1.0, (rest + factor * high[other]) * (1 + 8 * UNIT))
@@ -160,16 +156,14 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
     If the smallest of the points lies between two larger ones, chords through it and either of
     them, extended beyond it, stay below the function; otherwise the bound is 0.
     """
-    rows = np.arange(len(epsilons))
-    places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)
-    left, middle, right = places - 1, places, places + 1
-    enclosed = np.minimum(lows[rows, left], lows[rows, right]) >= highs[rows, middle]
-    base, widths = lows[rows, middle], np.exp(np.diff(epsilons, axis=1))
+    places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)[:, None] + [-1, 0, 1]
+    points, low, high = (np.take_along_axis(x, places, axis=1).T for x in (epsilons, lows, highs))
+    to_left, to_right = np.diff(points, axis=0)
     # This is the ratio of the steps of exp(epsilon) to the right and to the left.
-    stretch = widths[rows, left] * np.expm1(np.diff(epsilons, axis=1))[rows, middle]
-    stretch /= np.expm1(np.diff(epsilons, axis=1))[rows, left]
-    drop = np.maximum((highs[rows, left] - base) * stretch, (highs[rows, right] - base) / stretch)
-    return np.where(enclosed, base - drop * (1 + 1e-6), 0.0)
+    stretch = np.exp(to_left) * np.expm1(to_right) / np.expm1(to_left)
+    drop = np.maximum((high[0] - low[1]) * stretch, (high[2] - low[1]) / stretch)
+    enclosed = np.minimum(low[0], low[2]) >= high[1]
+    return np.where(enclosed, low[1] - drop * (1 + 1e-6), 0.0)
 
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
@@ -211,8 +205,7 @@ class TradeOff:
     upper
         Array of the same length: against the dominating pair some attack has at most this rate.
     null
-        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"``,
-        ``"present"``, or ``"either"``, the worse of the two.
+        ``"absent"``, ``"present"`` or ``"either"``, as in :func:`trade_off`.
     neighboring_relation
         The relation that the bounds hold for.
     """
@@ -343,8 +336,7 @@ def true_positive_rate(
     false_positive_rate
         A number in (0, 1).
     null
-        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"``,
-        ``"present"``, or ``"either"``, the worse of the two.
+        ``"absent"``, ``"present"`` or ``"either"``, as in :func:`trade_off`.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -532,10 +524,7 @@ def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> flo
     low = high / 2
     while low > 1e-12 and holds(low):
         high, low = low, low / 2
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect(holds, Sides(meet=high, miss=low), Stop(relative=1e-9)).meet
 
 
 @dataclass(frozen=True)
@@ -563,13 +552,9 @@ class _Profile:
 
     def above_gaussian(self, mu: float) -> bool:
         """Return whether delta provably exceeds delta_mu by more than the slack somewhere."""
-        for epsilon, log_delta in zip(self.epsilons, self.lower, strict=True):
-            excess = exp_down(log_delta) * (1 - UNIT) - self.slack
-            if excess > 0:
-                value, error = log_gaussian_delta(float(epsilon), mu)
-                if value + error < math.log(excess):
-                    return True
-        return False
+        excesses = [exp_down(log_delta) * (1 - UNIT) - self.slack for log_delta in self.lower]
+        found = _log_deltas_where(self.epsilons, excesses, mu)
+        return any(high < log_excess for log_excess, _, high in found)
 
     def below_gaussian(self, mu: float) -> bool:
         """Return whether delta provably exceeds delta_mu by at most the slack everywhere.
@@ -591,10 +576,15 @@ class _Profile:
         shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
         chords = deltas[:-1] - drops * shares
         # The margin covers the effect of rounding on the nearest point, which is of second order.
-        excesses = chords * (1 + 1e-14) - self.slack
-        for epsilon, excess in zip(nearest, excesses, strict=True):
-            if excess > 0:
-                value, error = log_gaussian_delta(float(epsilon), mu)
-                if not value - error >= math.log(excess):
-                    return False
-        return True
+        found = _log_deltas_where(nearest, chords * (1 + 1e-14) - self.slack, mu)
+        return all(low >= log_excess for log_excess, low, _ in found)
+
+
+def _log_deltas_where(
+    epsilons: Iterable[float], excesses: Iterable[float], mu: float
+) -> Iterator[tuple[float, float, float]]:
+    """Yield the log of each positive excess, and bounds on log delta_mu at its epsilon."""
+    for epsilon, excess in zip(epsilons, excesses, strict=True):
+        if excess > 0:
+            value, error = log_gaussian_delta(float(epsilon), mu)
+            yield math.log(excess), value - error, value + error
