@@ -176,14 +176,30 @@ def renyi_order(
 
 
 class _Meter:
-    """The costs of events; the cost of each event is computed once."""
+    """The costs of events under one relation; the cost of each event is computed once."""
 
-    def __init__(self, price: Callable[[events.DpEvent], tuple[float, ...]]) -> None:
-        self._price = price
+    def __init__(self, neighboring_relation: str) -> None:
+        neighboring_relation = _validate.relation(neighboring_relation)
+        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._known: dict[events.DpEvent, tuple[float, ...]] = {}
 
-    def __call__(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
-        """Return the costs of ``count`` runs, rounded up: one number for each order or unit."""
+    @property
+    def neighboring_relation(self) -> str:
+        """Which data sets count as neighbors."""
+        return self._relation
+
+    def _price(self, event: events.DpEvent) -> tuple[float, ...]:
+        """Return the costs of an event: one number for each order or unit."""
+        raise NotImplementedError
+
+    def _divergences(self, event: events.DpEvent, orders: Iterable[float]) -> tuple[float, ...]:
+        return tuple(
+            renyi_divergence(event, order=order, neighboring_relation=self._relation)
+            for order in orders
+        )
+
+    def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
+        """Return the costs of ``count`` runs, rounded up."""
         times = _validate.count(count=count)
         try:
             known = event in self._known
@@ -194,7 +210,7 @@ class _Meter:
         return tuple(next_up(cost * times) for cost in self._known[event])
 
 
-class PrivacyFilter:
+class PrivacyFilter(_Meter):
     """A budget for mechanisms that are chosen one by one from past outputs.
 
     However the spends are chosen, all that the filter accepts is (epsilon, delta)-private together.
@@ -232,12 +248,15 @@ class PrivacyFilter:
         self._epsilon = _validate.positive(epsilon=epsilon)
         self._delta = _validate.probability(delta=delta)
         self._kind = _validate.choice(KINDS, kind=kind)
-        neighboring_relation = _validate.relation(neighboring_relation)
-        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        super().__init__(neighboring_relation)
         log_delta = math.log(self._delta)
         self._order: float | None = None
         if kind == "renyi":
-            self._order = _order_in_advance(order, self._epsilon, log_delta)
+            self._order = (
+                _best_order(lambda order: order, self._epsilon, log_delta)
+                if order is None
+                else _validate.order(order=order)
+            )
             self._budget = _renyi_budget(self._order - 1, self._epsilon, log_delta)
         elif order is not None:
             raise TypeError(f"order is for a filter of kind 'renyi', got it with kind={kind!r}.")
@@ -250,7 +269,6 @@ class PrivacyFilter:
                 f"epsilon={epsilon!r} at delta={delta!r}: choose a larger order."
             )
         self._spent = 0.0
-        self._cost = _Meter(self._price)
 
     @property
     def epsilon(self) -> float:
@@ -266,11 +284,6 @@ class PrivacyFilter:
     def kind(self) -> str:
         """The kind of the filter: the theorem that is used."""
         return self._kind
-
-    @property
-    def neighboring_relation(self) -> str:
-        """Which data sets count as neighbors."""
-        return self._relation
 
     @property
     def order(self) -> float | None:
@@ -305,7 +318,7 @@ class PrivacyFilter:
         UnsupportedEvent
             If the filter's theorem does not cover the event.
         """
-        return self._cost(event, count)[0]
+        return self._costs(event, count)[0]
 
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
         """Return whether :meth:`spend` would raise BudgetExceeded."""
@@ -331,19 +344,11 @@ class PrivacyFilter:
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
         if self._order is not None:
-            return (
-                renyi_divergence(event, order=self._order, neighboring_relation=self._relation),
-            )
+            return self._divergences(event, (self._order,))
         return ((_rho if self._kind == "zcdp" else _squared_mu)(event, self._relation),)
 
 
-def _order_in_advance(order: float | None, epsilon: float, log_delta: float) -> float:
-    if order is None:
-        return _best_order(lambda order: order, epsilon, log_delta)
-    return _validate.order(order=order)
-
-
-class Odometer:
+class Odometer(_Meter):
     """A running epsilon that holds whenever, and for whatever reason, the run stops.
 
     For any rule that picks mechanisms and the time of stopping from past outputs, with probability
@@ -374,25 +379,18 @@ class Odometer:
         orders: Iterable[float] = _ORDERS,
     ) -> None:
         self._delta = _validate.probability(delta=delta)
-        neighboring_relation = _validate.relation(neighboring_relation)
-        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        super().__init__(neighboring_relation)
         self._orders = tuple(orders)
         if not self._orders:
             raise ValueError("orders must name at least one order > 1, got none.")
         for order in self._orders:
-            _order_in_advance(order, 0.0, 0.0)
+            _validate.order(order=order)
         self._spent = (0.0,) * len(self._orders)
-        self._cost = _Meter(self._price)
 
     @property
     def delta(self) -> float:
         """Probability with which the reported epsilon may be too small at any time."""
         return self._delta
-
-    @property
-    def neighboring_relation(self) -> str:
-        """Which data sets count as neighbors."""
-        return self._relation
 
     @property
     def orders(self) -> tuple[float, ...]:
@@ -421,11 +419,8 @@ class Odometer:
         UnsupportedEvent
             If no theorem here covers the event.
         """
-        costs = self._cost(event, count)
+        costs = self._costs(event, count)
         self._spent = tuple(next_up(a + b) for a, b in zip(self._spent, costs, strict=True))
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
-        return tuple(
-            renyi_divergence(event, order=order, neighboring_relation=self._relation)
-            for order in self._orders
-        )
+        return self._divergences(event, self._orders)
