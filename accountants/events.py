@@ -8,9 +8,8 @@ event=GaussianDpEvent(noise_multiplier=1.1)), count=100)
 
 import os
 import sys
-from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attr
 
@@ -54,8 +53,8 @@ __all__ = [
 ]
 
 
-def _vocabulary() -> Any:
-    """Return the module ``dp_accounting.dp_event`` without loading its package's accountants.
+def _load_vocabulary() -> None:
+    """Load the module ``dp_accounting.dp_event`` without its package's accountants.
 
     Its classes need only attrs, but importing the package takes half a second. The module is
     registered under its own name, so that a later ``import dp_accounting`` finds the same classes.
@@ -63,40 +62,36 @@ def _vocabulary() -> Any:
     name = "dp_accounting.dp_event"
     package = None if "dp_accounting" in sys.modules else find_spec("dp_accounting")
     if package is None or not package.submodule_search_locations:
-        return import_module(name)
+        return
     path = os.path.join(package.submodule_search_locations[0], "dp_event.py")
     spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not os.path.exists(path):
-        return import_module(name)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    if spec is not None and spec.loader is not None and os.path.exists(path):
+        module = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
 
 
-if TYPE_CHECKING:
-    from dp_accounting.dp_event import (
-        ComposedDpEvent,
-        DiscreteLaplaceDpEvent,
-        DpEvent,
-        GaussianDpEvent,
-        LaplaceDpEvent,
-        MixtureOfGaussiansDpEvent,
-        NonPrivateDpEvent,
-        NoOpDpEvent,
-        PoissonSampledDpEvent,
-        RandomizedResponseDpEvent,
-        RepeatAndSelectDpEvent,
-        SampledWithoutReplacementDpEvent,
-        SampledWithReplacementDpEvent,
-        SelfComposedDpEvent,
-        SingleEpochTreeAggregationDpEvent,
-        TruncatedSubsampledGaussianDpEvent,
-        UnsupportedDpEvent,
-        ZCDpEvent,
-    )
-else:
-    _module = _vocabulary()
-    globals().update({name: getattr(_module, name) for name in __all__ if hasattr(_module, name)})
+_load_vocabulary()
+
+from dp_accounting.dp_event import (  # noqa: E402
+    ComposedDpEvent,
+    DiscreteLaplaceDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SampledWithReplacementDpEvent,
+    SelfComposedDpEvent,
+    SingleEpochTreeAggregationDpEvent,
+    TruncatedSubsampledGaussianDpEvent,
+    UnsupportedDpEvent,
+    ZCDpEvent,
+)
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
