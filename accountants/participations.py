@@ -119,18 +119,14 @@ class Automaton:
 
     def sample(self, draws: int, generator: np.random.Generator) -> tuple[Floats, NDArray[np.intc]]:
         """Return participations, shape (rounds, draws), and the states they started from."""
-        states = self.start.size
-        first = np.zeros(draws, dtype=np.intc)
-        if states > 1:
-            first = generator.choice(states, size=draws, p=_normal(self.start)).astype(np.intc)
-        y = np.empty((self.rounds, draws))
-        chance = np.exp(self.join)
-        if states == 1:
+        y, chance, law = np.empty((self.rounds, draws)), np.exp(self.join), np.exp(self.start)
+        if self.independent:
             rows = max(1, _AT_ONCE // draws)
             for t in range(0, self.rounds, rows):
                 part = y[t : t + rows]
                 part[:] = generator.random(part.shape) < chance[t : t + rows]
-            return y, first
+            return y, np.zeros(draws, dtype=np.intc)
+        first = generator.choice(law.size, size=draws, p=law / law.sum()).astype(np.intc)
         state = first
         for t in range(self.rounds):
             y[t] = generator.random(draws) < chance[t, state]
@@ -166,11 +162,6 @@ class Automaton:
         return y
 
 
-def _normal(log_law: Floats) -> Floats:
-    law = np.exp(log_law)
-    return np.asarray(law / law.sum())
-
-
 def _moved(
     idles: Floats, joins: Floats, idle_to: NDArray[np.intc], join_to: NDArray[np.intc]
 ) -> Floats:
@@ -200,18 +191,10 @@ def independent(rates: Floats) -> Automaton:
 def stationary(
     rounds: int, chance: Floats, idle_to: ArrayLike, join_to: ArrayLike, start: Floats
 ) -> Automaton:
-    """Return the law of rounds with equal tables, from the states of one round.
+    """Return the law of rounds with equal tables, from those of one round, shape (states,) each.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds.
-    chance
-        Probability of taking part in each state, shape (states,).
-    idle_to, join_to
-        State after a round without the record, and after one with it, shape (states,).
-    start
-        Log-probability of each state before the first round, shape (states,).
+    These are the probability of taking part in each state, the states after a round without the
+    record and after one with it, and the log-probability of each state before the first round.
     """
     idle, join = (np.tile(np.asarray(to, dtype=np.intc), (rounds, 1)) for to in (idle_to, join_to))
     return Automaton.of(np.tile(chance, (rounds, 1)), idle, join, start)

@@ -138,19 +138,9 @@ class RandomOrder:
 
 
 def later_states(law: Floats, n: int, generator: np.random.Generator) -> tuple[Rows, Rows]:
-    """Draw a state for each of n records, and return the records with another state than 0.
+    """Draw a state for each of n records; return the row numbers of states beside 0, and these.
 
-    Parameters
-    ----------
-    law
-        Probabilities of the states 0, 1, ..., shape (states,).
-    n, generator
-        Those of :class:`RandomGroups`.
-
-    Returns
-    -------
-    tuple
-        Row numbers, increasing, and their states.
+    The law is the probabilities of the states 0, 1, ..., shape (states,). Row numbers increase.
     """
     rows, states = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
     for first in range(0, n, _TOGETHER):

@@ -75,6 +75,9 @@ class Sampler:
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return an event, and how often it happens, of answers with independent Gaussian noise.
 
+        An epoch that is broken off costs no more than a whole one: its answers are a function of
+        those that it would have had.
+
         Parameters
         ----------
         noise_multiplier

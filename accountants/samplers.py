@@ -403,9 +403,6 @@ class RandomAllocation(Sampler):
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return one epoch, and the number of epochs that were begun.
 
-        An epoch that is broken off costs no more than a whole one: its answers are a function of
-        those that it would have had.
-
         Raises
         ------
         UnsupportedEvent
@@ -514,8 +511,7 @@ class ShuffledEpochs(Sampler):
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return the run of all epochs that were begun, which has one price.
 
-        An epoch that is broken off costs no more than a whole one: its answers are a function of
-        those that it would have had. Only batches of the largest size hide a record.
+        Only batches of the largest size hide a record.
         """
         size, epochs = self._largest(n), -(-count // self.epoch)
         full, left = divmod(n, size)
