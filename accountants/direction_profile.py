@@ -84,6 +84,11 @@ class _Interval:
         return lower, upper, served & np.isfinite(lower)
 
 
+def _ends(found: list[Bounds]) -> tuple[Reals, Reals]:
+    """Return the lower and the upper ends of bounds."""
+    return np.array([item.lower for item in found]), np.array([item.upper for item in found])
+
+
 class DirectionProfile:
     """Log delta of one direction at many epsilons; contours are kept for later calls."""
 
@@ -138,22 +143,16 @@ class DirectionProfile:
             return lower, upper
         pairs = zip(lower.tolist(), upper.tolist(), strict=True)
         found = [combine(self._log_finite, Bounds(*ends, "")) for ends in pairs]
-        return np.array([item.lower for item in found]), np.array([item.upper for item in found])
+        return _ends(found)
 
     def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
-        lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
             # The interval of a contour for the pair gives neither the best upper bound nor a lower
             # bound.
             found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
-            lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
-        else:
-            self._fill(points, lower, upper)
-        return lower, upper
-
-    def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
-        """Fill in bounds at sorted epsilons for the dominating pairs as they are."""
+            return _ends(found)
+        lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         todo = self._without_contours(points, lower, upper)
         for interval in self._intervals:
             self._read(interval, points, todo, lower, upper)
@@ -162,14 +161,15 @@ class DirectionProfile:
             if not self._read_new_interval(points, todo, lower, upper):
                 bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
-        upper[:] = np.minimum(upper, self._total.log_delta_bound)
+        upper = np.minimum(upper, self._total.log_delta_bound)
         if math.isfinite(self._total.upper):
             support = [self._total.log_support_bound(float(point)) for point in points]
-            upper[:] = np.minimum(upper, support)
+            upper = np.minimum(upper, support)
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
             crude = self._finite_chernoff(points[one_sided])
             upper[one_sided] = np.minimum(upper[one_sided], crude)
+        return lower, upper
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, from a grid of tilts."""

@@ -206,7 +206,7 @@ def _smallest(
 
 
 def _whole_run(
-    event: DpEvent, relation: str, accountant: str, options: dict[str, Any]
+    event: DpEvent, relation: str, accountant: str
 ) -> tuple[Any, DpEvent, dict[str, Any]] | None:
     """Return the module that prices a single whole run, the run, and keywords, with events beside.
 
@@ -214,7 +214,7 @@ def _whole_run(
     """
     if accountant != "auto":
         return None
-    how = {"neighboring_relation": relation, **options}
+    how: dict[str, Any] = {"neighboring_relation": relation}
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
     found = leaves(event)
@@ -227,7 +227,7 @@ def _whole_run(
     if not others:
         return pricing, runs[0], how
     is_shuffle = isinstance(runs[0], ShuffledEpochsDpEvent)
-    return (pricing, runs[0], {"beside": ComposedDpEvent(others), **how}) if is_shuffle else None
+    return (pricing, runs[0], {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
@@ -290,10 +290,10 @@ def epsilon(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
-    whole = None if cross_check else _whole_run(event, neighboring_relation, name, options)
+    whole = None if cross_check else _whole_run(event, neighboring_relation, name)
     if whole is not None:
         pricing, run, how = whole
-        answer: Epsilon = pricing.epsilon(run, delta=target, **how)
+        answer: Epsilon = pricing.epsilon(run, delta=target, **how, **options)
         return answer
     bounds, name = _smallest(
         _EpsilonAt(target), event, neighboring_relation, name, cross_check, options
@@ -354,10 +354,10 @@ def delta(
         A finite number >= 0.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant, options)
+    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant)
     if whole is not None:
         pricing, run, how = whole
-        answer: Delta = pricing.delta(run, epsilon=epsilon, **how)
+        answer: Delta = pricing.delta(run, epsilon=epsilon, **how, **options)
         return answer
     bounds = log_delta(
         event,

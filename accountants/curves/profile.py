@@ -1,9 +1,8 @@
 r"""What is delta at a thousand epsilons? The whole privacy profile, from a handful of contours.
 
-One contour serves an interval of epsilons around its saddle, of several standard deviations of the
-tilted loss. Its nodes take nearly all of the work, and a further epsilon is a sum over them.
-Aliases, truncation and rounding are bounded at every epsilon. If the bounds at an epsilon are too
-loose, the next contour serves it, and in the end a contour of its own.
+One contour serves many epsilons (:mod:`dpcal.accountants.direction_profile`). Aliases, truncation
+and rounding are bounded at every epsilon. If the bounds at an epsilon are too loose, the next
+contour serves it, and in the end a contour of its own.
 
 >>> import numpy as np
 >>> from dpcal.accountants import events

@@ -17,7 +17,6 @@ epsilon. Where a small delta leaves too few of them, they are those of ball arit
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcal._lazy import Module
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -47,6 +47,8 @@ __all__ = ["both_log_deltas", "epsilon_by_parity", "is_told_apart", "log_delta_b
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
+# Contours in ball arithmetic, which other runs do not load.
+_BALLS = Module("dpcal.accountants.inversion.puts")
 # Epochs whose batches are alike.
 _EQUAL = {Allocation, MixedAllocation}
 # Contours at better and better guesses of epsilon, and how close the last ones are.
@@ -149,12 +151,11 @@ def _puts(parts: Epochs) -> list[Any]:
 
 
 def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
-    """Return a contour in ball arithmetic, whose module other runs do not load."""
+    """Return a contour in ball arithmetic, one that is known where it serves."""
     for put in _puts(parts):
         if put.most >= most and put.nats >= nats:
             return put
-    balls = importlib.import_module("dpcal.accountants.inversion.puts")
-    _puts(parts).append(balls.Put(parts, most, nats, seconds))
+    _puts(parts).append(_BALLS.Put(parts, most, nats, seconds))
     return _puts(parts)[-1]
 
 
