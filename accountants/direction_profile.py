@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dpcal._ext import question
 from dpcal.accountants import characteristic
-from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.saddle import log_chernoff
@@ -84,11 +83,6 @@ class _Interval:
         return lower, upper, served & np.isfinite(lower)
 
 
-def _ends(found: list[Bounds]) -> tuple[Reals, Reals]:
-    """Return the lower and the upper ends of bounds."""
-    return np.array([item.lower for item in found]), np.array([item.upper for item in found])
-
-
 class DirectionProfile:
     """Log delta of one direction at many epsilons; contours are kept for later calls."""
 
@@ -131,19 +125,11 @@ class DirectionProfile:
 
     def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, from contours that are kept."""
-        lower, upper = self._with_infinite(*self._given_finite(points))
+        lower, upper = combine(self._log_finite, *self._given_finite(points))
         if self._below is not None:
             # Contours bound only the rounded losses.
             lower = np.minimum(self._below.log_bounds(points)[0], upper)
         return lower, upper
-
-    def _with_infinite(self, lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
-        """Return bounds on log delta from bounds given that no loss is infinite."""
-        if self._log_finite == 0:
-            return lower, upper
-        pairs = zip(lower.tolist(), upper.tolist(), strict=True)
-        found = [combine(self._log_finite, Bounds(*ends, "")) for ends in pairs]
-        return _ends(found)
 
     def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
@@ -151,7 +137,8 @@ class DirectionProfile:
             # The interval of a contour for the pair gives neither the best upper bound nor a lower
             # bound.
             found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
-            return _ends(found)
+            lower, upper = np.array([(item.lower, item.upper) for item in found]).T
+            return lower, upper
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         todo = self._without_contours(points, lower, upper)
         for interval in self._intervals:
@@ -173,8 +160,7 @@ class DirectionProfile:
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, from a grid of tilts."""
-        upper = self._finite_chernoff(epsilons)
-        return self._with_infinite(np.full(len(upper), -math.inf), upper)[1]
+        return combine(self._log_finite, -math.inf, self._finite_chernoff(epsilons))[1]
 
     def _finite_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, given that no loss is infinite."""

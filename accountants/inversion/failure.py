@@ -8,8 +8,8 @@ exactly, since an infinite loss counts in full. An (epsilon, delta)-private mech
 by a pair that reveals everything with probability delta (Kairouz, Oh and Viswanath 2015), so F is
 the product of 1 - delta over the mechanisms.
 
->>> bounds = combine(math.log1p(-1e-6), Bounds(math.log(0.25), math.log(0.25), "closed form"))
->>> print(f"{math.exp(bounds.upper):.10f}")
+>>> lower, upper = combine(math.log1p(-1e-6), math.log(0.25), math.log(0.25))
+>>> print(f"{math.exp(upper):.10f}")
 0.2500007500
 """
 
@@ -18,6 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
@@ -25,25 +28,23 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["combine", "epsilon_with_failures", "log_delta_with_failures"]
 
+Reals = NDArray[np.float64]
+
 
 def _log_infinite(log_finite: float) -> float:
     """Return log(1 - F)."""
     return math.log(-math.expm1(log_finite))
 
 
-def _sum(log_a: float, log_b: float) -> float:
-    """Return log(exp(log_a) + exp(log_b)); either may be -infinity."""
-    low, high = sorted((log_a, log_b))
-    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
-
-
-def combine(log_finite: float, given: Bounds) -> Bounds:
-    """Return bounds on log delta from those given that all losses are finite, of log F < 0."""
+def combine(log_finite: float, lower: ArrayLike, upper: ArrayLike) -> tuple[Reals, Reals]:
+    """Return ends of log delta from those given that all losses are finite, at log F <= 0."""
+    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if log_finite == 0:
+        return low, high
     infinite = _log_infinite(log_finite)
     margin = 16 * UNIT * (1 + abs(infinite))
-    lower = max(_sum(infinite, log_finite + given.lower) - margin, infinite - margin)
-    upper = _sum(infinite, log_finite + given.upper) + margin
-    return Bounds(lower, min(upper, 0.0), given.method)
+    low = np.maximum(np.logaddexp(infinite, log_finite + low), infinite) - margin
+    return low, np.minimum(np.logaddexp(infinite, log_finite + high) + margin, 0.0)
 
 
 def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
@@ -60,7 +61,9 @@ def log_delta_with_failures(
 ) -> Bounds:
     """Return bounds on log delta of losses that may be infinite, from ``bounds_of`` finite ones."""
     log_finite, given = direction.finite
-    return combine(log_finite, bounds_of(given)) if log_finite < 0 else bounds_of(direction)
+    bounds = bounds_of(given if log_finite < 0 else direction)
+    lower, upper = combine(log_finite, bounds.lower, bounds.upper)
+    return Bounds(float(lower), float(upper), bounds.method)
 
 
 def epsilon_with_failures(
