@@ -96,10 +96,6 @@ class _Question:
     def __str__(self) -> str:
         return self.words.format(self.at)
 
-    def by_backend(self, module: Any, composition: Composition, options: dict[str, Any]) -> Bounds:
-        bounds: Bounds = getattr(module, self.function)(composition, self.at, **options)
-        return bounds
-
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         raise NotImplementedError
 
@@ -149,7 +145,7 @@ def _bounds(
     if not priced.private:
         bounds = question.non_private
     elif name in _BACKENDS:
-        bounds = question.by_backend(_BACKENDS[name], priced, options)
+        bounds = getattr(_BACKENDS[name], question.function)(priced, question.at, **options)
     elif options:
         raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
     else:
