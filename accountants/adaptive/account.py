@@ -203,7 +203,10 @@ class CharacteristicAccountant(_Adapter):
 class RenyiAccountant(_Adapter):
     """dp-accounting's interface to the Renyi accountant, optimised over all real orders.
 
-    It takes the relation as :class:`CharacteristicAccountant` does.
+    Parameters
+    ----------
+    neighboring_relation
+        dp-accounting's ``NeighboringRelation``, or its name as elsewhere in this package.
 
     >>> accountant = RenyiAccountant().compose(events.GaussianDpEvent(2.0), 4)
     >>> print(f"{accountant.get_epsilon(1e-5):.6f}")

@@ -101,10 +101,10 @@ def narrowed(
 ) -> Bounds:
     """Return bounds without far means of tiny weight, where they are closer than those given.
 
-    Those given are on epsilon or on log delta of finite losses with all means, and ``log_delta`` is
-    about that of delta. ``bounds_of`` returns the same bounds for another direction, whose losses
-    may be infinite, and the only end that counts there, 1 for the upper one and -1 for the lower
-    one; so does ``side`` for the result, where 0 stands for both ends.
+    Those given are on epsilon or on log delta of finite losses with all means, and ``width`` is the
+    width of such bounds. The logarithm of delta is about ``log_delta``. ``bounds_of`` returns the
+    same bounds for another direction, whose losses may be infinite, and for the end that counts
+    there: 1 for the upper and -1 for the lower one. ``side`` is that of the result, or 0 for both.
     """
     last = None
     for share in _SHARES:

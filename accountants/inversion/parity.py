@@ -155,8 +155,9 @@ def _put(parts: Epochs, most: float, nats: float, seconds: float) -> Any:
     for put in _puts(parts):
         if put.most >= most and put.nats >= nats:
             return put
-    _puts(parts).append(_BALLS.Put(parts, most, nats, seconds))
-    return _puts(parts)[-1]
+    found = _BALLS.Put(parts, most, nats, seconds)
+    _puts(parts).append(found)
+    return found
 
 
 def _delta_of(direction: Direction, put: Any) -> Callable[[float], tuple[float, float]]:
