@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,19 +14,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpcal import _validate
-from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal import _lazy, _validate
+from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Allocation", "Group", "KnownBatch", "MixedAllocation", "UnequalAllocation"]
 
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-
+# The integrals, which other runs do not load.
+_rays = _lazy.Module("dpcal.accountants.losses.allocation_rays")
+_powers = _lazy.Module("dpcal.accountants.losses.allocation_powers")
 # Cost of a node of a contour, in complex multiplications: a tenth of a millisecond.
 _POINTS = 4_000
 # Noise below which the record's own batch stands out; ratios of all others to it, and angles.
@@ -52,11 +51,6 @@ class Group(NamedTuple):
     noise_multiplier: float
     batches: int
     probability: float
-
-
-def _rays() -> Any:
-    """Return the module of the integrals, which other runs do not load."""
-    return importlib.import_module("dpcal.accountants.losses.allocation_rays")
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,6 @@ class Allocation(PrivacyLoss):
     _known: dict[float, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
-
     _moved: dict[float, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
@@ -94,11 +87,6 @@ class Allocation(PrivacyLoss):
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(batches=self.batches)
         _validate.choice(("remove", "add"), direction=self.direction)
-
-    @property
-    def upper(self) -> float:
-        """Infinity."""
-        return math.inf
 
     @cached_property
     def opposite(self) -> Allocation | None:
@@ -132,7 +120,7 @@ class Allocation(PrivacyLoss):
         """Return log M(c), three moments of the tilted loss, and the error of M(c), relative."""
         if c not in self._known:
             t = 1.0 / self.noise_multiplier
-            moments, error = _rays().log_cumulants(t, self.batches, self.power(c))
+            moments, error = _rays.log_cumulants(t, self.batches, self.power(c))
             moments[1] *= self._sign
             self._known[c] = moments, error
         return self._known[c]  # type: ignore[no-any-return]
@@ -147,7 +135,7 @@ class Allocation(PrivacyLoss):
     def nodes(self, c: float, t: Reals) -> tuple[Complexes, Reals]:
         """Return log M(c + i t) and errors of M relative to M(c), at each t >= 0, ascending."""
         t_noise = 1.0 / self.noise_multiplier
-        values, errors = _rays().log_moments(t_noise, self.batches, self.power(c), t)
+        values, errors = _rays.log_moments(t_noise, self.batches, self.power(c), t)
         # E L^q at q = a - i t is the conjugate of that at a + i t.
         return values if self.direction == "remove" else values.conj(), errors
 
@@ -176,8 +164,7 @@ class Allocation(PrivacyLoss):
             (log_mgf, *_), error = self.values(c)
             t, a, log_f = 1.0 / self.noise_multiplier, self.power(c), float(log_mgf - error - 1e-9)
             twice = float(self.cumulants([2 * c])[0, 0]) + 1e-9 if a < 0 else math.nan
-            powers = importlib.import_module("dpcal.accountants.losses.allocation_powers")
-            self._moved[c] = powers.MovedLines(t, self.batches, a, log_f, twice)
+            self._moved[c] = _powers.MovedLines(t, self.batches, a, log_f, twice)
         return self._moved[c]
 
     def _log_others(self, r: Reals) -> Reals:
@@ -267,11 +254,6 @@ class MixedAllocation(Allocation):
                 "numbers must begin with batches and have probabilities that add up to 1, got "
                 f"{self.numbers!r}."
             )
-
-    @cached_property
-    def opposite(self) -> MixedAllocation | None:
-        """That of adding; None for it."""
-        return replace(self, direction="add") if self.direction == "remove" else None
 
     @property
     def mixed(self) -> list[tuple[Allocation, float]]:

@@ -22,15 +22,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, gammaln, ndtr
 
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Reals
 
 __all__ = ["Circle", "MovedLines", "Recurrence", "log1p", "power_of"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Largest logarithm of a moment E Y^j, which extended doubles hold with room for products. Where
 # they are plain doubles, numbers that overflow are out of reach too.

@@ -38,18 +38,14 @@ from collections import deque
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, loggamma, ndtr, polygamma
 
 from dpcal.accountants.losses.allocation_powers import Circle, Recurrence, log1p, power_of
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Reals
 from dpcal.accountants.losses.lattice import SUMMED, earlier, sliding, turned_sums
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["log_cumulants", "log_moments", "log_whole_moment"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Nats by which each error of a quadrature lies below F(a): a hundredth of a rounding.
 _NATS = 41.0

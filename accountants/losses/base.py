@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.question import Law
 
-__all__ = ["NO_LOSS", "Lattice", "OutOfReach", "PrivacyLoss", "Tilt"]
+__all__ = ["NO_LOSS", "Complexes", "Lattice", "OutOfReach", "PrivacyLoss", "Reals", "Tilt"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -104,9 +104,9 @@ class PrivacyLoss(ABC):
     """One direction of a dominating pair."""
 
     @property
-    @abstractmethod
     def upper(self) -> float:
-        """Supremum of the loss; may be infinite."""
+        """Upper bound on the loss: its supremum, or infinity where none is known."""
+        return math.inf
 
     @property
     def rarer(self) -> PrivacyLoss | None:

@@ -15,14 +15,13 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Lattice, PrivacyLoss
+from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Reals
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -39,8 +38,6 @@ __all__ = [
     "pure",
     "randomized_response",
 ]
-
-Reals = NDArray[np.float64]
 
 # Log of the mass below which it is summed directly, and not as 1 plus a change.
 _PLAIN = -0.7
@@ -86,13 +83,6 @@ class DiscreteLoss(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""
         return c * self.upper
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z), a finite sum."""
-        z = np.asarray(z, dtype=complex)
-        values = self.values
-        weights = np.exp(np.array(self.log_reference) + values)
-        return np.log(np.exp(np.multiply.outer(z, values)) @ weights)[()]
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law."""

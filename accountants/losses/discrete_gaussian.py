@@ -24,17 +24,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Lattice, OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.losses.quadrature import complex_log1p
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Values of the noise over which a theta function is summed, around its center. For sigma < 0.9 the
 # other values add less than 1e-25.
@@ -69,11 +66,6 @@ class DiscreteGaussian(PrivacyLoss):
     def __post_init__(self) -> None:
         _validate.positive(sigma=self.sigma)
         _validate.count(sensitivity=self.sensitivity)
-
-    @property
-    def upper(self) -> float:
-        """Infinity."""
-        return math.inf
 
     @property
     def _variance(self) -> float:
@@ -170,15 +162,6 @@ class DiscreteGaussian(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""
         return self._variance * (c * c + c) / 2
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z), up to multiples of 2 pi i."""
-        z = np.asarray(z, dtype=complex)
-        base = self.cumulants(z.real.ravel())[:, 0].reshape(z.shape)
-        change = [self.tilt(float(p.real)).at(np.array([p.imag]))[0] for p in z.ravel()]
-        means = [self.tilt(float(p.real)).mean for p in z.ravel()]
-        phase = 1j * z.imag * np.reshape(means, z.shape)
-        return (base + np.reshape(change, z.shape) + phase)[()]
 
     def tilt(self, c: float) -> _DiscreteTilt:
         """Return the tilted law, again a discrete Gaussian."""

@@ -12,13 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals, Tilt
 
 __all__ = ["LossWithFailure"]
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,6 @@ class LossWithFailure(PrivacyLoss):
     def when_finite(self) -> PrivacyLoss:
         """The loss given that it is finite."""
         return self.given
-
-    @property
-    def upper(self) -> float:
-        """Infinity."""
-        return math.inf
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return infinities."""

@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import plain_moments, tilted_moments
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import Complexes, OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
 from dpcal.accountants.losses.quadrature import (
@@ -44,9 +44,6 @@ from dpcal.accountants.losses.sampled_gaussian import log_expm1_over
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
@@ -165,11 +162,6 @@ class FixedBatchGaussian(PrivacyLoss):
     def mass_at_zero(self) -> float:
         """Probability of the loss 0."""
         return (1 - self.sampling_probability) * self._distance
-
-    @property
-    def upper(self) -> float:
-        """Infinity."""
-        return math.inf
 
     @property
     def log_unaffected(self) -> float:

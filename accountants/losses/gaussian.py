@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.question import Law
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Gaussian", "log_gaussian_delta"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
@@ -49,11 +45,6 @@ class Gaussian(PrivacyLoss):
         return self
 
     @property
-    def upper(self) -> float:
-        """Infinity: the loss is Gaussian."""
-        return math.inf
-
-    @property
     def _variance(self) -> float:
         return 1.0 / self.noise_multiplier**2
 
@@ -68,11 +59,6 @@ class Gaussian(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return log M(c) itself."""
         return self._variance * (c * c + c) / 2
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return (z^2 + z) / (2 sigma^2)."""
-        z = np.asarray(z, dtype=complex)
-        return (self._variance * (z * z + z) / 2)[()]
 
     @property
     def compiled(self) -> Law | None:

@@ -28,7 +28,7 @@ from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
     RANGE,
@@ -44,8 +44,6 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
 
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 Mixture = tuple[tuple[float, float], ...]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.

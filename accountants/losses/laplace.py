@@ -22,12 +22,12 @@ from functools import cache, cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import NO_LOSS, Lattice, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, Complexes, Lattice, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
@@ -40,9 +40,6 @@ __all__ = [
     "are_few_uses",
     "log_delta_of_few_uses",
 ]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 
 @cache
@@ -167,15 +164,6 @@ class IntervalLoss(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
         return c * self.half_width
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) in closed form (principal branch)."""
-        z = np.asarray(z, dtype=complex)
-        a, rate = self.half_width, z + 0.5
-        safe = np.where(np.abs(a * rate) < 1e-9, 1.0, rate)
-        inner = np.where(np.abs(a * rate) < 1e-9, a, np.sinh(a * safe) / safe)
-        ends = 2 * math.exp(self.log_end) * np.cosh(a * rate)
-        return np.log(ends + 2 * math.exp(self.log_density) * inner)[()]
 
     def tilt(self, c: float) -> IntervalTilt:
         """Return the tilted law."""

@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Reals
 
 __all__ = [
     "LARGEST_ANGLE",
@@ -38,9 +38,6 @@ __all__ = [
     "step_within",
     "turned_sums",
 ]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Log of the rule's largest error, relative to terms of second order in the loss. At 1e-19 the error
 # is a thousandth of a unit in the last place.

@@ -13,28 +13,20 @@ mechanisms.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import PrivacyLoss, Reals, Tilt
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Concentrated", "MomentBound"]
 
-Reals = NDArray[np.float64]
-
 
 class MomentBound(PrivacyLoss):
     """A mechanism with known Renyi divergences only: bounds on log M, but no law."""
-
-    @property
-    def upper(self) -> float:
-        """Infinity: no bound on the loss is known."""
-        return math.inf
 
     @property
     def has_law(self) -> bool:

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal._ext.contour import power_sums, second_order_sums
-from dpcal.accountants.losses.base import Lattice, OutOfReach, Tilt
+from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
 
 __all__ = ["QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
 
@@ -33,9 +33,6 @@ _MERGED_TOLERANCE = 1e-17
 _FEW = 64
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 
 def complex_log1p(z: Any) -> Complexes:

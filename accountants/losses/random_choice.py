@@ -19,16 +19,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RandomChoice"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import moments_of
 from dpcal._ext.question import Law
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt
@@ -27,9 +27,6 @@ from dpcal.accountants.losses.trapezoid import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SampledGaussian", "cumulants_of", "log_expm1_over", "log_mgf_bounds_of"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Angle of the line on which decay is bounded, times sigma. Weights are smaller on a line nearer to
 # the real one, which helps at early times, but they fall more slowly.

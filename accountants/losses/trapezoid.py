@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.contour import mixture_log_weights, prepared_moments
+from dpcal.accountants.losses.base import Complexes, Reals
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
     LOG_TOLERANCE,
@@ -36,9 +37,6 @@ from dpcal.accountants.losses.lattice import (
 from dpcal.accountants.losses.quadrature import argument_sizes, exponents_of
 
 __all__ = ["Limits", "TrapezoidRule"]
-
-Reals = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 # Points of a rule without limits of its own: 2 MB for each array. With fewer, small noise has
 # no exact answer; with more, one evaluation takes longer than a whole answer may.

@@ -18,17 +18,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]
-
-Reals = NDArray[np.float64]
 
 # Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0

@@ -30,7 +30,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -44,7 +43,7 @@ from dpcal.accountants.inversion.finite_laws import (
     summed,
 )
 from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import NO_LOSS
+from dpcal.accountants.losses.base import NO_LOSS, Reals
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.allocated import allocated
 from dpcal.accountants.mechanisms.amplification import (
@@ -59,7 +58,6 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["poisson_sampled", "with_replacement", "without_replacement"]
 
-Reals = NDArray[np.float64]
 PairsOf = Callable[[events.DpEvent, str], Pairs]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.

@@ -38,20 +38,17 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma"]
-
-Reals = NDArray[np.float64]
 
 # Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.

@@ -44,17 +44,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.best_run import law_of_profile
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["above_threshold_law"]
-
-Reals = NDArray[np.float64]
 
 # Points of a profile. Between two points it is taken to be linear in e^epsilon.
 _POINTS = 768

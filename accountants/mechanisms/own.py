@@ -34,20 +34,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["OnlyAbove", "from_density", "from_pld", "from_pmf", "from_profile"]
-
-Reals = NDArray[np.float64]
 
 # Largest distance from 1 of a sum of probabilities, so that a wrong table is found.
 _OFF = 1e-9

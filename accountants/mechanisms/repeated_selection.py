@@ -17,21 +17,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._roots import minimum
 from dpcal.accountants import renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.moment_bounds import MomentBound
 from dpcal.accountants.mechanisms.best_run import best_run_laws, log_inverse_gamma
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection"]
-
-Reals = NDArray[np.float64]
 
 # Smallest c of the free Renyi order 1 + c of a repetition that is tried.
 _SMALLEST = 1e-3

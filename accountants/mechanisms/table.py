@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dpcal import _lazy, _validate
@@ -92,14 +93,6 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
     return Gaussian(sigma / 2 if relation == "replace-one" else sigma)
 
 
-def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
-    return poisson_sampled(event, relation, dominating_pairs)
-
-
-def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
-    return without_replacement(event, relation, dominating_pairs)
-
-
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
     q, sigma = event.sampling_probability, _validate.noise(noise_multiplier=event.noise_multiplier)
     size, batch = event.dataset_size, event.truncated_batch_size
@@ -170,10 +163,6 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     if abs(total - 1) > 1e-9:
         raise ValueError(f"groups must have probabilities that add up to 1, got {event.groups!r}.")
     return tuple(group._replace(probability=group.probability / total) for group in alike.values())
-
-
-def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
-    return random_allocation(event, relation, dominating_pairs)
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
@@ -314,15 +303,17 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pri
 
 RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
-    events.PoissonSampledDpEvent: _poisson_sampled,
-    events.SampledWithoutReplacementDpEvent: _without_replacement,
+    events.PoissonSampledDpEvent: partial(poisson_sampled, pairs_of=dominating_pairs),
+    events.SampledWithoutReplacementDpEvent: partial(
+        without_replacement, pairs_of=dominating_pairs
+    ),
     events.SampledWithReplacementDpEvent: with_replacement,
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.ExchangedRowsDpEvent: _exchanged_rows,
     events.RandomAllocationDpEvent: _random_allocation,
     events.UnequalAllocationDpEvent: _unequal_allocation,
-    events.AllocatedDpEvent: _allocated,
+    events.AllocatedDpEvent: partial(random_allocation, pairs_of=dominating_pairs),
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
     events.LaplaceDpEvent: _laplace,
