@@ -7,9 +7,8 @@ The names here are what a new mechanism needs: what a loss is, and the losses th
 """
 
 from dpcal.accountants.losses.base import NO_LOSS, Lattice, PrivacyLoss, Tilt
-from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
-from dpcal.accountants.losses.moment_bounds import MomentBound
 
 __all__ = [
     "NO_LOSS",

@@ -192,13 +192,7 @@ class Circle:
         return np.log(values.sum(axis=0)) + scale, np.log(lost.sum(axis=0)) + scale
 
     def log_error(self, c: Any, errors: Reals) -> Reals:
-        """Return the log of a bound on what errors of terms, and aliases, do to coefficients.
-
-        Parameters
-        ----------
-        c, errors
-            Terms, and bounds on their errors, of shape (J + 1, k).
-        """
+        """Return the log of a bound on what errors of terms, and aliases, do to coefficients."""
         M, m, j = self._batches, self._m, np.arange(1.0, len(c))
         off = errors.sum(axis=0) + self._left_out
         sizes = self._log_factors(c).real

@@ -175,8 +175,8 @@ class PrivacyLoss(ABC):
 
     @property
     def law(self) -> PrivacyLoss | None:
-        """A loss with a law that dominates the mechanism: itself, if its law is known."""
-        return self
+        """A loss with a law that dominates the mechanism: itself, if its law is known; or None."""
+        return self if self.has_law else None
 
     @property
     def log_finite(self) -> float:

@@ -86,13 +86,13 @@ class DiscreteLoss(PrivacyLoss):
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law."""
-        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
+        log_mgf, *moments = self.cumulants([c])[0]
         reference, tilted = np.array(self.log_reference), (1 + c) * self.values
         weights = np.exp(reference + tilted - log_mgf)
         tilt = QuadratureTilt(
             self.values.astype(complex),
             weights.astype(complex),
-            (float(mean), float(variance), float(fourth)),
+            moments,
             exponents=np.abs(reference) + (1 + c) * self._value_sizes + abs(float(log_mgf)),
         )
         tilt.mean_rounding += float(weights @ self._value_sizes)
@@ -218,7 +218,7 @@ class ScatteredLoss(DiscreteLoss):
         Name of the mechanism.
     sampling_probability
         Probability that the output depends on the record at all.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     value_rounding
         Relative error of the largest value.
@@ -230,7 +230,7 @@ class ScatteredLoss(DiscreteLoss):
     log_reference: tuple[float, ...]
     name: str
     sampling_probability: float = 1.0
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
     value_rounding: float = ROUNDING
     surplus: float = 0.0
 
@@ -241,11 +241,6 @@ class ScatteredLoss(DiscreteLoss):
     def values(self) -> Reals:
         """The values of the loss."""
         return np.array(self.places)
-
-    @property
-    def below(self) -> PrivacyLoss | None:
-        """The loss rounded down."""
-        return self.rounded_down
 
     @property
     def log_unaffected(self) -> float:
@@ -424,13 +419,7 @@ def blanked_response(
     """Return the losses of randomized response against a record that is answered for uniformly.
 
     The first has the record's own law as P and the uniform one as Q, the second the reverse.
-
-    Parameters
-    ----------
-    noise_parameter
-        p in (0, 1), the probability of answering uniformly at random.
-    num_buckets
-        k >= 2.
+    Parameters are those of :func:`randomized_response`.
     """
     p, k, name = _response(noise_parameter, num_buckets)
     uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -221,9 +220,8 @@ class _DiscreteTilt(Tilt):
         """False: the characteristic function is periodic."""
         return False
 
-    def at(self, t: Any) -> Complexes:
-        """Return log psi(t), for any times."""
-        loss = self._loss
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        loss, t = self._loss, step * np.arange(nodes)
         scale = loss.sensitivity / loss.sigma**2
         # Apart from the phase of the mean, psi has this period in t.
         period = 2 * math.pi / scale
@@ -259,9 +257,6 @@ class _DiscreteTilt(Tilt):
         excess = (real - float(np.cos(angle) @ a)) / whole - 1j * imaginary / whole
         drift = self._mean_noise - self._fraction
         return np.asarray(-0.5 * (sigma * y) ** 2 + complex_log1p(excess) - 1j * drift * y)
-
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        return self.at(step * np.arange(nodes))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return the Gaussian's bound times its factor at the far end, to half a period; then 0."""

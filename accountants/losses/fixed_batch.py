@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.contour import plain_moments, tilted_moments
 from dpcal.accountants.losses.base import Complexes, OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
 from dpcal.accountants.losses.quadrature import (
     QuadratureTilt,
@@ -40,8 +39,7 @@ from dpcal.accountants.losses.quadrature import (
     complex_log1p,
     exponents_of,
 )
-from dpcal.accountants.losses.sampled_gaussian import log_expm1_over
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
 
@@ -180,11 +178,9 @@ class FixedBatchGaussian(PrivacyLoss):
         return exponent + math.log(q + (1 - q + q * rest) * math.exp(-exponent))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Return the closed form of a single use, for epsilon >= 0."""
-        q, mu = self.sampling_probability, self._mu
-        shifted = log_expm1_over(epsilon, q)
-        log_delta, error = log_gaussian_delta(shifted, mu)
-        return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
+        """Return the closed form of a single use, for epsilon >= 0: that of the sampled pair."""
+        q, sigma = self.sampling_probability, self.noise_multiplier
+        return SampledGaussian(q, sigma, "remove").log_delta(epsilon)
 
     def _end(self, rule: HalfLine, highest: float) -> tuple[Complexes, Complexes, Complexes, float]:
         """Return distances from the middle, log w, log weights, and the mass left out near 0."""
@@ -219,18 +215,12 @@ class FixedBatchGaussian(PrivacyLoss):
         values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
         return tilted_moments(values, logs, powers, c)
 
-    def tilt(self, c: float) -> _FixedBatchTilt:
-        """Return the tilted law along Re z = c."""
-        return _FixedBatchTilt(self, c)
-
-
-class _FixedBatchTilt(QuadratureTilt):
-    """The tilted law of a fixed-size batch: gains, their mirror image, and loss 0."""
-
-    def __init__(self, loss: FixedBatchGaussian, c: float) -> None:
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law along Re z = c: gains, their mirror image, and the loss 0."""
         power = 1.0 + c
-        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
-        y, ell, log_base, rest = loss._end(_SHIFTED, max(power, 1 - power))
+        log_mgf, *moments = self.cumulants([c])[0]
+        mean, variance, _ = moments
+        y, ell, log_base, rest = self._end(_SHIFTED, max(power, 1 - power))
         logs = log_base + power * ell - log_mgf, log_base - c * ell - log_mgf
         kept, lost = (
             relevant(sign * ell, log, mean, variance, least=0.0)
@@ -238,26 +228,24 @@ class _FixedBatchTilt(QuadratureTilt):
         )
         gains, gain_weights = ell[kept], np.exp(logs[0][kept])
         losses, loss_weights = -ell[lost], np.exp(logs[1][lost])
-        self.log_mgf = float(log_mgf)
         # The loss 0 comes first, since it has no imaginary part.
         values: Complexes = np.concatenate([[0j], gains, losses.conj()])
         scale = math.exp(-log_mgf)
         weights = np.concatenate(
-            [[(loss.mass_at_zero + rest) * scale], gain_weights, loss_weights.conj()]
+            [[(self.mass_at_zero + rest) * scale], gain_weights, loss_weights.conj()]
         )
         # The mean on this line equals that on the real line: this removes their rounding.
         values = values - float((weights @ (values - mean)).real)
-        real = loss._lattice(max(power, 1 - power))
+        real = self._lattice(max(power, 1 - power))
         restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
-        moments = (float(mean), float(variance), float(fourth))
         merged = (rest * scale, float(np.abs(ell[0])))
         exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
         # The logarithm of the density and the argument of log w have terms that cancel.
-        q, mu = loss.sampling_probability, loss._mu
+        q, mu = self.sampling_probability, self._mu
         y, ell = np.concatenate([y[kept], y[lost]]), np.concatenate([ell[kept], ell[lost]])
         exponents[1:] += np.abs(y + mu / 2) ** 2
         exponents[1:] += max(power, 1 - power) * argument_sizes(q, mu * y, ell)
-        super().__init__(
+        return QuadratureTilt(
             values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
         )
 
@@ -306,18 +294,17 @@ class ZeroAndRest(TwoParts):
     def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
         """Return the law at 0 and the tilted rest, each normalised to mass 1."""
         _, rows = self.cumulants([c])
-        log_mass, mean, variance, fourth = rows[0]
-        whole = self.loss.tilt(c)
+        log_mass, *moments = rows[0]
+        log_mgf, whole = float(self.loss.cumulants([c])[0, 0]), self.loss.tilt(c)
         values, weights = whole.law
         # The loss 0 stands first.
         weights = weights.copy()
-        scale = math.exp(whole.log_mgf - float(log_mass))
+        scale = math.exp(log_mgf - float(log_mass))
         weights[0] = whole.merged[0]
         weights = weights * scale
         weights = weights / weights.sum()
-        values = values - float((weights @ (values - mean)).real)
+        values = values - float((weights @ (values - moments[0])).real)
         values[0] = 0.0
-        moments = (float(mean), float(variance), float(fourth))
         merged = (whole.merged[0] * scale, whole.merged[1])
         nothing, one = np.zeros(1, complex), np.ones(1, complex)
         point = QuadratureTilt(nothing, one, (0.0, 0.0, 0.0), exponents=0.0)

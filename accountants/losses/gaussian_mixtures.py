@@ -154,9 +154,41 @@ class GaussianMixtures(PrivacyLoss):
         lattice = self._lattice(1.0 + c)
         return tilted_moments(lattice.ell, lattice.log_base, 1.0 + c, c)
 
-    def tilt(self, c: float) -> _MixtureTilt:
+    def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law along Re z = c."""
-        return _MixtureTilt(self, c)
+        power = 1.0 + c
+        lattice = self._lattice(np.array([power]))
+        log_mgf, *moments = self.cumulants([c])[0]
+        mean, variance, _ = moments
+
+        def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
+            ell, base = lattice.line(height)
+            exponents = base + power * ell - log_mgf
+            kept = relevant(ell, exponents, mean, variance)
+            line: Complexes = lattice.x[kept] + np.complex128(1j * height)
+            return ell[kept], np.exp(exponents[kept]), line
+
+        ell, weights, x = points(lattice.angle)
+        near = points(min(lattice.angle, 0.6))[:2]
+        # The mean on this line equals that on the real line: this removes their rounding.
+        ell = ell - float((weights @ (ell - mean)).real)
+        restricted = restricted_moments(
+            lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
+        )
+        exponents = exponents_of(ell, weights, power, float(log_mgf))
+        # The logarithms of the density and of both mixtures have terms that cancel.
+        exponents += np.abs(x) ** 2
+        for side, times in zip(self._sides, (abs(power), abs(1 - power)), strict=True):
+            reach = float(np.abs(side.means).max())
+            exponents += times * reach * (np.abs(x) + reach / 2)
+        return QuadratureTilt(
+            ell,
+            weights,
+            moments,
+            exponents=exponents,
+            restricted=restricted,
+            nearer=near,
+        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
@@ -316,45 +348,6 @@ class _Lattice:
         below = self._below.log_weight(x)
         base = -0.5 * x * x + math.log(self.step / math.sqrt(2 * math.pi)) + below
         return self._above.log_weight(x) - below, base
-
-
-class _MixtureTilt(QuadratureTilt):
-    """The tilted law of one mixture against another."""
-
-    def __init__(self, loss: GaussianMixtures, c: float) -> None:
-        power = 1.0 + c
-        lattice = loss._lattice(np.array([power]))
-        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
-
-        def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
-            ell, base = lattice.line(height)
-            exponents = base + power * ell - log_mgf
-            kept = relevant(ell, exponents, mean, variance)
-            line: Complexes = lattice.x[kept] + np.complex128(1j * height)
-            return ell[kept], np.exp(exponents[kept]), line
-
-        ell, weights, x = points(lattice.angle)
-        near = points(min(lattice.angle, 0.6))[:2]
-        # The mean on this line equals that on the real line: this removes their rounding.
-        ell = ell - float((weights @ (ell - mean)).real)
-        moments = (float(mean), float(variance), float(fourth))
-        restricted = restricted_moments(
-            lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
-        )
-        exponents = exponents_of(ell, weights, power, float(log_mgf))
-        # The logarithms of the density and of both mixtures have terms that cancel.
-        exponents += np.abs(x) ** 2
-        for side, times in zip(loss._sides, (abs(power), abs(1 - power)), strict=True):
-            reach = float(np.abs(side.means).max())
-            exponents += times * reach * (np.abs(x) + reach / 2)
-        super().__init__(
-            ell,
-            weights,
-            moments,
-            exponents=exponents,
-            restricted=restricted,
-            nearer=near,
-        )
 
 
 def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> GaussianMixtures:

@@ -344,11 +344,10 @@ class IntervalTilt(QuadratureTilt):
         used = masses > 0
         values = self._sign * (a - np.concatenate([distance[keep], ends[used]]))
         weights = np.concatenate([density[keep], masses[used]])
-        mean, variance, fourth = (float(value) for value in moments)
         super().__init__(
             values.astype(complex),
             weights.astype(complex),
-            (mean, variance, fourth),
+            moments,
             exponents=np.abs(self._rate * values) + 2 * self._rate * a,
         )
         self.points = 8
@@ -467,7 +466,7 @@ class EndsAndDensity(TwoParts):
         ends = QuadratureTilt(
             np.array([-a, a], dtype=complex),
             masses.astype(complex),
-            (float(bulk[0, 1]), float(bulk[0, 2]), float(bulk[0, 3])),
+            bulk[0, 1:],
             exponents=2 * a * abs(c + 0.5),
         )
         return ends, IntervalTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])

@@ -192,15 +192,7 @@ def sliding(table: Reals, weights: Reals, count: int, stride: int, spread: int) 
 
 
 def turned_sums(terms: Complexes, u: Reals, step: float) -> Complexes:
-    """Return the sums over k of terms[k] exp(-i u k step), at each u.
-
-    Parameters
-    ----------
-    terms
-        Complex numbers.
-    u, step
-        Real numbers.
-    """
+    """Return the sums over k of terms[k] exp(-i u k step), at each u."""
     count = math.ceil(len(terms) / SUMMED)
     padded = np.zeros(count * SUMMED, dtype=complex)
     padded[: len(terms)] = terms
@@ -215,15 +207,7 @@ def turned_sums(terms: Complexes, u: Reals, step: float) -> Complexes:
 
 
 def earlier(values: Reals, k: int) -> Reals:
-    """Return what stands k places before in each row, and 1 before the first one.
-
-    Parameters
-    ----------
-    values
-        Rows of numbers.
-    k
-        A whole number >= 0.
-    """
+    """Return what stands k >= 0 places before in each row, and 1 before the first one."""
     if k == 0:
         return values
     k = min(k, values.shape[1])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -102,14 +102,14 @@ class QuadratureTilt(Tilt):
         self,
         values: Complexes,
         weights: Complexes,
-        moments: tuple[float, float, float],
+        moments: Iterable[float],
         *,
         exponents: Reals | float,
         restricted: Callable[[], Reals] | Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self.mean, variance, fourth = moments
+        self.mean, variance, fourth = (float(each) for each in moments)
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
         self._restricted, self.merged = restricted, merged

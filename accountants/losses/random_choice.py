@@ -36,12 +36,12 @@ class RandomChoice(PrivacyLoss):
     ----------
     choices
         Probabilities > 0, which sum to 1, and losses, whose tilted laws are quadratures.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     choices: tuple[tuple[float, PrivacyLoss], ...]
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
 
     def __post_init__(self) -> None:
         total = math.fsum(weight for weight, _ in self.choices)
@@ -50,11 +50,6 @@ class RandomChoice(PrivacyLoss):
                 "choices must have probabilities > 0 that sum to 1, got "
                 f"{[weight for weight, _ in self.choices]!r}."
             )
-
-    @property
-    def below(self) -> PrivacyLoss | None:
-        """The loss rounded down."""
-        return self.rounded_down
 
     @property
     def _log_weights(self) -> Reals:
@@ -108,9 +103,34 @@ class RandomChoice(PrivacyLoss):
             ]
         )
 
-    def tilt(self, c: float) -> _ChoiceTilt:
-        """Return the tilted law along Re z = c."""
-        return _ChoiceTilt(self, c)
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law along Re z = c: the weighted points of all tilted laws."""
+        log_mgf, *moments = self.cumulants([c])[0]
+        mean, variance, fourth = moments
+        parts = []
+        for weight, choice in self.choices:
+            tilt = choice.tilt(c)
+            if not isinstance(tilt, QuadratureTilt):
+                raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
+            size = float(choice.cumulants([c])[0, 0]) - float(log_mgf)
+            parts.append((weight * math.exp(size), tilt))
+        values: Complexes = np.concatenate([tilt.law[0] for _, tilt in parts])
+        weights = np.concatenate([share * tilt.law[1] for share, tilt in parts])
+        near = np.concatenate([1j * tilt.nearer[0] for _, tilt in parts])
+        # A measure restricted to an event within one choice is restricted to an event of the whole.
+        restricted = [tilt.restricted * [share, 1.0, 1.0] for share, tilt in parts]
+        return QuadratureTilt(
+            values - float((weights @ (values - mean)).real),
+            weights,
+            moments,
+            exponents=np.concatenate([tilt.exponents + 4 * abs(log_mgf) for _, tilt in parts]),
+            restricted=np.concatenate([*restricted, [[1.0, variance, fourth]]]),
+            nearer=(near, np.concatenate([share * tilt.nearer[1] for share, tilt in parts])),
+            merged=(
+                sum(share * tilt.merged[0] for share, tilt in parts),
+                max(tilt.merged[1] for _, tilt in parts),
+            ),
+        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""
@@ -122,49 +142,3 @@ class RandomChoice(PrivacyLoss):
         # If delta is 0 to rounding, its error is unknown and a contour is needed.
         error = max(error for _, error in known)
         return float(np.logaddexp.reduce(logs)), error + 8 * UNIT
-
-
-class _ChoiceTilt(QuadratureTilt):
-    """The tilted law of a choice: the weighted points of all tilted laws."""
-
-    def __init__(self, loss: RandomChoice, c: float) -> None:
-        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
-        shares, tilts = [], []
-        for weight, choice in loss.choices:
-            tilt = choice.tilt(c)
-            if not isinstance(tilt, QuadratureTilt):
-                raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
-            tilts.append(tilt)
-            shares.append(weight * math.exp(float(choice.cumulants([c])[0, 0]) - float(log_mgf)))
-        values: Complexes = np.concatenate([tilt.law[0] for tilt in tilts])
-        weights = np.concatenate(
-            [share * tilt.law[1] for share, tilt in zip(shares, tilts, strict=True)]
-        )
-        values = values - float((weights @ (values - mean)).real)
-        nearer = (
-            np.concatenate([1j * tilt.nearer[0] for tilt in tilts]),
-            np.concatenate(
-                [share * tilt.nearer[1] for share, tilt in zip(shares, tilts, strict=True)]
-            ),
-        )
-        # A measure restricted to an event within one choice is restricted to an event of the whole.
-        rows = [
-            tilt.restricted * [share, 1.0, 1.0] for share, tilt in zip(shares, tilts, strict=True)
-        ]
-        whole = np.array([[1.0, variance, fourth]])
-        merged = (
-            sum(share * tilt.merged[0] for share, tilt in zip(shares, tilts, strict=True)),
-            max(tilt.merged[1] for tilt in tilts),
-        )
-        moments = (float(mean), float(variance), float(fourth))
-        restricted = np.concatenate([*rows, whole])
-        exponents = np.concatenate([tilt.exponents + 4 * abs(float(log_mgf)) for tilt in tilts])
-        super().__init__(
-            values,
-            weights,
-            moments,
-            exponents=exponents,
-            restricted=restricted,
-            nearer=nearer,
-            merged=merged,
-        )

@@ -38,8 +38,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut, log_weights, loss_at, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.trapezoid import Limits, TrapezoidRule
+from dpcal.accountants.losses.sampled_gaussian import Limits, SampledGaussian, TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [

@@ -5,6 +5,9 @@ dominates it, each loss l becoming log(1 - q + q e^l), and the reversed pair whe
 (Zhu, Dong and Wang 2022, Theorem 11). That holds for every mechanism, also for several ones that
 answer about one sample, whose pair is the product of their pairs (their Theorem 10).
 
+A function takes the law of the mechanism's loss on everyone, the probability q in (0, 1) that a
+record is in the batch, and the mechanism's name.
+
 >>> from dpcal.accountants.losses.discrete import pure
 >>> from dpcal.accountants.inversion.finite_laws import law_of
 >>> remove, add = sampled(law_of(pure(1.0)), 0.1, "a claim")
@@ -61,15 +64,7 @@ def amplified(values: Reals, q: float) -> Reals:
 def sampled(law: FiniteLaw, q: float, name: str) -> Pair:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
-    Parameters
-    ----------
-    law
-        Law of the mechanism's loss when a record is removed; the reversed pair must be that of
-        adding one.
-    q
-        Sampling probability in (0, 1).
-    name
-        Name of the mechanism.
+    The law is that of a removed record; the reversed pair must be that of adding one.
     """
     name = f"{q!r}-sampled {name}"
     values, logs = law.values, law.log_reference
@@ -116,16 +111,8 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     """Return the loss of a mechanism on a Poisson sample if it is known who was drawn.
 
     Whoever is told whether the record, or what stands in its place, was drawn sees the mechanism's
-    pair or nothing. By joint convexity this dominates the sample, for every mechanism.
-
-    Parameters
-    ----------
-    law
-        Law of the mechanism's loss when the record is replaced.
-    q
-        Probability in (0, 1) that the record is drawn.
-    name
-        Name of the mechanism.
+    pair or nothing. By joint convexity this dominates the sample, for every mechanism. The law is
+    that of a replaced record.
     """
     name = f"{name}, drawn with probability {q!r}"
     kept = math.log1p(-q)
@@ -151,16 +138,8 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     With H_a(P || Q) the mechanism's own profile for a replaced record, that on the batch is at most
     q H_a(P || Q), a = 1 + (alpha - 1) / q, at every alpha >= 1, in either direction (Balle, Barthe
     and Gaboardi 2018, Theorem 9). The law with this profile for both directions has the losses l >
-    0 of the sampled pair, their mirror image, and the rest of its mass at 0.
-
-    Parameters
-    ----------
-    law
-        Law of the mechanism's loss when a record is replaced, the same in both directions.
-    q
-        Probability in (0, 1) that a record is in the batch.
-    name
-        Name of the mechanism.
+    0 of the sampled pair, their mirror image, and the rest of its mass at 0. The law is that of a
+    replaced record, the same in both directions.
     """
 
     def both_ways(item: FiniteLaw) -> _Law:
@@ -177,14 +156,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
 def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
     """Return the loss with a law.
 
-    Parameters
-    ----------
-    law
-        The law.
-    name
-        Name of the mechanism.
-    probability
-        Probability that the output depends on the record at all.
+    ``probability`` is that with which the output depends on the record at all.
     """
 
     def unchanged(item: FiniteLaw) -> _Law:

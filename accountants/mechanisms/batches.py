@@ -15,6 +15,9 @@ has at least some T_a(p) under xi and T_(a - b)(p) under xi_b, by the lemma of N
 where T falls with the size of the shift. At a = s and b = -s both are least, and half-lines, with a
 share of their end, attain both at once. For alpha < 1 exchange a and b.
 
+A rule takes an event, whose mechanism is perhaps a composition of answers about one batch, a
+neighboring relation, and a function that returns the dominating pairs of an elementary event.
+
 >>> from dpcal.accountants.mechanisms.table import dominating_pairs
 >>> event = events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(2.0))
 >>> remove, add = dominating_pairs(event, "add-or-remove-one")
@@ -85,15 +88,6 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
     """Return the pairs of a mechanism on a batch that each record joins with probability q.
 
     Where neither theorem on samples applies, whether the record was drawn counts as known.
-
-    Parameters
-    ----------
-    event
-        The sampled event, perhaps a composition of answers about one sample.
-    relation
-        Any neighboring relation.
-    pairs_of
-        Returns the dominating pairs of an elementary event under a relation.
     """
     q, inner = _probability(event), event.event
     while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
@@ -138,17 +132,9 @@ def without_replacement(
 
     A record always takes its place in the batch from another one, so that the mechanism's pair for
     a replaced record counts. When a record is added or removed, it is amplified as on a Poisson
-    sample: the batch without the record is the batch with another one in its place.
-
-    Parameters
-    ----------
-    event
-        The sampled event, perhaps a composition of answers about one batch.
-    relation
-        Any neighboring relation; "replace-special" for sums alone, and "add-or-remove-one" for
-        mechanisms that are not claims for the relation in question.
-    pairs_of
-        Returns the dominating pairs of an elementary event under a relation.
+    sample: the batch without the record is the batch with another one in its place. A blanked
+    record is priced for sums alone, and an added one for mechanisms that are not claims for the
+    relation in question.
     """
     inner = event.event
     size, batch = event.source_dataset_size, event.sample_size
@@ -179,14 +165,7 @@ def without_replacement(
 def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
     """Return the pairs of an epoch of a mechanism on batches of which each record draws one.
 
-    Parameters
-    ----------
-    event
-        The epoch; the mechanism is perhaps a composition of answers about one batch.
-    relation
-        "add-or-remove-one"; "replace-special" for sums alone.
-    pairs_of
-        Returns the dominating pairs of an elementary event under a relation.
+    A record is added or removed, or, for sums alone, blanked.
     """
     inner, batches = event.event, _validate.count(batches=event.batches)
     sigma = gaussian_noise(inner)

@@ -34,8 +34,10 @@ ratio of g(T(b)) to g(b). The sum is never larger.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +50,7 @@ from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma"]
+__all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma", "lower_hull"]
 
 # Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
@@ -265,17 +267,7 @@ def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> P
     for k, delta, loss in reversed(list(zip(above, back, losses.tolist(), strict=True))[1:]):
         points.append((1 / k, 1 - 1 / k + delta / k, -loss))
     points += zip(above, here, losses.tolist(), strict=True)
-    hull: list[tuple[Fraction, Fraction, float]] = []
-    slopes: list[Fraction] = []
-    for point in points:
-        while hull:
-            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
-            if not slopes or slope > slopes[-1]:
-                slopes.append(slope)
-                break
-            hull.pop()
-            slopes.pop()
-        hull.append(point)
+    hull, slopes = lower_hull(points)
     # Beyond the last point every bound is constant.
     slopes.append(Fraction(0))
     failure = hull[-1][1]
@@ -290,6 +282,25 @@ def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> P
     given = ScatteredLoss(tuple(places), tuple(reference), name)
     probability = math.nextafter(float(failure), 1.0) if failure else 0.0
     return LossWithFailure(given, probability) if probability else given
+
+
+def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Fraction]]:
+    """Return the vertices of the lower convex hull of points (x, y, ...), and slopes between them.
+
+    Points are exact, and x increases.
+    """
+    hull: list[Any] = []
+    slopes: list[Fraction] = []
+    for point in points:
+        while hull:
+            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
+            if not slopes or slope > slopes[-1]:
+                slopes.append(slope)
+                break
+            hull.pop()
+            slopes.pop()
+        hull.append(point)
+    return hull, slopes
 
 
 def _log(value: Fraction) -> float:

@@ -43,6 +43,7 @@ from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
+from dpcal.accountants.mechanisms.best_run import lower_hull
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["OnlyAbove", "from_density", "from_pld", "from_pmf", "from_profile"]
@@ -217,13 +218,13 @@ def from_profile(
     alphas = [Fraction(math.exp(x) * (1 + 2.0**-50) if x else 1.0) for x in at]
     points = [(a, min(Fraction(d), Fraction(1))) for a, d in zip(alphas, bounds, strict=True)]
     mirrored = [(1 / a, 1 - 1 / a + d / a) for a, d in points]
-    hull = _lower_hull(sorted([(Fraction(0), Fraction(1)), *mirrored, *points]))
-    last = min(d for _, d in hull)
-    slopes = [(d - c) / (b - a) for (a, c), (b, d) in pairwise(hull)]
-    masses = np.diff([*slopes, Fraction(0)])
-    kept = [(a, mass) for (a, _), mass in zip(hull[1:], masses, strict=True) if mass > 0]
-    values = np.array([_log(a) for a, _ in kept])
-    logs = np.array([_log(mass) for _, mass in kept])
+    # Of points at one alpha the lowest counts.
+    lowest = dict(sorted([(Fraction(0), Fraction(1)), *mirrored, *points], reverse=True))
+    hull, slopes = lower_hull(sorted(lowest.items()))
+    slopes = [slope for slope in slopes if slope < 0]
+    last = hull[len(slopes)][1]
+    values = np.array([_log(a) for a, _ in hull[1 : len(slopes) + 1]])
+    logs = np.array([_log(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
     law = _balanced(values, logs, float(last), float(1 + slopes[0]) if slopes else 1.0)
     return _event([law, law], name, neighboring_relation, OnlyAbove)
 
@@ -355,24 +356,6 @@ def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteL
     values, logs = values[first], logs[first]
     starts = np.flatnonzero(np.diff(values, prepend=-math.inf) > 0)
     return FiniteLaw(values[starts], np.logaddexp.reduceat(logs, starts), gained)
-
-
-def _lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """Return the vertices of the lower convex hull up to its least value, from left to right."""
-    hull: list[tuple[Fraction, Fraction]] = []
-    for x, y in points:
-        while hull and hull[-1][0] == x and hull[-1][1] >= y:
-            hull.pop()
-        if hull and hull[-1][0] == x:
-            continue
-        while len(hull) > 1:
-            (a, c), (b, d) = hull[-2:]
-            if (d - c) * (x - a) < (y - c) * (b - a):
-                break
-            hull.pop()
-        hull.append((x, y))
-    least = min(range(len(hull)), key=lambda i: hull[i][1])
-    return hull[: least + 1]
 
 
 def _log(x: Fraction) -> float:

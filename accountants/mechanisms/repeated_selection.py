@@ -25,7 +25,7 @@ from dpcal.accountants import renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.moment_bounds import MomentBound
+from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.mechanisms.best_run import best_run_laws, log_inverse_gamma
 from dpcal.accountants.rounding import UNIT
 

@@ -10,6 +10,8 @@ is a mixture over whether the record was drawn. The hockey-stick divergence is j
 everything else may be fixed at its worst value, or be published beside the output; and the worst
 means lie on a line.
 
+Every function takes a noise multiplier sigma > 0 and any neighboring relation.
+
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
 >>> remove == add, remove.numerator, remove.denominator
 (True, ((0.0, 0.99), (1.0, 0.01)), ((0.0, 0.99), (-1.0, 0.01)))
@@ -66,10 +68,6 @@ def poisson(q: float, sigma: float, relation: str) -> Pairs:
     ----------
     q
         In (0, 1].
-    sigma
-        Noise multiplier > 0.
-    relation
-        Any neighboring relation.
     """
     q = _validate.rate(sampling_probability=q)
     loss: PrivacyLoss
@@ -96,16 +94,7 @@ def without_replacement(size: int, batch: int, sigma: float, relation: str) -> P
     Parameters
     ----------
     size, batch
-        Whole numbers, 1 <= batch <= size.
-    sigma
-        Noise multiplier > 0.
-    relation
-        Any neighboring relation.
-
-    Raises
-    ------
-    UnsupportedEvent
-        For a batch of every record under add-or-remove-one.
+        Whole numbers, as :func:`share_of_batch` takes them.
     """
     q = share_of_batch(size, batch, relation)
     if q == 1:
@@ -116,6 +105,11 @@ def without_replacement(size: int, batch: int, sigma: float, relation: str) -> P
 
 def share_of_batch(size: int, batch: int, relation: str) -> float:
     """Return the probability that a record is in a batch of ``batch`` distinct ones of ``size``.
+
+    Parameters
+    ----------
+    size, batch
+        Whole numbers, 1 <= batch <= size.
 
     Raises
     ------
@@ -164,10 +158,6 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     ----------
     size, batch
         Whole numbers >= 1.
-    sigma
-        Noise multiplier > 0.
-    relation
-        Any neighboring relation.
     """
     size = _validate.count(source_dataset_size=size)
     batch = _validate.count(sample_size=batch)
@@ -283,10 +273,6 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
         Sampling probability in [0, 1].
     batch
         Largest size >= 1 of a batch.
-    sigma
-        Noise multiplier > 0.
-    relation
-        Any neighboring relation.
     """
     from scipy.stats import binom
 

@@ -32,11 +32,10 @@ from dpcal.accountants.losses.discrete import (
     randomized_response,
 )
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
-from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.failure import Concentrated, LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
-from dpcal.accountants.losses.moment_bounds import Concentrated
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.batches import (
     poisson_sampled,
@@ -89,8 +88,7 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
 
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    # A replaced record moves the sum by up to twice the bound on its norm.
-    return Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+    return Gaussian(sigma / _moved(relation))
 
 
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
@@ -166,8 +164,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
-    shift = _validate.count(sensitivity=event.sensitivity)
-    shift *= 2 if relation == "replace-one" else 1
+    shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
     a = _validate.positive(noise_parameter=event.noise_parameter)
     if a * shift > _LARGEST_LOSS:
         raise ValueError(
@@ -213,12 +210,11 @@ def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
 
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
     scale = _validate.noise(noise_multiplier=event.noise_multiplier)
-    return Laplace(scale / 2 if relation == "replace-one" else scale)
+    return Laplace(scale / _moved(relation))
 
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
-    shift = _validate.count(sensitivity=event.sensitivity)
-    shift *= 2 if relation == "replace-one" else 1
+    shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
     return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
 
 
@@ -257,7 +253,7 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
 
 
 def _moved(relation: str) -> int:
-    """Return the number of contributions by which one record moves a sum."""
+    """Return how far a record moves a sum, in bounds on one contribution: replaced, up to twice."""
     return 2 if relation == "replace-one" else 1
 
 

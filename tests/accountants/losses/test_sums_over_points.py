@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpcal._ext.contour import plain_moments, power_sums, second_order_sums, tilted_moments
-from dpcal.accountants.losses.trapezoid import TrapezoidRule
+from dpcal.accountants.losses.sampled_gaussian import TrapezoidRule
 
 
 def moments(ell, log_base, power, excess):
