@@ -103,6 +103,9 @@ class Lattice:
 class PrivacyLoss(ABC):
     """One direction of a dominating pair."""
 
+    rounded_down: PrivacyLoss | None = None
+    """A loss that the true loss dominates, where this loss was rounded up together with it."""
+
     @property
     def upper(self) -> float:
         """Upper bound on the loss: its supremum, or infinity where none is known."""
@@ -191,7 +194,7 @@ class PrivacyLoss(ABC):
     @property
     def below(self) -> PrivacyLoss | None:
         """A lower bound: a loss that the true loss dominates; None if this loss is not rounded."""
-        return None
+        return self.rounded_down
 
     @property
     def attained(self) -> PrivacyLoss:

@@ -218,7 +218,7 @@ class ScatteredLoss(DiscreteLoss):
         Name of the mechanism.
     sampling_probability
         Probability that the output depends on the record at all.
-    below
+    rounded_down
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     value_rounding
         Relative error of the largest value.
@@ -230,7 +230,7 @@ class ScatteredLoss(DiscreteLoss):
     log_reference: tuple[float, ...]
     name: str
     sampling_probability: float = 1.0
-    below: PrivacyLoss | None = None
+    rounded_down: PrivacyLoss | None = None
     value_rounding: float = ROUNDING
     surplus: float = 0.0
 

@@ -46,7 +46,7 @@ class LossWithFailure(PrivacyLoss):
         The loss given that it is finite; ``NO_LOSS`` if it is then 0.
     failure_probability
         Probability in (0, 1] that it is infinite.
-    below
+    rounded_down
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     rarer
         Another loss that dominates the true loss, whose infinities are rarer and whose finite
@@ -55,7 +55,7 @@ class LossWithFailure(PrivacyLoss):
 
     given: PrivacyLoss
     failure_probability: float
-    below: PrivacyLoss | None = None
+    rounded_down: PrivacyLoss | None = None
     rarer: PrivacyLoss | None = None
 
     @property

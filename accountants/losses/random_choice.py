@@ -36,12 +36,12 @@ class RandomChoice(PrivacyLoss):
     ----------
     choices
         Probabilities > 0, which sum to 1, and losses, whose tilted laws are quadratures.
-    below
+    rounded_down
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     choices: tuple[tuple[float, PrivacyLoss], ...]
-    below: PrivacyLoss | None = None
+    rounded_down: PrivacyLoss | None = None
 
     def __post_init__(self) -> None:
         total = math.fsum(weight for weight, _ in self.choices)

@@ -39,6 +39,7 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
+from dpcal.accountants.mechanisms.leaves import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated"]
@@ -55,7 +56,7 @@ _MOST_FAILING, _REST, _LEAST = 40, 1e-25, 1e-300
 _MOST = 512
 
 
-def allocated(law: FiniteLaw, batches: int, name: str) -> tuple[PrivacyLoss, PrivacyLoss]:
+def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     """Return the losses of an epoch, for removing and for adding a record.
 
     Parameters

@@ -26,6 +26,7 @@ from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.mechanisms.leaves import Pairs
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]
@@ -34,8 +35,6 @@ __all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]
 _LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
-
-Pair = tuple[PrivacyLoss, PrivacyLoss]
 # Largest number of steps, from one value of a lattice to 0, for which losses are kept as a lattice.
 _MOST_STEPS = 1 << 20
 # Values, log probabilities under Q, probability of an infinite loss, and the log of the mass of Q.
@@ -61,7 +60,7 @@ def amplified(values: Reals, q: float) -> Reals:
     return np.asarray(np.where(values < _LARGE, near, far))
 
 
-def sampled(law: FiniteLaw, q: float, name: str) -> Pair:
+def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
     The law is that of a removed record; the reversed pair must be that of adding one.

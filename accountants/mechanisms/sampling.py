@@ -32,6 +32,7 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.leaves import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -41,8 +42,6 @@ __all__ = [
     "with_replacement",
     "without_replacement",
 ]
-
-Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
 # This value replaces a probability below the range of a double.
 _SMALLEST = 1e-300
