@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import toeplitz
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -328,8 +329,7 @@ class Toeplitz(Strategy):
     def matrix(self) -> Array:
         """Return C, shape (T, T)."""
         self._affordable()
-        lag = np.subtract.outer(np.arange(self.steps), np.arange(self.steps))
-        return np.where(lag >= 0, self.coefficients[np.abs(lag)], 0.0)
+        return toeplitz(self.coefficients, np.zeros(self.steps))
 
     def recurrence(self, dimension: int) -> Recurrence:
         """Return the recurrence that keeps the fewest rows."""

@@ -152,7 +152,9 @@ def _descend(of: Callable[[Array], tuple[float, Array] | None], start: Array) ->
     Library searches need a value at every point, but matrices that are not positive definite have
     none.
     """
-    point, (value, slope) = start, _known(of(start))
+    found = of(start)
+    assert found is not None
+    point, (value, slope) = start, found
     past: deque[tuple[Array, Array]] = deque(maxlen=_LIMITS.memory)
     values = deque([value], maxlen=10)
     for _ in range(_LIMITS.steps):
@@ -175,11 +177,6 @@ def _descend(of: Callable[[Array], tuple[float, Array] | None], start: Array) ->
         if len(values) == values.maxlen and values[0] - value < _LIMITS.change:
             break
     return point
-
-
-def _known(found: tuple[float, Array] | None) -> tuple[float, Array]:
-    assert found is not None
-    return found
 
 
 def _curved(slope: Array, past: deque[tuple[Array, Array]]) -> Array:

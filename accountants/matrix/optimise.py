@@ -83,9 +83,7 @@ class Objective:
         slope = lfilter([1.0], head, beta)
         size, steps = len(head), self.steps
         pull = np.array([weighted[lag:] @ slope[: steps - lag] for lag in range(size)])
-        square, push = self._sensitivity(head, size)
-        error = float(weighted @ beta)
-        return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
+        return self._product(float(weighted @ beta), pull, head, size)
 
     def rational(self, numerator: Array, denominator: Array, column: Array) -> tuple[float, Array]:
         """Return the value and the gradient in the whole column numerator / denominator.
@@ -98,17 +96,16 @@ class Objective:
         weighted = self._weights * beta
         slope = lfilter(denominator, numerator, beta)
         pull = fftconvolve(weighted, slope[::-1])[self.steps - 1 :]
-        square, push = self._sensitivity(column, self.steps)
-        error = float(weighted @ beta)
-        return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
+        return self._product(float(weighted @ beta), pull, column, self.steps)
 
-    def _sensitivity(self, head: Array, size: int) -> tuple[float, Array]:
-        """Return the squared norm of the sum of the pattern's columns, and half its gradient."""
+    def _product(self, error: float, pull: Array, head: Array, size: int) -> tuple[float, Array]:
+        """Return the log of a squared error times that of the sensitivity, and its gradient."""
         from scipy.signal import fftconvolve
 
         total = fftconvolve(self._pattern, head)[: self.steps]
         push = fftconvolve(total, self._pattern[::-1])[self.steps - 1 :][:size]
-        return float(total @ total), push
+        square = float(total @ total)
+        return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
 
 
 def checked_bands(name: str, bands: int, steps: int) -> int:

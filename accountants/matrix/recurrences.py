@@ -51,11 +51,6 @@ def inverse_series(coefficients: Array, count: int) -> Array:
     return series
 
 
-def _block(slots: int) -> int:
-    """Return the number of steps that share one reading of the kept rows."""
-    return 4 if slots >= _MANY else 1
-
-
 class Recurrence(ABC):
     """State of a stream of rows of length ``dimension``.
 
@@ -102,34 +97,39 @@ class Recurrence(ABC):
         return out
 
 
-class Filter(Recurrence):
+class _Convolution(Recurrence):
+    """y_t = scale z_t + sum_{k>0} weights[k - 1] x_{t-k}, where x is z or y; rows of x are kept."""
+
+    _keeps: int
+
+    def __init__(self, dimension: int, scale: float, weights: Array) -> None:
+        super().__init__(dimension, len(weights))
+        self._scale, self._weights = scale, weights
+        # Number of steps that share one reading of the kept rows.
+        self._block = 4 if len(weights) >= _MANY else 1
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        kept, block = self.buffers, self._block
+        convolve(z, out, kept, start, self._scale, self._weights, step, block, self._keeps)
+
+
+class Filter(_Convolution):
     """y_t = sum_k weights[k] z_{t-k}: C^-1 is Toeplitz with few bands, and rows of z are kept."""
+
+    _keeps = FRESH
 
     def __init__(self, dimension: int, weights: Array) -> None:
         self.reach = len(weights) - 1
-        super().__init__(dimension, self.reach)
-        self._scale, self._weights = float(weights[0]), np.ascontiguousarray(weights[1:])
-        self._block = _block(self.reach)
-
-    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Write z plus the weighted last rows of z."""
-        kept, block = self.buffers, self._block
-        convolve(z, out, kept, start, self._scale, self._weights, step, block, FRESH)
+        super().__init__(dimension, float(weights[0]), np.ascontiguousarray(weights[1:]))
 
 
-class Feedback(Recurrence):
+class Feedback(_Convolution):
     """y_t = (z_t - sum_{k>0} coefficients[k] y_{t-k}) / coefficients[0]: C has few bands."""
 
-    def __init__(self, dimension: int, coefficients: Array) -> None:
-        super().__init__(dimension, len(coefficients) - 1)
-        self._scale = 1.0 / coefficients[0]
-        self._weights = -coefficients[1:] / coefficients[0]
-        self._block = _block(len(self.buffers))
+    _keeps = RESULT
 
-    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Write z plus the weighted last results."""
-        kept, block = self.buffers, self._block
-        convolve(z, out, kept, start, self._scale, self._weights, step, block, RESULT)
+    def __init__(self, dimension: int, coefficients: Array) -> None:
+        super().__init__(dimension, 1.0 / coefficients[0], -coefficients[1:] / coefficients[0])
 
 
 class Buffers(Recurrence):

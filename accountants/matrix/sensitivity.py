@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import toeplitz
 
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
@@ -34,6 +35,10 @@ __all__ = ["Sensitivity", "most_separated", "of_matrix", "of_toeplitz"]
 Array = NDArray[np.float64]
 
 EXACT, UPPER = "exact", "upper bound"
+
+_LARGEST_COLUMN = "largest column norm (Denisov et al. 2022)"
+_ORTHOGONAL = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
+_NONNEGATIVE = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
 
 # Above this many steps the two-stage bound, which needs the whole Gram matrix, is not tried.
 _GRAM_STEPS = 4096
@@ -117,14 +122,12 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
     steps = len(column)
     places = schema.earliest(steps)
     if isinstance(schema, Single) or len(places) == 1:
-        theorem = "largest column norm (Denisov et al. 2022)"
-        return _made(float(column @ column), 0.0, True, theorem, schema, steps)
+        return _made(float(column @ column), 0.0, True, _LARGEST_COLUMN, schema, steps)
     separation = int(places[1] - places[0])
     if bands is not None and bands <= separation:
         # Columns at this distance are orthogonal, and the earliest are the longest.
         energies = np.cumsum(column**2)[::-1]
-        theorem = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
-        return _made(float(energies[places].sum()), 0.0, True, theorem, schema, steps)
+        return _made(float(energies[places].sum()), 0.0, True, _ORTHOGONAL, schema, steps)
     if isinstance(schema, FixedEpochs):
         return _toeplitz_epochs(column, separation, schema)
     if not isinstance(schema, LeastSeparation):
@@ -138,8 +141,7 @@ def _toeplitz_epochs(column: Array, period: int, schema: Participation) -> Sensi
     places = schema.earliest(steps)
     if column.min() >= 0:
         total = _packed(column, places)
-        theorem = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
-        return _made(float(total @ total), 0.0, True, theorem, schema, steps)
+        return _made(float(total @ total), 0.0, True, _NONNEGATIVE, schema, steps)
     # X[t - l b, t] is the sum of c_i c_{i + l b} over i < steps - t.
     value = np.cumsum(column**2)[::-1].copy()
     nonnegative = True
@@ -176,8 +178,7 @@ def _toeplitz_separated(
     theorem = "earliest packing of a non-increasing majorant (Kalinin and Lampert 2024)"
     best = _made(upper, 0.0, False, theorem, schema, steps)
     if steps <= _GRAM_STEPS:
-        index = np.subtract.outer(np.arange(steps), np.arange(steps))
-        matrix = np.where(index >= 0, column[np.abs(index)], 0.0)
+        matrix = toeplitz(column, np.zeros(steps))
         two_stage = _two_stage(matrix.T @ matrix, schema)
         best = min(best, two_stage, key=float)
     return best
@@ -196,8 +197,8 @@ def of_matrix(C: Array, schema: Participation) -> Sensitivity:
     steps = len(C)
     places = schema.earliest(steps)
     if isinstance(schema, Single) or len(places) == 1:
-        theorem = "largest column norm (Denisov et al. 2022)"
-        return _made(float((C**2).sum(axis=0).max()), 0.0, True, theorem, schema, steps)
+        largest = float((C**2).sum(axis=0).max())
+        return _made(largest, 0.0, True, _LARGEST_COLUMN, schema, steps)
     if isinstance(schema, FixedEpochs):
         return _epochs(C, schema)
     if not isinstance(schema, LeastSeparation):
@@ -205,8 +206,7 @@ def of_matrix(C: Array, schema: Participation) -> Sensitivity:
     if not np.tril(C, -schema.separation).any():
         energies = (C**2).sum(axis=0)
         square = most_separated(energies, schema.separation, schema.times(steps))
-        theorem = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
-        return _made(float(square), 0.0, True, theorem, schema, steps)
+        return _made(float(square), 0.0, True, _ORTHOGONAL, schema, steps)
     return _two_stage(C.T @ C, schema)
 
 
@@ -216,8 +216,7 @@ def _epochs(C: Array, schema: FixedEpochs) -> Sensitivity:
         patterns = np.zeros((steps, period))
         patterns[np.arange(steps), np.arange(steps) % period] = 1.0
         square = float(((C @ patterns) ** 2).sum(axis=0).max())
-        theorem = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
-        return _made(square, 0.0, True, theorem, schema, steps)
+        return _made(square, 0.0, True, _NONNEGATIVE, schema, steps)
     squares, nonnegative = [], True
     for first in range(period):
         columns = C[:, first::period]

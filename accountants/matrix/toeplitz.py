@@ -113,9 +113,7 @@ class Identity(Toeplitz):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,)."""
-        column = np.zeros(self.steps)
-        column[0] = 1.0
-        return read_only(column)
+        return _padded([1.0], self.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +169,7 @@ class LambdaCGD(_Family):
     @cached_property
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
-        column = np.zeros(self.steps)
-        column[0] = 1.0
-        column[1:2] = -self.decay
-        return read_only(column)
+        return _padded([1.0, -self.decay][: self.steps], self.steps)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -218,11 +213,9 @@ class Banded(_Family):
             )
         if head[0] == 0:
             raise ValueError("coefficients must start with a number other than 0: C is singular.")
-        column = np.zeros(self.steps)
-        column[: self.bands] = head
-        object.__setattr__(self, "_column", read_only(column))
+        object.__setattr__(self, "_column", _padded(head, self.steps))
         with np.errstate(over="ignore", invalid="ignore"):
-            enlarged = np.abs(column).sum() * np.abs(self.inverse_coefficients).sum()
+            enlarged = np.abs(self.coefficients).sum() * np.abs(self.inverse_coefficients).sum()
         refuse_explosion("coefficients", float(enlarged), self.steps)
 
     @property
@@ -294,6 +287,11 @@ class _BandedInverse(Toeplitz):
     steps: int
     inverse_bands: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
+        object.__setattr__(self, "inverse_bands", count)
+
     @property
     def exponent(self) -> float:
         """The exponent of the root."""
@@ -326,9 +324,8 @@ class _BandedInverse(Toeplitz):
     @cached_property
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
-        column = np.zeros(self.steps)
-        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, self.exponent)
-        return read_only(column)
+        head = optimise.root_series(self.inverse_bands, self.exponent)
+        return _padded(head, self.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,11 +350,6 @@ class BISR(_BandedInverse):
     steps: int
     # The base class has a property of this name, so the field needs a default; 0 is refused.
     inverse_bands: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
-        count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
-        object.__setattr__(self, "inverse_bands", count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,9 +383,7 @@ class BIFR(_BandedInverse, _Family):
     exponent: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
-        count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
-        object.__setattr__(self, "inverse_bands", count)
+        super().__post_init__()
         exponent = _validate.positive(exponent=self.exponent)
         if exponent >= 1:
             raise ValueError(f"exponent must be a number in (0, 1), got {self.exponent!r}.")
@@ -480,6 +470,13 @@ class BLT(_Family):
     def recurrence(self, dimension: int) -> Recurrence:
         """Return the recurrence with one kept row for each buffer."""
         return Buffers(dimension, np.array(self.scales), np.array(self.decays))
+
+
+def _padded(head: Array | list[float], steps: int) -> Array:
+    """Return a read-only column, shape (steps,), that is 0 after its first entries."""
+    column = np.zeros(steps)
+    column[: len(head)] = head
+    return read_only(column)
 
 
 def _numbers(name: str, values: ArrayLike) -> Array:
