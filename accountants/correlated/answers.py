@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.correlated.bounds.base import Proof
 
 __all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
 
@@ -58,6 +59,20 @@ class _Provenance:
         self.certified = certified
         self.note = note
         return self
+
+    @classmethod
+    def proved(cls, proof: Proof, *, lower: float, label: str, **stated: Any) -> Self:
+        """Return an answer without draws: the proved value is its estimate, too."""
+        value, method = proof
+        return cls(
+            value,
+            lower=min(lower, value),
+            method=method,
+            label=label,
+            estimate=value,
+            certified=value,
+            **stated,
+        )
 
 
 class CorrelatedEpsilon(_Provenance, Epsilon):

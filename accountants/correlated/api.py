@@ -19,9 +19,11 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.bounds.revealed import Revealed
+from dpcal.accountants.correlated.choice import Goal
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
-from dpcal.accountants.correlated.pricing import DELTA, DRAWING, EPSILON, priced
+from dpcal.accountants.correlated.pricing import DRAWING, priced
 from dpcal.accountants.correlated.table import CERTIFIED
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.accountants.samplers import Sampler
@@ -88,9 +90,8 @@ def epsilon(
     TargetUnreachable
         If neither draws nor a deterministic bound give a finite epsilon.
     """
-    target = _validate.probability(delta=delta)
-    event, how = _event(strategy, sampler, noise_multiplier, options)
-    found: CorrelatedEpsilon = priced(EPSILON, event, target, **how)
+    goal = Goal(delta=_validate.probability(delta=delta))
+    found: CorrelatedEpsilon = _priced(goal, strategy, sampler, noise_multiplier, options)
     return found
 
 
@@ -124,20 +125,19 @@ def delta(
     UnsupportedEvent
         If no theorem covers the pair; the message states the reason.
     """
-    at = _validate.non_negative(epsilon=epsilon)
-    event, how = _event(strategy, sampler, noise_multiplier, options)
-    found: CorrelatedDelta = priced(DELTA, event, at, **how)
+    goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
+    found: CorrelatedDelta = _priced(goal, strategy, sampler, noise_multiplier, options)
     return found
 
 
-def _event(
-    strategy: Shaped, sampler: Sampler, noise_multiplier: float, options: dict[str, Any]
-) -> tuple[CorrelatedGaussianDpEvent, dict[str, Any]]:
-    """Return the event of a run, and the options of drawing that an event does not have."""
+def _priced(
+    goal: Goal, strategy: Shaped, sampler: Sampler, noise_multiplier: float, options: dict[str, Any]
+) -> Any:
+    """Return the price of a run; some options of drawing are fields of its event."""
     of_event = {name: options[name] for name in DRAWING if name in options}
     how = {name: value for name, value in options.items() if name not in DRAWING}
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    return CorrelatedGaussianDpEvent(strategy, sampler, sigma, **of_event), how
+    return priced(goal, CorrelatedGaussianDpEvent(strategy, sampler, sigma, **of_event), **how)
 
 
 def revealed_delta(
@@ -170,7 +170,5 @@ def revealed_delta(
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     bound = Revealed(mechanism, sampler.participation_law(mechanism.steps))
-    found = bound.delta(at)
-    return CorrelatedDelta(
-        found, lower=0.0, method=bound.method, label=CERTIFIED, estimate=found, certified=found
-    )
+    proof = Proof(bound.delta(at), bound.method)
+    return CorrelatedDelta.proved(proof, lower=0.0, label=CERTIFIED)

@@ -13,17 +13,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from dpcal.accountants.correlated.bounds.base import least_epsilon
+import numpy as np
+
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
-from dpcal.accountants.correlated.bounds.proved import bin_gram
-from dpcal.accountants.correlated.draws.bins import Bins
-from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Setting
+from dpcal.accountants.correlated.draws.bins import Bins, MirroredBins
+from dpcal.accountants.correlated.draws.estimators import (
+    Direct,
+    Estimator,
+    Floats,
+    Mirrored,
+    Setting,
+)
 from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
-from dpcal.accountants.correlated.draws.mirrored import Mirrored, MirroredBins
 from dpcal.accountants.correlated.draws.montecarlo import Sample
 from dpcal.accountants.correlated.draws.powers import best_moment, best_order
 from dpcal.accountants.correlated.draws.tilted import Tilted
-from dpcal.accountants.correlated.likelihood import GridEngine, TransferEngine, VectorEngine
+from dpcal.accountants.correlated.likelihood import TransferEngine
 from dpcal.accountants.correlated.question import Question
 
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
@@ -44,7 +50,7 @@ _LARGEST_LOG_MOMENT = 8.0
 
 @dataclass(frozen=True)
 class Goal:
-    """Purpose of draws: the delta at an epsilon, or the epsilon at a delta.
+    """What is asked: the delta at an epsilon, or the epsilon at a delta.
 
     Parameters
     ----------
@@ -70,6 +76,19 @@ class Goal:
         target = self.delta or 0.0
         return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
 
+    def proof(self, bound: Bound) -> Proof:
+        """Return the answer that a bound proves, and its name."""
+        if self.delta is not None:
+            return bound.epsilon(self.delta)
+        at = self.epsilon or 0.0
+        return Proof(bound.delta(at), bound.log_delta(at).method)
+
+    def below(self, bound: Bound) -> float:
+        """Return a number below the answer that a bound proves."""
+        if self.delta is not None:
+            return bound.lower_epsilon(self.delta)
+        return bound.lower_delta(self.epsilon or 0.0)
+
     def range_of(self, estimator: Estimator) -> float:
         """Return the size of an estimator's range for this goal; smaller is better."""
         if self.level is not None:
@@ -83,7 +102,7 @@ def least_reach(question: Question, delta: float) -> float:
     It needs a table but no likelihood ratio; it is infinite if no order has a finite range.
     """
     found = None
-    if question.independent:
+    if question.law.independent:
         found = best_moment(question.mechanism, question.law, delta=delta)
     return math.inf if found is None else found.reach(delta)
 
@@ -94,7 +113,7 @@ def only_plain(question: Question, goal: Goal) -> bool:
         return True
     if question.options.statistics != "certified" or question.route == "bins":
         return False
-    if not question.independent:
+    if not question.law.independent:
         return True
     if question.mechanism.decay is not None:
         # Draws of order 2 of the likelihood itself may have a range although its product bound has
@@ -112,8 +131,7 @@ def removing(question: Question, goal: Goal) -> Estimator:
     if question.route == "bins":
         return _bins_removing(question, goal)
     setting = question.setting("remove")
-    exact = isinstance(setting.engine, GridEngine | VectorEngine | TransferEngine)
-    if not exact or not question.independent:
+    if not setting.engine.exact or not question.law.independent:
         return Direct(setting, "remove")
     if question.options.statistics == "certified":
         return _least_range(question, setting, goal)
@@ -128,7 +146,7 @@ def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
     if power is not None and goal.level is None and math.isfinite(power.log_moment):
         # The range alone reaches delta at a larger epsilon, where a larger order is better.
         count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // power.steps))
-        pilot = Sample(power, power.draw(count, question.options.pilot()), 0)
+        pilot = _pilot(power, question.options.pilot(), count)
         goal = replace(goal, near=goal.level_of(pilot))
         nearer = best_order(setting, epsilon=goal.level)
         power = min(filter(None, (nearer, power)), key=goal.range_of)
@@ -141,7 +159,7 @@ def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
 def _gram_of_bins(question: Question) -> Floats:
     patterns = question.sampler.equally_likely(question.mechanism.steps)
     assert patterns is not None  # The route is that of bins.
-    return bin_gram(question.mechanism, patterns)
+    return question.mechanism.products(patterns)
 
 
 def _bins_removing(question: Question, goal: Goal) -> Estimator:
@@ -152,7 +170,7 @@ def _bins_removing(question: Question, goal: Goal) -> Estimator:
     found = min(tried, key=goal.range_of)
     if goal.level is None:
         # The range alone reaches delta at a larger epsilon, where another order may be better.
-        pilot = Sample(found, found.draw(_PILOT, question.options.pilot()), 0)
+        pilot = _pilot(found, question.options.pilot())
         found = min(tried, key=replace(goal, near=goal.level_of(pilot)).range_of)
     return found
 
@@ -182,23 +200,23 @@ def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
             return goal.level_of(Sample(proposal, kept, 0))
 
         counts = start.fitted(level_of, rng)
-        pilot = Sample(counts, counts.draw(2 * _PILOT, rng), 0)
+        pilot = _pilot(counts, rng, 2 * _PILOT)
         level = goal.level_of(pilot)
-        tried = [(_effective(pilot, level), counts)]
-    for scale in (1.0, 2.0, 4.0, 8.0):
-        shift = ShiftRemove(setting, scale)
-        pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
-        at = goal.level_of(pilot) if level is None else level
-        tried.append((2 * _effective(pilot, at), shift))
-    return _most_effective(tried)
-
-
-def _most_effective(tried: list[tuple[float, Estimator]]) -> Estimator:
+        tried = [(_effective(pilot, goal, level), counts)]
+    shifts = [ShiftRemove(setting, scale) for scale in (1.0, 2.0, 4.0, 8.0)]
+    tried += [(2 * _effective(_pilot(shift, rng), goal, level), shift) for shift in shifts]
     return max(tried, key=lambda each: each[0])[1]
 
 
-def _effective(pilot: Sample, level: float) -> float:
-    reading = pilot.at(level, failure_probability=0.05)
+def _pilot(estimator: Estimator, rng: np.random.Generator, draws: int = _PILOT) -> Sample:
+    """Return a few draws, which only choose a method."""
+    return Sample(estimator, estimator.draw(draws, rng), 0)
+
+
+def _effective(pilot: Sample, goal: Goal, level: float | None = None) -> float:
+    """Return the number of effective draws, at a level or at the pilot's own."""
+    at = goal.level_of(pilot) if level is None else level
+    reading = pilot.at(at, failure_probability=0.05)
     # If one draw carries a large share of the mean, rarer and larger terms were probably missed.
     return reading.effective_draws if reading.largest_share < 0.2 else 0.0
 
@@ -220,7 +238,7 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
     if question.route == "bins":
         return Bins(_gram_of_bins(question), "add")
     setting = question.setting("add")
-    if not question.independent:
+    if not question.law.independent:
         return Direct(setting, "add")
     spaces = HalfSpaces(question.mechanism, question.law)
     if not proved:
@@ -238,8 +256,7 @@ def _shifted(question: Question, setting: Setting, level: float, goal: Goal) -> 
     tried: list[tuple[float, Estimator]] = [(0.0, Direct(setting, "add"))]
     # A move by this scale brings the mean of the linear part of log L to the level.
     reach = level / ShiftAdd(setting, 1.0, 1.0).half_space[2] ** 2
-    for part in (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4):
-        shift = ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False)
-        pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
-        tried.append((_effective(pilot, goal.level_of(pilot)), shift))
-    return _most_effective(tried)
+    parts = (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4)
+    shifts = [ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False) for part in parts]
+    tried += [(_effective(_pilot(shift, rng), goal), shift) for shift in shifts]
+    return max(tried, key=lambda each: each[0])[1]

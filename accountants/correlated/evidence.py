@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,13 +26,6 @@ from dpcal.accountants.correlated.choice import Goal, adding, only_plain, removi
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator
 from dpcal.accountants.correlated.draws.montecarlo import Sample
-from dpcal.accountants.correlated.likelihood import (
-    BracketEngine,
-    GridEngine,
-    ParticleEngine,
-    TransferEngine,
-    VectorEngine,
-)
 from dpcal.accountants.correlated.question import Question
 from dpcal.errors import DrawsCannotTell
 
@@ -93,11 +87,15 @@ class Evidence:
         return type(self.removing.estimator).__name__ + other
 
     @property
+    def reserved(self) -> float:
+        """The part of every delta that is the failure probability."""
+        return self.failure_probability if self.proved else 0.0
+
+    @property
     def one_sided(self) -> bool:
         """Whether the likelihoods are bounds or estimates that can only raise delta."""
         setting = getattr(self.removing.estimator, "setting", None)
-        engine = None if setting is None else setting.engine
-        return isinstance(engine, BracketEngine | ParticleEngine)
+        return setting is not None and not setting.engine.exact
 
     def at(self, epsilon: float) -> Reading:
         """Return the delta at an epsilon >= 0, of the worse direction."""
@@ -112,7 +110,7 @@ class Evidence:
             add = self.adding.at(epsilon, failure_probability=0.5 * each)
             lower, estimate = max(lower, add.lower), max(estimate, min(add.mean, settled))
             upper = max(upper, min(add.upper, settled))
-        upper += self.failure_probability if self.proved else 0.0
+        upper += self.reserved
         lower = 0.0 if self.one_sided else lower
         return Reading(min(lower, upper), min(estimate, upper), min(upper, 1.0))
 
@@ -137,7 +135,7 @@ class Evidence:
         that they are wrong is that of one epsilon, the true one, only if no bound above the answer
         exceeds delta.
         """
-        left = delta - (self.failure_probability if self.proved else 0.0)
+        left = delta - self.reserved
         each = 0.5 * self.failure_probability
         parts = [(self.removing, each)]
         if self.adding is not None and self.bound.delta(epsilon) > left:
@@ -159,14 +157,8 @@ def collected(question: Question, goal: Goal) -> Evidence:
     ValueError
         If the failure probability is not a part of the given delta.
     """
-    options = question.options
-    _require_range(question, goal)
-    estimator = removing(question, goal)
-    proved = estimator.largest(0.0) is not None
-    failure = options.failure(goal.delta, proved=proved)
-    if proved and goal.delta is not None:
-        _require_enough(estimator, goal.delta, failure, options.draws)
-    sample = options.simulate(estimator, 0).betting(0.5 * failure)
+    sample, failure, proved = _drawn_removing(question, goal, question.options.draws)
+    sample = sample.betting(0.5 * failure)
     alone = Evidence(sample, None, Nothing(0.0), failure, proved)
     level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
     if math.isinf(level):
@@ -175,17 +167,19 @@ def collected(question: Question, goal: Goal) -> Evidence:
             "choose more draws."
         )
     _require_trust(sample, goal.level_of(sample))
-    bound = question.proved_adding
-    goal_delta = alone.at(level).upper if goal.delta is None else goal.delta
-    added = failure if proved else 0.0
-    if bound.delta(level) + added <= goal_delta:
-        return Evidence(sample, None, bound, failure, proved)
-    if proved and (tail := _convex_tail(question, failure)) is not None:
-        bound = Least((bound, tail))
-        if bound.delta(level) + added <= goal_delta:
-            return Evidence(sample, None, bound, failure, proved)
-    other = adding(question, goal, level, proved=proved)
-    return Evidence(sample, _drawn_adding(question, other, goal), bound, failure, proved)
+    most = alone.at(level).upper if goal.delta is None else goal.delta
+
+    def enough(bound: Bound) -> bool:
+        return bound.delta(level) + alone.reserved <= most
+
+    bound, drawn = question.proved_adding, None
+    if not enough(bound):
+        if proved and (tail := _convex_tail(question, failure)) is not None:
+            bound = Least((bound, tail))
+        if not enough(bound):
+            other = adding(question, goal, level, proved=proved)
+            drawn = _drawn_adding(question, other, goal)
+    return Evidence(sample, drawn, bound, failure, proved)
 
 
 def expected_epsilon(question: Question, delta: float, draws: int) -> float:
@@ -205,14 +199,8 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     DrawsCannotTell
         If draws prove no bound, or a mean depends on too few of them.
     """
-    options, goal = question.options, Goal(delta=delta)
-    _require_range(question, goal, draws)
-    estimator = removing(question, goal)
-    proved = estimator.largest(0.0) is not None
-    failure = options.failure(delta, proved=proved)
-    if proved:
-        _require_enough(estimator, delta, failure, draws)
-    sample = options.simulate(estimator, 0)
+    goal = Goal(delta=delta)
+    sample, failure, proved = _drawn_removing(question, goal, draws)
     _require_trust(sample, goal.level_of(sample))
     left = delta - (failure if proved else 0.0)
     found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), left)
@@ -223,12 +211,26 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     return found
 
 
+def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float, bool]:
+    """Return draws for removing a record, their failure probability, and whether it is proved.
+
+    They are refused if ``draws`` of them could not answer.
+    """
+    _require_range(question, goal, draws)
+    estimator = removing(question, goal)
+    proved = estimator.largest(0.0) is not None
+    failure = question.options.failure(goal.delta, proved=proved)
+    if proved and goal.delta is not None:
+        _require_enough(estimator, goal.delta, failure, draws)
+    return question.options.simulate(estimator, 0), failure, proved
+
+
 def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
     """Return a bound on adding a record from plain draws, if likelihood ratios are exact."""
     if question.route == "bins":
         return None
     setting = question.setting("add")
-    if not isinstance(setting.engine, GridEngine | VectorEngine | TransferEngine):
+    if not setting.engine.exact:
         return None
     options = replace(question.options, draws=_PLAIN_DRAWS)
     sample = options.simulate(Direct(setting, "add"), 2)
@@ -242,25 +244,26 @@ def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sampl
         failure = question.options.failure(goal.delta, proved=True)
         sample = sample.betting(0.25 * failure)
     level = goal.level_of(sample)
-    if math.isinf(level) or _distrust(sample, level) is not None:
-        return None
-    return sample
+    with suppress(DrawsCannotTell):
+        if math.isfinite(level):
+            _require_trust(sample, level)
+            return sample
+    return None
 
 
-def _require_range(question: Question, goal: Goal, draws: int | None = None) -> None:
+def _require_range(question: Question, goal: Goal, draws: int) -> None:
     """Refuse draws that cannot answer before an engine for their likelihood ratios is built."""
     if question.refusal is not None:
         raise DrawsCannotTell(f"{question.sampler.title} batches: {question.refusal}.")
-    count = question.options.draws if draws is None else draws
     if goal.delta is None or not only_plain(question, goal):
         return
     failure = question.options.failure(goal.delta, proved=True)
     if failure >= goal.delta:
         return
     needed = draws_needed(goal.delta - failure, failure_probability=0.5 * failure)
-    if count < needed:
+    if draws < needed:
         raise DrawsCannotTell(
-            f"draws={count} cannot bound delta={goal.delta:g} with failure probability "
+            f"draws={draws} cannot bound delta={goal.delta:g} with failure probability "
             f"{failure:g}: only plain draws have a finite range here, which is 1; choose draws >= "
             f"{needed}, statistics='asymptotic', or the deterministic bound."
         )
@@ -297,24 +300,16 @@ def _range_alone(estimator: Estimator, target: float) -> float:
 
 def _require_trust(sample: Sample, epsilon: float) -> None:
     """Refuse an importance sample whose mean depends on few draws."""
-    reason = _distrust(sample, epsilon)
-    if reason is not None:
-        raise DrawsCannotTell(reason)
-
-
-def _distrust(sample: Sample, epsilon: float) -> str | None:
-    """Return the reason why an importance sample's mean depends on few draws, or None."""
     if sample.estimator.largest(epsilon) is not None:
-        return None
+        return
     reading = sample.at(epsilon, failure_probability=0.05)
     if reading.effective_draws < _LEAST_EFFECTIVE or reading.largest_share > _LARGEST_SHARE:
         needed = sample.draws * max(
             _LEAST_EFFECTIVE / max(reading.effective_draws, 1.0),
             reading.largest_share / _LARGEST_SHARE,
         )
-        return (
+        raise DrawsCannotTell(
             f"draws={sample.draws} leave {reading.effective_draws:.0f} effective draws at "
             f"epsilon={epsilon:.4g}, the largest with {reading.largest_share:.0%} of the mean; "
             f"choose draws >= {math.ceil(2 * needed)}."
         )
-    return None

@@ -32,7 +32,7 @@ from dpcal import _validate
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.matrix.base import Strategy
 
-__all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Shape", "Shaped"]
+__all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
 
 Floats = NDArray[np.float64]
 
@@ -104,8 +104,16 @@ class Matrix:
 Shaped = Strategy | Matrix
 
 
+class Plain:
+    """Data whose copies hold only its fields, not the tables that follow from them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True, eq=False)
-class Shape:
+class Shape(Plain):
     """The matrix of correlated noise, whatever its standard deviation is.
 
     Attributes
@@ -166,10 +174,6 @@ class Shape:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
         return cls(kind, strategy.steps, column, dense, decay, bands, series)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without cached results, which may be large."""
-        return {name: vars(self)[name] for name in self.__dataclass_fields__}
-
     @cached_property
     def matrix(self) -> Floats:
         """abs(C), of shape (steps, steps).
@@ -218,7 +222,7 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class Mechanism(Plain):
     """One run of correlated noise: its shape, and the standard deviation of Z.
 
     Attributes
@@ -245,10 +249,6 @@ class Mechanism:
         """
         sigma = _validate.noise(noise_multiplier=noise_multiplier)
         return cls(Shape.of(strategy), sigma)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without cached results."""
-        return {"shape": self.shape, "sigma": self.sigma}
 
     @property
     def kind(self) -> str:
@@ -348,6 +348,11 @@ class Mechanism:
         if self.column is not None:
             return _convolved(self.column[: self.bands], y)
         return np.asarray(self.matrix @ y)
+
+    def products(self, patterns: Floats) -> Floats:
+        """Products of the means of patterns, over sigma^2, of shape (patterns, patterns)."""
+        M = self.means(patterns) / self.sigma
+        return np.asarray(M.T @ M)
 
     def fields(self, x: Floats) -> Floats:
         """C^T x / sigma^2, of the shape (steps, draws) of the observations, which are consumed."""

@@ -23,18 +23,15 @@ price of a composition under the relations of the theorems: under other relation
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.bounds.proved import Compositions, compositions
 from dpcal.accountants.correlated.choice import Goal
 from dpcal.accountants.correlated.evidence import Evidence, Reading, collected
@@ -48,11 +45,12 @@ from dpcal.accountants.correlated.table import (
     chosen,
 )
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, UnsupportedEvent
 
-__all__ = ["DELTA", "DRAWING", "EPSILON", "answer", "check_relation", "delta", "epsilon", "priced"]
-__all__ += ["provenance", "whole_run"]
+__all__ = ["DRAWING", "answer", "check_relation", "delta", "epsilon", "priced", "provenance"]
+__all__ += ["whole_run"]
 
 # Options that a question may replace in an event, because they do not change what is priced.
 DRAWING = ("statistics", "draws", "seed", "failure_probability")
@@ -145,8 +143,8 @@ def epsilon(
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    target = _validate.probability(delta=delta)
-    found: CorrelatedEpsilon = _asked(EPSILON, event, target, neighboring_relation, options)
+    goal = Goal(delta=_validate.probability(delta=delta))
+    found: CorrelatedEpsilon = _asked(goal, event, neighboring_relation, options)
     return found
 
 
@@ -158,57 +156,13 @@ def delta(
     **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    at = _validate.non_negative(epsilon=epsilon)
-    found: CorrelatedDelta = _asked(DELTA, event, at, neighboring_relation, options)
+    goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
+    found: CorrelatedDelta = _asked(goal, event, neighboring_relation, options)
     return found
 
 
-class Way(NamedTuple):
-    """One of the two questions about a run, and the parts of its answer.
-
-    Attributes
-    ----------
-    made
-        Class of the answer.
-    goal
-        The purpose of draws, for the given number.
-    exact
-        The price of the worst group's composition, and the largest lower end.
-    proof
-        The value that a bound proves, and its name.
-    below
-        A number below the answer that a bound proves.
-    """
-
-    made: Callable[..., Any]
-    goal: Callable[[float], Goal]
-    exact: Callable[[Compositions, float], tuple[Epsilon | Delta, float]]
-    proof: Callable[[Bound, float], Proof]
-    below: Callable[[Bound, float], float]
-
-
-EPSILON = Way(
-    CorrelatedEpsilon,
-    lambda delta: Goal(delta=delta),
-    Compositions.epsilon_answer,
-    lambda bound, delta: bound.epsilon(delta),
-    lambda bound, delta: bound.lower_epsilon(delta),
-)
-DELTA = Way(
-    CorrelatedDelta,
-    lambda epsilon: Goal(epsilon=epsilon),
-    Compositions.delta_answer,
-    lambda bound, epsilon: Proof(bound.delta(epsilon), bound.log_delta(epsilon).method),
-    lambda bound, epsilon: bound.lower_delta(epsilon),
-)
-
-
 def _asked(
-    way: Way,
-    event: events.CorrelatedGaussianDpEvent,
-    given: float,
-    relation: str,
-    options: dict[str, Any],
+    goal: Goal, event: events.CorrelatedGaussianDpEvent, relation: str, options: dict[str, Any]
 ) -> Any:
     _validate.choice(RELATIONS, neighboring_relation=relation)
     for name in options:
@@ -218,26 +172,20 @@ def _asked(
             )
     event = attr.evolve(event, **options)
     # The answer for a seed is kept, since its draws are always the same.
-    return (priced if event.seed is None else _remembered)(way, event, given, relation)
+    return (priced if event.seed is None else _remembered)(goal, event, relation)
 
 
 def priced(
-    way: Way,
-    event: events.CorrelatedGaussianDpEvent,
-    given: float,
-    relation: str = "zero-out",
-    **how: Any,
+    goal: Goal, event: events.CorrelatedGaussianDpEvent, relation: str = "zero-out", **how: Any
 ) -> Any:
     """Return the price of a whole run, for a record that is zeroed out, or replaced.
 
     Parameters
     ----------
-    way
-        ``EPSILON`` or ``DELTA``.
+    goal
+        Its epsilon, or its delta, is given.
     event
         The run.
-    given
-        Delta, or epsilon.
     relation
         The relation that the answer names; ``"replace-one"`` has a pair of its own.
     **how
@@ -250,7 +198,7 @@ def priced(
         failure = event.failure_probability
         if failure is None:
             # The default failure probability is that of all confirmations together.
-            total = options.failure(way.goal(given).delta, proved=True)
+            total = options.failure(goal.delta, proved=True)
             failure = total / event.confirmations
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
@@ -261,52 +209,39 @@ def priced(
         options,
         replaced=relation == "replace-one",
     )
-    return answer(way, question, given, relation, reserved)
+    return answer(question, goal, relation, reserved)
 
 
 _remembered = lru_cache(maxsize=128)(priced)
 
 
 def answer(
-    way: Way, question: Question, given: float, relation: str = "zero-out", reserved: float = 0.0
+    question: Question, goal: Goal, relation: str = "zero-out", reserved: float = 0.0
 ) -> Any:
     """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
-    after = 0.0
-    if way is EPSILON:
-        given -= reserved
-    else:
-        after = reserved
+    made: type[CorrelatedDelta | CorrelatedEpsilon] = CorrelatedDelta
+    if goal.delta is not None:
+        goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
+    bound = question.proved
     if question.route == "product":
-        assert isinstance(question.proved, Compositions)
-        worst, lower = way.exact(question.proved, given)
-        return way.made(
-            worst.upper,
-            lower=lower,
-            method=f"composition of sampled Gaussians, {worst.method}",
-            label=EXACT,
-            estimate=worst.upper,
-            certified=worst.upper,
-            neighboring_relation=relation,
-        )
-    found, goal = way.proof(question.proved, given), way.goal(given)
+        assert isinstance(bound, Compositions)
+        if goal.delta is None:
+            found, lower = bound.worst(event_delta, epsilon=goal.epsilon or 0.0)
+        else:
+            found, lower = bound.worst(event_epsilon, delta=goal.delta)
+        return made.proved(found, lower=lower, label=EXACT, neighboring_relation=relation)
+    found = goal.proof(bound)
     drawn, reason = _drawn(question, goal)
     reading = None if drawn is None else drawn.reading(goal)
     if drawn is None or reading is None or not reading.upper < found.value:
         if math.isinf(found.value) and (drawn is not None or reason):
-            raise TargetUnreachable(reason or f"No epsilon bounds delta={given:g}.")
-        return way.made(
-            found.value,
-            lower=min(way.below(question.proved, given), found.value),
-            method=found.method,
-            label=CERTIFIED,
-            estimate=found.value,
-            certified=found.value,
-            note=reason,
-            neighboring_relation=relation,
-        )
-    if after:
-        reading = reading._replace(upper=min(1.0, reading.upper + after))
-    return way.made(
+            raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
+        lower = goal.below(bound)
+        stated = {"note": reason, "neighboring_relation": relation}
+        return made.proved(found, lower=lower, label=CERTIFIED, **stated)
+    if reserved and goal.delta is None:
+        reading = reading._replace(upper=min(1.0, reading.upper + reserved))
+    return made(
         reading.upper,
         **provenance(question, drawn, reading, found.value),
         neighboring_relation=relation,

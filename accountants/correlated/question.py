@@ -158,11 +158,9 @@ class Question:
         replaced: bool = False,
     ) -> Question:
         """Return the question about a strategy (or its shape), with the chosen route."""
-        if isinstance(strategy, Shape):
-            sigma = _validate.noise(noise_multiplier=noise_multiplier)
-            mechanism = Mechanism(strategy, sigma)
-        else:
-            mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        shape = strategy if isinstance(strategy, Shape) else Shape.of(strategy)
+        mechanism = Mechanism(shape, sigma)
         row = chosen(mechanism, sampler)
         route, refusal = row.route, row.refusal
         if replaced:
@@ -173,11 +171,6 @@ class Question:
     def law(self) -> Automaton:
         """The law of one record's participations."""
         return self.sampler.automaton(self.mechanism.steps)
-
-    @property
-    def independent(self) -> bool:
-        """Whether the record joins each round independently of the others."""
-        return self.law.independent
 
     @cached_property
     def proved(self) -> Bound:

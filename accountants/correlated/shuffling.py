@@ -99,23 +99,10 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
     return sigma, T, E
 
 
-def _known(run: events.ShuffledEpochsDpEvent) -> events.DpEvent:
-    """Return the event of known batches, under the relation of the question."""
-    return events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
-
-
 def _no_gain(sigma: float, E: int, relation: str) -> events.DpEvent:
     """Return the event of known batches."""
     distance = 2.0 if relation == "replace-one" else 1.0
     return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma / distance), E)
-
-
-def _substituted(sigma: float, T: int, E: int) -> events.DpEvent:
-    """Return what a replaced record reveals where all others, and the substitute, contribute -1.
-
-    It is random allocation of twice the contribution.
-    """
-    return events.SelfComposedDpEvent(events.RandomAllocationDpEvent(sigma / 2, T), E)
 
 
 @dataclass(frozen=True)
@@ -287,7 +274,13 @@ def epsilon(
     target = _validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        return _epsilon_beside(run, beside, target, neighboring_relation)
+        alone, part = (
+            epsilon(run, delta=each, neighboring_relation=neighboring_relation)
+            for each in (target, _OF_DELTA * target)
+        )
+        claim = events.EpsilonDeltaDpEvent(part.upper, _OF_DELTA * target)
+        price = partial(event_epsilon, delta=target)
+        return _beside(run, beside, neighboring_relation, price, alone, [claim])
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -308,7 +301,16 @@ def delta(
     at = _validate.non_negative(epsilon=epsilon)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        return _delta_beside(run, beside, at, neighboring_relation)
+        alone, *parts = (
+            delta(run, epsilon=share * at, neighboring_relation=neighboring_relation)
+            for share in (1.0, *_OF_EPSILON)
+        )
+        claims = [
+            events.EpsilonDeltaDpEvent(share * at, part.upper)
+            for share, part in zip(_OF_EPSILON, parts, strict=True)
+        ]
+        price = partial(event_delta, epsilon=at)
+        return _beside(run, beside, neighboring_relation, price, alone, claims)
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -335,7 +337,9 @@ def _bracketed(
     if most == 1:
         lower = known.lower
     elif relation == "replace-one":
-        lower = price(_substituted(sigma, most, E)).lower
+        # All others, and the substitute, contribute -1: allocation of twice the contribution.
+        twice = events.RandomAllocationDpEvent(sigma / 2, most)
+        lower = price(events.SelfComposedDpEvent(twice, E)).lower
     else:
         found = theorem(upper)
         if found < upper:
@@ -345,52 +349,28 @@ def _bracketed(
     return type(known).of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
-def _epsilon_beside(
-    run: events.ShuffledEpochsDpEvent, beside: events.DpEvent, target: float, relation: str
-) -> Epsilon:
-    """Return a bracket of epsilon of a run and of what is beside it."""
-    alone, part = (
-        epsilon(run, delta=each, neighboring_relation=relation)
-        for each in (target, _OF_DELTA * target)
-    )
-    claim = events.EpsilonDeltaDpEvent(part.upper, _OF_DELTA * target)
-    found = [
-        event_epsilon(
-            events.ComposedDpEvent([each, beside]), delta=target, neighboring_relation=relation
-        )
-        for each in (claim, _known(run))
+def _beside(
+    run: events.ShuffledEpochsDpEvent,
+    beside: events.DpEvent,
+    relation: str,
+    price: Callable[..., _Answer],
+    alone: _Answer,
+    claims: list[events.DpEvent],
+) -> _Answer:
+    """Return a bracket of a run, from its own price and claims, and of what is beside it."""
+    known = events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
+    wholes: list[events.DpEvent] = [
+        events.ComposedDpEvent([each, beside]) for each in (*claims, known)
     ]
-    other = event_epsilon(beside, delta=target, neighboring_relation=relation)
-    method = _METHODS_BESIDE[found[1].upper <= found[0].upper]
-    upper = min(each.upper for each in found)
-    ends = Bounds(min(max(alone.lower, other.lower), upper), upper, method)
-    return Epsilon.of(ends, accountant="shuffling", neighboring_relation=relation)
-
-
-def _delta_beside(
-    run: events.ShuffledEpochsDpEvent, beside: events.DpEvent, at: float, relation: str
-) -> Delta:
-    """Return a bracket of delta of a run and of what is beside it."""
-    alone, *parts = (
-        delta(run, epsilon=share * at, neighboring_relation=relation)
-        for share in (1.0, *_OF_EPSILON)
-    )
-    claims = [
-        events.EpsilonDeltaDpEvent(share * at, part.upper)
-        for share, part in zip(_OF_EPSILON, parts, strict=True)
+    prices: list[_Answer] = [
+        price(event, neighboring_relation=relation) for event in (*wholes, beside)
     ]
-    *found, known, other = (
-        event_delta(event, epsilon=at, neighboring_relation=relation)
-        for event in (
-            *(events.ComposedDpEvent([each, beside]) for each in (*claims, _known(run))),
-            beside,
-        )
-    )
+    *found, by_known, other = prices
     best = min(each.upper for each in found)
-    upper = min(best, known.upper)
-    method = _METHODS_BESIDE[known.upper <= best]
+    upper = min(best, by_known.upper)
+    method = _METHODS_BESIDE[by_known.upper <= best]
     ends = Bounds(min(max(alone.lower, other.lower), upper), upper, method)
-    return Delta.of(ends, accountant="shuffling", neighboring_relation=relation)
+    return type(alone).of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
 def meets(

@@ -35,7 +35,7 @@ from dpcal.accountants.correlated.choice import Goal, least_reach, removing
 from dpcal.accountants.correlated.draws.confidence import draws_needed, largest_range
 from dpcal.accountants.correlated.evidence import collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
+from dpcal.accountants.correlated.pricing import answer, provenance
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
@@ -544,7 +544,7 @@ def noise_multiplier(
     found.warn()
     sigma, confirmation = found.noise_multiplier, found.confirmation
     if confirmation is None:
-        confirmation = answer(DELTA, calibration.question(sigma, statistics="none"), at)
+        confirmation = answer(calibration.question(sigma, statistics="none"), Goal(epsilon=at))
     return CalibratedNoise(sigma, at, target, confirmation, found.confirmations)
 
 

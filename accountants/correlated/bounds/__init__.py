@@ -11,22 +11,19 @@
 (True, 'Renyi')
 """
 
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
-from dpcal.accountants.correlated.bounds.half_space import HalfSpaces, projection_delta
+from dpcal.accountants.correlated.bounds.base import Bound, least_epsilon
+from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
 from dpcal.accountants.correlated.bounds.moments import CappedMoments, state_cap
-from dpcal.accountants.correlated.bounds.proved import Compositions, proved, proved_adding
+from dpcal.accountants.correlated.bounds.proved import proved, proved_adding
 from dpcal.accountants.correlated.bounds.revealed import Revealed, norms_law
 
 __all__ = [
     "Bound",
     "CappedMoments",
-    "Compositions",
     "HalfSpaces",
-    "Proof",
     "Revealed",
     "least_epsilon",
     "norms_law",
-    "projection_delta",
     "proved",
     "proved_adding",
     "state_cap",

@@ -1,27 +1,66 @@
-"""What does one uniformly random round an epoch cost, without draws? Independent noise.
+r"""What does one random round an epoch cost, without draws? Independent and correlated noise.
 
-The transform of the loss is inverted on contours (:mod:`dpcal.accountants.losses.allocation`).
+With independent noise the transform of the loss is inverted on contours
+(:mod:`dpcal.accountants.losses.allocation`). With correlated noise there is an upper bound.
+
+A larger covariance of the likelihood terms never costs less (docs/correlated.md, "Mixed signs": E
+F(u exp(X - Var / 2)) increases in each entry). Let the adversary know each epoch's round modulo w,
+which does not depend on the record. Two rounds of one epoch are then the same, or w or more apart,
+where columns of C overlap little or not at all. So the covariance of two patterns is at most
+
+    c + sum over epochs of (d - x) 1{the epoch's rounds are the same},
+
+with d the largest norm of a column, squared, x the largest overlap of two columns that are w or
+more apart, and c the sum of all overlaps that two patterns may have beside the rounds that they
+share. Equality is the pair of a Gaussian mechanism of squared mean c and of random allocation to a
+w-th of the rounds, an exact price. Epochs meet at their ends: where the round is one of an epoch's
+last w - 1, it is made known, as a Gaussian mechanism. How many epochs these are is binomial, and
+delta is at most the mean over their number (joint convexity).
+
+Where each epoch uses the first one's round, patterns are few, and their products are computed.
 
 >>> bound = Allocated(norm=1.0, rounds=100, epochs=1)
 >>> 2.1544e-3 < bound.lower_delta(0.25) < bound.delta(0.25) < 2.1635e-3
 True
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.samplers import BallsInBins
+>>> mechanism = Mechanism.of(LambdaCGD(200, 0.5), noise_multiplier=4.0)
+>>> bound = spaced(mechanism, BallsInBins(50))
+>>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
+0.943
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
+from dpcal.accountants.participations import Epochs
+from dpcal.accountants.samplers import Sampler
 
-__all__ = ["LARGEST_NORM", "Allocated"]
+__all__ = ["LARGEST_NORM", "Allocated", "Spaced", "spaced"]
 
+Floats = NDArray[np.float64]
+
+# Relative rounding of sums of products, far above that of a Fourier transform of a million.
+_ROUNDING = 1e-9
+# Most products of patterns, 32 MB.
+_MOST_PATTERNS = 2000
 # Norm from which noise reveals participations: the bound for known participations is as good.
 LARGEST_NORM = 20.0
+
+# An answer asks for the upper end of a price, and then for its lower end.
+_epsilon, _log_delta = lru_cache(maxsize=8)(event_epsilon), lru_cache(maxsize=8)(event_log_delta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,33 +88,167 @@ class Allocated(Bound):
         epoch = events.RandomAllocationDpEvent(1 / self.norm, self.rounds)
         return events.SelfComposedDpEvent(epoch, self.epochs)
 
-    @cached_property
-    def _found(self) -> dict[tuple[str, float], tuple[Proof, float]]:
-        return {}
-
-    def _both(self, asked: str, at: float) -> tuple[Proof, float]:
-        """Return upper and lower end of log delta at an epsilon, or of epsilon at a delta."""
-        if (asked, at) not in self._found:
-            exact = (
-                event_epsilon(self._event, delta=at)
-                if asked == "epsilon"
-                else event_log_delta(self._event, epsilon=at)
-            )
-            self._found[asked, at] = Proof(exact.upper, exact.method), exact.lower
-        return self._found[asked, at]
-
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        return self._both("log delta", epsilon)[0]
+        found = _log_delta(self._event, epsilon=epsilon)
+        return Proof(found.upper, found.method)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
-        return self._both("epsilon", delta)[0]
+        found = _epsilon(self._event, delta=delta)
+        return Proof(found.upper, found.method)
 
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0."""
-        return math.exp(self._both("log delta", epsilon)[1]) * (1 - 1e-15)
+        return math.exp(_log_delta(self._event, epsilon=epsilon).lower) * (1 - 1e-15)
 
     def lower_epsilon(self, delta: float) -> float:
         """Return a number below epsilon at a delta in (0, 1)."""
-        return self._both("epsilon", delta)[1]
+        return _epsilon(self._event, delta=delta).lower
+
+
+@dataclass(frozen=True, eq=False)
+class Spaced(Bound):
+    """Bounds on both directions by known residues of the rounds, a Gaussian and an allocation.
+
+    Parameters
+    ----------
+    shared
+        Squared mean of the Gaussian mechanism, over sigma^2.
+    own
+        Squared norm of a round's contribution beside it, > 0, over sigma^2.
+    rounds
+        Least number of rounds that a round is drawn from, once its residue is known.
+    epochs
+        Number of epochs.
+    known, known_cost
+        Chance that an epoch's round is made known, and the squared mean that this adds.
+    """
+
+    shared: float
+    own: float
+    rounds: int
+    epochs: int
+    known: float = 0.0
+    known_cost: float = 0.0
+
+    method: ClassVar[str] = "residues of rounds revealed, contour"
+
+    @property
+    def worth(self) -> float:
+        """Squared mean of about the Gaussian mechanism that the bound is, for many epochs."""
+        gained = self.epochs * math.expm1(min(self.own, 500.0)) / self.rounds
+        return (
+            self.shared
+            + min(gained, self.epochs * self.own)
+            + (self.known * self.epochs * self.known_cost)
+        )
+
+    def _event(self, known: int) -> events.DpEvent:
+        allocation = events.RandomAllocationDpEvent(1 / math.sqrt(self.own), self.rounds)
+        parts: list[events.DpEvent] = []
+        if self.epochs > known:
+            parts.append(events.SelfComposedDpEvent(allocation, self.epochs - known))
+        mean = self.shared + known * self.known_cost
+        if mean > 0:
+            parts.append(events.GaussianDpEvent(1 / math.sqrt(mean * (1 + _ROUNDING))))
+        return events.ComposedDpEvent(parts)
+
+    def _chances(self) -> list[tuple[int, float]]:
+        """Return numbers of rounds that are made known, each rounded up, and their chances."""
+        from scipy.stats import binom
+
+        if not self.known:
+            return [(0, 1.0)]
+        counts = [0, *(2**k for k in range(self.epochs.bit_length())), self.epochs]
+        counts = sorted({count for count in counts if count <= self.epochs})
+        reached = binom.sf(np.array([-1, *counts]), self.epochs, self.known)
+        chances = -np.diff(reached) * (1 + _ROUNDING) + 1e-300
+        return list(zip(counts, chances.tolist(), strict=True))
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        terms = []
+        for known, chance in self._chances():
+            found = event_log_delta(self._event(known), epsilon=epsilon).upper
+            terms.append(math.log(chance) + found)
+        return Proof(min(0.0, float(logsumexp(terms)) + 1e-15), self.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1), with equal parts of delta."""
+        chances = self._chances()
+        part = delta * (1 - 1e-15) / len(chances)
+        found = [
+            event_epsilon(self._event(known), delta=part / chance).upper
+            for known, chance in chances
+            if chance > part
+        ]
+        return Proof(max(found, default=0.0), self.method)
+
+
+def spaced(mechanism: Mechanism, sampler: Sampler) -> Bound | None:
+    """Return the least of the bounds, by their sizes, or None if none gains anything.
+
+    Parameters
+    ----------
+    mechanism
+        With a Toeplitz C.
+    sampler
+        With one round an epoch.
+    """
+    epochs = sampler.epochs(mechanism.steps)
+    if epochs is None or epochs.times != 1 or mechanism.column is None:
+        return None
+    patterns = sampler.equally_likely(mechanism.steps) if epochs.repeated > 1 else None
+    if epochs.repeated > 1 and (patterns is None or patterns.shape[1] > _MOST_PATTERNS):
+        return None
+    if patterns is None:
+        overlaps = _overlaps(mechanism)
+        made = (_of_epochs(overlaps, epochs, width) for width in _widths(mechanism, epochs.rounds))
+    else:
+        gram = mechanism.products(patterns)
+        made = (_of_bins(gram, width) for width in _widths(mechanism, epochs.rounds))
+    return min((each for each in made if each.own > 0), key=lambda each: each.worth, default=None)
+
+
+def _widths(mechanism: Mechanism, rounds: int) -> list[int]:
+    """Return numbers of residues, with which rounds are drawn from at least two."""
+    powers = {2**k for k in range(1, rounds.bit_length())}
+    return [width for width in sorted(powers | {mechanism.bands}) if 2 * width <= rounds]
+
+
+def _overlaps(mechanism: Mechanism) -> Floats:
+    """Return the largest product of two columns k or more apart, over sigma^2, for each k."""
+    from scipy.signal import correlate
+
+    assert mechanism.column is not None
+    column = mechanism.column[: mechanism.bands]
+    found = correlate(column, column)[len(column) - 1 :] + _ROUNDING * float(column @ column)
+    products = np.zeros(mechanism.steps + 1)
+    products[: len(found)] = found / mechanism.variance
+    return np.maximum.accumulate(products[::-1])[::-1]
+
+
+def _of_epochs(overlaps: Floats, epochs: Epochs, width: int) -> Spaced:
+    """Return the bound for epochs that draw afresh, with so many residues."""
+    E, M = epochs.drawn, epochs.rounds
+    apart = float(overlaps[width])
+    # Patterns of two epochs overlap twice; those of neighbors are width or more apart.
+    shared = E * apart + 2 * (E - 1) * apart
+    shared += 2 * sum((E - s) * float(overlaps[(s - 1) * M + 1]) for s in range(2, E))
+    own = float(overlaps[0]) - apart
+    if E == 1:
+        return Spaced(shared, own, M // width, 1)
+    # A known round overlaps with rounds of the next epoch.
+    cost = float(overlaps[0]) + 2 * float(overlaps[1])
+    return Spaced(shared, own, max(1, (M - width + 1) // width), E, (width - 1) / M, cost)
+
+
+def _of_bins(gram: Floats, width: int) -> Spaced:
+    """Return the bound for one round that all epochs use, with so many residues."""
+    place = np.arange(len(gram))
+    same = (place[:, None] - place) % width == 0
+    np.fill_diagonal(same, False)
+    shared = float(gram[same].max()) * (1 + _ROUNDING)
+    own = float(np.diagonal(gram).max()) * (1 + _ROUNDING) - shared
+    return Spaced(shared, own, len(gram) // width, 1)

@@ -10,7 +10,9 @@ the convolution of t - k laws of g(N) and k laws of g(N + mu). That is the same 
 so it is for the mixture over them. Forming Z is post-processing, which no divergence survives
 increased; so is grouping the values of Z, and adding group numbers over epochs. What is found is
 therefore a lower bound on delta, in both directions, for every g and M: nothing is approximated but
-sums of floating-point numbers, whose rounding is bounded.
+sums of floating-point numbers, whose rounding is bounded. Groups have edges of an even grid of
+losses, so that epochs are plain convolutions; masses that are cut off are left out, as both
+functions whose means are taken are >= 0.
 
 Here g is log(1 - k/t + (k/t) X) on a grid, X = exp(mu N - mu^2 / 2): the loss of a round that a
 record joins independently with probability k / t. For k = t it is the sum of the N_i, which is
@@ -25,13 +27,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
-
-from dpcal.accountants.correlated.bounds.allocation_below import Below, power
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import logsumexp, ndtr
 
 __all__ = ["SubsetBelow"]
 
@@ -56,6 +57,16 @@ _PER_DEVIATION = 40.0
 _ROUNDING = 1e-8
 # Masses below this are left out in the law with the record, and raised to it without.
 _SMALLEST = 1e-290
+# Relative margin for the rounding of sums over groups, outward.
+_MARGIN = 1e-9
+# Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
+# roundings for each of up to 30 halvings of its length.
+_FOURIER = 2e-14
+# Groups whose tilted scale has a logarithm of a larger size than this have negligible weight.
+_SCALE = 600.0
+# Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
+# gives a valid bound; a coarser choice rounds more.
+_DISTANCES = np.geomspace(0.05, 200.0, 60)
 
 
 def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
@@ -96,13 +107,33 @@ def _folded(first: Floats, second: Floats) -> Floats:
     return total[:_VALUES]
 
 
+def _power(one: Floats, times: int) -> Floats:
+    """Return the law of the sum of ``times`` >= 1 independent whole numbers modulo M, by doubling.
+
+    >>> law = np.zeros(_VALUES)
+    >>> law[3] = 1.0
+    >>> int(np.argmax(_power(law, 5)))
+    15
+    """
+    total = None
+    while True:
+        if times & 1:
+            total = one if total is None else _folded(total, one)
+        times >>= 1
+        if not times:
+            break
+        one = _folded(one, one)
+    assert total is not None
+    return total
+
+
 @lru_cache(maxsize=4)
 def _of_an_epoch(norm: float, rounds: int, taken: int) -> tuple[Floats, Floats, float]:
     """Logarithms of the masses of groups of Z, without and with the record, and their step."""
     one, joined = _of_a_round(norm, taken / rounds, rounds)
-    without, within = power(one, taken, _folded), power(joined, taken, _folded)
+    without, within = _power(one, taken), _power(joined, taken)
     if taken < rounds:
-        others = power(one, rounds - taken, _folded)
+        others = _power(one, rounds - taken)
         without, within = _folded(without, others), _folded(within, others)
     kept = within > _SMALLEST
     without, within = np.maximum(without[kept], _SMALLEST), within[kept]
@@ -117,7 +148,7 @@ def _of_an_epoch(norm: float, rounds: int, taken: int) -> tuple[Floats, Floats, 
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetBelow(Below):
+class SubsetBelow:
     """Lower bounds on both directions for a uniform subset of the rounds of each epoch.
 
     Parameters
@@ -135,10 +166,73 @@ class SubsetBelow(Below):
     taken: int
     epochs: int
 
-    margin = _ROUNDING
-
     @property
     def law(self) -> tuple[Floats, Floats, Floats, float]:
         """Edges of groups of losses, logarithms of masses without and with, and the step."""
         masses, means, step = _of_an_epoch(self.norm, self.rounds, self.taken)
         return np.asarray(np.arange(-_GROUPS, _GROUPS + 1) * step), masses, means, step
+
+    @cached_property
+    def _moments(self) -> list[tuple[Floats, Floats]]:
+        """Tilts a above 1, and tilts below 0, with the logarithms of E_Q exp(a loss)."""
+        edges, masses, _, _ = self.law
+        return [
+            (tilts, np.asarray(logsumexp(masses + tilts[:, None] * edges, axis=1)))
+            for tilts in (1 + _DISTANCES, -_DISTANCES)
+        ]
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Return lower bounds on delta of removing and of adding a record at an epsilon >= 0."""
+        level = epsilon / self.epochs
+        # Each tilt has the smallest exponential bound on the law at its level.
+        rising, falling = (
+            float(tilts[np.argmin(logs - tilts * at)])
+            for (tilts, logs), at in zip(self._moments, (level, -level), strict=True)
+        )
+        above, below = _composed(self, rising, 1)
+        remove = _total(below - math.exp(epsilon) * above)
+        below, above = _composed(self, falling, -1)
+        return remove, _total(below - math.exp(epsilon) * above)
+
+
+@lru_cache(maxsize=8)
+def _composed(subset: SubsetBelow, tilt: float, outward: int) -> tuple[Floats, Floats]:
+    """Return masses without and with the record over all epochs, where their scale is at hand.
+
+    Both are tilted by the same power of the edges, so that neither loses its small values.
+    ``outward`` is 1 for masses from above and means from below, and -1 for the reverse. Nearby
+    epsilons share a tilt.
+    """
+    edges, masses, means, step = subset.law
+    k = subset.epochs
+    error = _FOURIER * k if k > 1 else 0.0
+    weights, total = _of_epochs(masses, tilt * edges, k)
+    values, mean_total = _of_epochs(means, (tilt - 1) * edges, k)
+    places = k * edges[0] + np.arange(len(weights)) * step
+    scale, mean_scale = total - tilt * places, mean_total - (tilt - 1) * places
+    near = (np.abs(scale) < _SCALE) & (np.abs(mean_scale) < _SCALE)
+    margin = _ROUNDING * k
+    weights = weights * (1 + outward * margin) + outward * error
+    values = values * (1 - outward * margin) - outward * error
+    found = weights[near] * np.exp(scale[near])
+    return np.asarray(found), np.asarray(values[near] * np.exp(mean_scale[near]))
+
+
+def _of_epochs(log_masses: Floats, exponents: Floats, epochs: int) -> tuple[Floats, float]:
+    """Return tilted masses of a sum of independent numbers, and the logarithm of their total.
+
+    Masses of one number are exp(log_masses + exponents), divided by their total.
+    """
+    tilted = log_masses + exponents
+    total = float(logsumexp(tilted))
+    weights: Floats = np.exp(tilted - total)
+    size = epochs * (len(tilted) - 1) + 1
+    if epochs > 1:
+        length = next_fast_len(size, real=True)
+        weights = irfft(rfft(weights, length) ** epochs, length)[:size]
+    return weights, epochs * total
+
+
+def _total(values: Floats) -> float:
+    """Return the sum of the values above 0, rounded down."""
+    return float(values[values > 0].sum()) * (1 - _MARGIN)

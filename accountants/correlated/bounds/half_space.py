@@ -26,7 +26,7 @@ from dpcal.accountants.correlated.bounds.base import Curve
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 
-__all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta", "projection_delta"]
+__all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta"]
 
 Floats = NDArray[np.float64]
 
@@ -81,13 +81,9 @@ class HalfSpaces(Curve):
         """Values of kappa and mu for every share."""
         return [half_space(self.mechanism, self.law, float(share))[1:] for share in _SHARES]
 
-    @cached_property
-    def _never(self) -> float:
-        return self.law.never
-
     def best(self, epsilon: float) -> tuple[float, float]:
         """Return a bound on delta at an epsilon >= 0, and the share that proves it."""
-        if epsilon >= -self._never:
+        if epsilon >= -self.law.never:
             return 0.0, 1.0
         found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs]
         return min((1.0, 1.0), *zip(found, map(float, _SHARES), strict=True))
@@ -128,42 +124,3 @@ def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
     low = math.exp(min(epsilon - kappa + mu * mu / 2 + float(log_ndtr(cut - mu)), 0.0))
     # The margin covers the rounding of kappa and of sums over the rounds in both terms.
     return max(high - low, 0.0) + _MARGIN * high
-
-
-def projection_delta(mechanism: Mechanism, law: Automaton, epsilon: float) -> float:
-    """Return a lower bound on delta of removing a record, from one linear statistic.
-
-    Parameters
-    ----------
-    mechanism
-        A strategy of any kind.
-    law
-        Of independent participations.
-    epsilon
-        Number >= 0.
-
-    Notes
-    -----
-    Along the mean of the output, the record adds sum_t v_t y_t to a standard normal. Each v_t is
-    rounded down to a grid, and delta is at least P(A) - e^eps Q(A) for A a half-line.
-    """
-    rates = law.rates
-    mean = mechanism.means(np.ascontiguousarray(rates[:, None]))[:, 0]
-    w = mean / np.linalg.norm(mean)
-    v = mechanism.matrix.T @ w / mechanism.sigma
-    spread = math.sqrt(float((v * v * rates).sum()))
-    top = min(float(v.sum()), float(v @ rates) + 12 * spread + 6 * float(v.max()))
-    cells = 4096
-    sums = np.zeros(cells + 1)
-    sums[0] = 1.0
-    for step, rate in zip(np.floor(v / top * cells * (1 - 1e-12)).astype(int), rates, strict=True):
-        moved = np.zeros_like(sums)
-        moved[step:] = sums[: sums.size - step]
-        moved[-1] += sums[sums.size - step :].sum()
-        sums = (1 - rate) * sums + rate * moved
-    values = np.arange(cells + 1) * (top / cells)
-    best = 0.0
-    for cut in np.linspace(-2.0, float(values[-1]) + 10.0, 600):
-        caught = float(sums @ ndtr(values - cut))
-        best = max(best, caught * (1 - 1e-10) - math.exp(epsilon + float(log_ndtr(-cut))))
-    return best

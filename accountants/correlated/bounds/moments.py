@@ -21,10 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dpcal._ext import tilted as kernels
 from dpcal._roots import Sides, Stop, bisect
+from dpcal.accountants.correlated.bounds.band_moments import log_binomials
 from dpcal.accountants.correlated.bounds.base import (
     Bound,
     Proof,
@@ -153,11 +153,8 @@ class CappedMoments(Bound):
         """Return an upper bound on a log-moment, from a grid of this number of cells."""
         if (key, cells) not in self._moments:
             q, mechanism = key.order, self.mechanism
-            k = np.arange(q + 1)
-            stays = (q - k) * math.log1p(-self.rate)
-            binomial = gammaln(q + 1) - gammaln(k + 1) - gammaln(q - k + 1)
             found = kernels.aggregated_moment(
-                binomial + k * math.log(self.rate) + stays,
+                log_binomials(q, np.array([self.rate]))[0],
                 mechanism.energies,
                 *self._walk,
                 q * self._cap(key.tail),

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants import events
-from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated
+from dpcal.accountants.answers import Delta, Epsilon, LogDelta
+from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
@@ -30,13 +30,8 @@ from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSp
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
-from dpcal.accountants.correlated.bounds.spaced import spaced
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import (
-    delta as event_delta,
-    epsilon as event_epsilon,
-    log_delta as event_log_delta,
-)
+from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.samplers import (
     BallsInBins,
@@ -47,8 +42,9 @@ from dpcal.accountants.samplers import (
 )
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Compositions", "Nothing", "bin_gram", "compositions", "proved", "proved_adding"]
-__all__ += ["proved_replaced"]
+__all__ = ["Compositions", "Nothing", "compositions", "proved", "proved_adding", "proved_replaced"]
+
+_Answer = Epsilon | Delta | LogDelta
 
 # Least noise over the largest column for conditional composition: with less noise, outputs reveal
 # participations, and the bound for known participations is as good.
@@ -105,35 +101,20 @@ class Compositions(Bound):
     parts: tuple[events.DpEvent, ...]
     relation: str = "add-or-remove-one"
 
-    def epsilon_answer(self, delta: float) -> tuple[Epsilon, float]:
-        """Return the worst group's epsilon, and the largest lower end."""
-        found = [
-            event_epsilon(event, delta=delta, neighboring_relation=self.relation)
-            for event in self.parts
-        ]
-        return max(found, key=lambda each: each.upper), max(each.lower for each in found)
-
-    def delta_answer(self, epsilon: float) -> tuple[Delta, float]:
-        """Return the worst group's delta, and the largest lower end."""
-        found = [
-            event_delta(event, epsilon=epsilon, neighboring_relation=self.relation)
-            for event in self.parts
-        ]
-        return max(found, key=lambda each: each.upper), max(each.lower for each in found)
+    def worst(self, price: Callable[..., _Answer], **given: float) -> tuple[Proof, float]:
+        """Return the price of the worst group at a given number, and the largest lower end."""
+        found = [price(each, neighboring_relation=self.relation, **given) for each in self.parts]
+        worst = max(found, key=lambda each: each.upper)
+        method = f"composition of sampled Gaussians, {worst.method}"
+        return Proof(worst.upper, method), max(each.lower for each in found)
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = [
-            event_log_delta(event, epsilon=epsilon, neighboring_relation=self.relation)
-            for event in self.parts
-        ]
-        worst = max(found, key=lambda each: each.upper)
-        return Proof(worst.upper, f"composition of sampled Gaussians, {worst.method}")
+        return self.worst(event_log_delta, epsilon=epsilon)[0]
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
-        worst, _ = self.epsilon_answer(delta)
-        return Proof(worst.upper, f"composition of sampled Gaussians, {worst.method}")
+        return self.worst(event_epsilon, delta=delta)[0]
 
 
 def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -272,12 +253,6 @@ _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = Mapping
 )
 
 
-def bin_gram(mechanism: Mechanism, patterns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the products of the means of patterns, over sigma^2, of shape (patterns, patterns)."""
-    M = mechanism.means(patterns) / mechanism.sigma
-    return np.asarray(M.T @ M)
-
-
 @dataclass(frozen=True, eq=False)
 class Nothing(Bound):
     """The bound of a direction whose privacy loss never exceeds an epsilon: delta is zero there.
@@ -322,7 +297,7 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     never = Nothing(-law.never)
     patterns = sampler.equally_likely(mechanism.steps)
     if patterns is not None:
-        return BinsHalfSpace(bin_gram(mechanism, patterns))
+        return BinsHalfSpace(mechanism.products(patterns))
     if not law.independent:
         return Least((never, both))
     return Least((HalfSpaces(mechanism, law), LowerTail(mechanism, law), never))

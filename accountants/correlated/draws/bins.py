@@ -4,6 +4,9 @@
 >>> kept = bins.draw(1000, np.random.default_rng(0))
 >>> bool(bins.terms(kept, 0.5).max() <= bins.largest(0.5) < 0.2)
 True
+>>> mirrored = MirroredBins(np.eye(50), "remove")
+>>> bool(0 < mirrored.terms(mirrored.draw(1000, np.random.default_rng(0)), 0.5).mean() < 1)
+True
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from scipy.special import logsumexp
 
 from dpcal.accountants.correlated.draws.estimators import Floats, rising
 
-__all__ = ["Bins"]
+__all__ = ["Bins", "MirroredBins"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +98,18 @@ class Bins:
             return 1.0
         exponent = self.log_moment - (q - 1) * epsilon + (q - 1) * math.log(q - 1)
         return math.exp(min(exponent - q * math.log(q), 600.0)) * (1 + 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class MirroredBins(Bins):
+    """Draws for balls in bins with the record or its opposite, in one dimension for each bin."""
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return the values that are kept of each draw, shape (rows, draws)."""
+        bins = len(self.gram)
+        u = generator.standard_normal((draws, bins)) @ self._root.T
+        u += self.gram[generator.integers(bins, size=draws)]
+        half = 0.5 * np.diagonal(self.gram)
+        sides = (logsumexp(side - half, axis=1) - math.log(bins) for side in (u, -u))
+        present, opposite = sides
+        return np.asarray(present - opposite)[None]

@@ -14,7 +14,13 @@ estimator           direction  law                                   range of th
 ``ShiftRemove``     remove     P, moved along its mean               none proved
 ``ShiftAdd``        add        Q, moved against the mean             a half-space bound
 ``Bins``            both       as above, in one dimension a bin      1, or the Renyi bound
+``Mirrored``        both       P, for a record that is replaced      1
+``MirroredBins``    both       such a record, one dimension a bin    1
 =================== ========== ===================================== ===============================
+
+By Kahane's interpolation no pair of a record and its replacement costs more than C y against -C y
+(docs/correlated.md, "Mixed signs"). Both directions are mirror images, so that one answers. The
+terms are (1 - e^eps L(-x) / L(x))_+ for x with the record, L its likelihood ratio against none.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.samplers import Poisson
@@ -32,24 +38,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.correlated.likelihood import (
-    VALIDATED,
-    BracketEngine,
-    Engine,
-    GridEngine,
-    ParticleEngine,
-    VectorEngine,
-)
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.likelihood import Engine, ParticleEngine
+from dpcal.accountants.correlated.mechanism import Mechanism, Plain
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]
+__all__ = ["Direct", "Estimator", "Mirrored", "OfSetting", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -78,14 +77,7 @@ class Estimator(Protocol):
         """Return a proved bound on the terms, or None."""
 
 
-class Plain:
-    """Data whose copies hold only its fields, not the tables that follow from them."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields."""
-        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
-
-
+@dataclass(frozen=True, eq=False)
 class OfSetting(Plain):
     """Draws of a run, one value for each round."""
 
@@ -95,6 +87,10 @@ class OfSetting(Plain):
     def steps(self) -> int:
         """Number of rounds, which is the number of values of one draw."""
         return self.setting.mechanism.steps
+
+    def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, which is 1 for plain draws, or None."""
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +104,7 @@ class Setting(Plain):
     @property
     def slack(self) -> float:
         """Largest error of the engine's log L."""
-        return VALIDATED if isinstance(self.engine, GridEngine | VectorEngine) else 0.0
+        return self.engine.slack
 
     @cached_property
     def mean(self) -> Floats:
@@ -146,13 +142,9 @@ class Setting(Plain):
             return self.engine.log_ratio(a, generator, reference)
         return self.engine.log_ratio(a)
 
-    def log_ratio_of(self, a: Floats) -> Floats:
-        """Return log L of fields, by an engine that needs no random numbers."""
-        return self.engine.log_ratio(a)
-
     def require_exact(self, estimator: str) -> None:
         """Refuse one-sided or random likelihoods for an estimator that is not monotone in them."""
-        if isinstance(self.engine, BracketEngine | ParticleEngine):
+        if not self.engine.exact:
             raise UnsupportedEvent(
                 f"{estimator} needs likelihood ratios, not bounds or estimates of them; use Direct."
             )
@@ -167,7 +159,6 @@ def rising(log_l: Floats, epsilon: float) -> Floats:
 class Direct(OfSetting):
     """Draws from P (remove) or Q (add) themselves."""
 
-    setting: Setting
     direction: str
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
@@ -182,6 +173,21 @@ class Direct(OfSetting):
         loss = kept[0] if self.direction == "remove" else -kept[0]
         return rising(loss + self.setting.slack, epsilon)
 
-    def largest(self, epsilon: float) -> float | None:
-        """Return a proved bound on the terms, or None."""
-        return 1.0
+
+@dataclass(frozen=True, eq=False)
+class Mirrored(OfSetting):
+    """Draws with the record, and the likelihood ratio of C y against -C y, which is exact."""
+
+    direction: ClassVar[str] = "remove"
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
+        self.setting.require_exact("Mirrored")
+        x, _ = self.setting.with_record(draws, generator)
+        a, engine = self.setting.mechanism.fields(x), self.setting.engine
+        opposite = engine.log_ratio(-a)
+        return np.asarray(engine.log_ratio(a) - opposite)[None]
+
+    def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
+        return rising(kept[0] + 2 * self.setting.slack, epsilon)

@@ -26,7 +26,7 @@ from scipy.special import logsumexp
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.bounds.half_space import half_space
-from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, rising
 from dpcal.accountants.correlated.likelihood import largest_state
 from dpcal.accountants.correlated.likelihood.base import chebyshev, interpolation
 from dpcal.errors import UnsupportedEvent
@@ -55,7 +55,6 @@ class _Weighted(OfSetting):
 class ShiftRemove(_Weighted):
     """P moved by ``scale`` times its mean: an importance sampler for many small participations."""
 
-    setting: Setting
     scale: float
     direction: str = "remove"
 
@@ -88,7 +87,6 @@ class Counts(_Weighted):
     ``odds[k] exp(attraction k decay s)``.
     """
 
-    setting: Setting
     odds: tuple[float, ...]
     attraction: float
     direction: str = "remove"
@@ -216,7 +214,6 @@ class ShiftAdd(OfSetting):
     on which the weights of the move are bounded.
     """
 
-    setting: Setting
     share: float
     scale: float
     direction: str = "add"

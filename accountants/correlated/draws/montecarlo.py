@@ -164,15 +164,7 @@ class Sample:
             largest=largest,
         )
 
-    def expected(
-        self,
-        epsilon: float,
-        draws: int,
-        failure_probability: float,
-        *,
-        errors: float = 2.0,
-        rare: float = 1 / 3,
-    ) -> float:
+    def expected(self, epsilon: float, draws: int, failure_probability: float) -> float:
         """Return an estimate of the upper bound from another number of independent draws.
 
         Parameters
@@ -181,15 +173,14 @@ class Sample:
             The epsilon of the bound.
         draws, failure_probability
             Number of draws, and failure probability of the bound.
-        errors
-            Standard errors of this sample and of the other one that are added as a margin.
-        rare
-            Weight of the range, which has an effect if few draws exceed epsilon.
         """
         terms = self.estimator.terms(self.kept, epsilon)
         largest, goal = self.estimator.largest(epsilon), -math.log(failure_probability)
-        reach = errors * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
-        return float(terms.mean() + terms.std() * reach) + rare * (largest or 0.0) * goal / draws
+        # Two standard errors of both samples are a margin; the range counts if few draws exceed
+        # epsilon.
+        reach = 2 * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
+        rare = (1 / 3) * (largest or 0.0) * goal / draws
+        return float(terms.mean() + terms.std() * reach) + rare
 
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon with its confidence bounds.
@@ -261,12 +252,12 @@ def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
     return hashlib.sha256(name.encode() + kept.tobytes()).hexdigest()
 
 
+@dataclass(frozen=True)
 class _Checkpoint:
     """Finished chunks in a file, in order, with a fingerprint of their law and seed."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
-        self.path = None if path is None else Path(path)
-        self.fingerprint = fingerprint
+    path: Path | None
+    fingerprint: str
 
     def load(self) -> list[Floats]:
         if self.path is None or not self.path.exists():
@@ -328,9 +319,9 @@ def simulate(
     """
     count = -(-_validate.count(draws=draws) // CHUNK)
     _validate.count(save_every=save_every)
-    store = _Checkpoint(
-        checkpoint, "" if checkpoint is None else _fingerprint(estimator, seed, stream)
-    )
+    store = _Checkpoint(None, "")
+    if checkpoint is not None:
+        store = _Checkpoint(Path(checkpoint), _fingerprint(estimator, seed, stream))
     chunks = store.load()[:count]
     left = range(len(chunks), count)
     results = _results(estimator, seed, stream, left, executor)

@@ -42,14 +42,8 @@ from numpy.typing import NDArray
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.band_moments import largest_order, log_binomials
 from dpcal.accountants.correlated.bounds.base import least_until_rising
-from dpcal.accountants.correlated.draws.estimators import (
-    Floats,
-    OfSetting,
-    Plain,
-    Setting,
-    rising,
-)
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
+from dpcal.accountants.correlated.mechanism import Mechanism, Plain
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
@@ -183,7 +177,6 @@ class PowerTilted(OfSetting):
         Cells of the polygon, for lambda-CGD and one buffer.
     """
 
-    setting: Setting
     order: int
     cells: int = _CELLS
     direction: str = "remove"
@@ -214,7 +207,7 @@ class PowerTilted(OfSetting):
         a = mechanism.fields(x)
         log_weight = log_weight + self.log_moment
         log_weight -= self.order * kernels.log_products(a, mechanism.energies, setting.law.rates)
-        return np.stack([setting.log_ratio_of(a), log_weight])
+        return np.stack([setting.engine.log_ratio(a), log_weight])
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
         """Return terms >= 0 whose mean is delta, or at least delta."""

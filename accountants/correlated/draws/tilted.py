@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, rising
 from dpcal.accountants.correlated.likelihood import VALIDATED, largest_state
 from dpcal.accountants.correlated.likelihood.base import chebyshev, interpolation
 from dpcal.errors import UnsupportedEvent
@@ -39,7 +39,6 @@ class Tilted(OfSetting):
     order-2 Renyi conversion of delta.
     """
 
-    setting: Setting
     nodes: int = 24
     direction: str = "remove"
 

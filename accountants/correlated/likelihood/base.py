@@ -8,12 +8,15 @@ True
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.participations import Automaton
 
 __all__ = [
     "VALIDATED",
@@ -32,9 +35,27 @@ Floats = NDArray[np.float64]
 VALIDATED = 1e-7
 
 
-class Engine(Protocol):
-    """Maps fields to log-likelihood ratios."""
+@dataclass(frozen=True, eq=False)
+class Engine(ABC):
+    """Maps fields to log-likelihood ratios.
 
+    Attributes
+    ----------
+    mechanism, law
+        The run, and the automaton of participations.
+    exact
+        Whether log L is computed, and not a bound on it or a random estimate of it.
+    slack
+        Largest error of log L.
+    """
+
+    mechanism: Mechanism
+    law: Automaton
+
+    exact: ClassVar[bool] = True
+    slack: ClassVar[float] = 0.0
+
+    @abstractmethod
     def log_ratio(self, a: Floats) -> Floats:
         """Return log L of every column of fields."""
 

@@ -1,4 +1,4 @@
-"""Which bounds on likelihood ratios are proved? Chords, tangents, and a mean-field minorant.
+"""Which bounds on likelihood ratios are proved? Chords above, and tangents below.
 
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -21,24 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.likelihood.base import Floats, decay_of, largest_state
+from dpcal.accountants.correlated.likelihood.base import Engine, Floats, decay_of, largest_state
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
-from dpcal.errors import UnsupportedEvent
 
-__all__ = ["BracketEngine", "likely_end", "mean_field_minorant"]
+__all__ = ["BracketEngine", "likely_end"]
 
 
 @dataclass(frozen=True, eq=False)
-class BracketEngine:
+class BracketEngine(Engine):
     """A proved bound on log L, above or below, for ``C[t, u] = decay^(t - u)``.
 
     Parameters
     ----------
-    mechanism
-        A mechanism of kind ``"lambda-CGD"``.
-    law
-        Automaton of participations.
+    mechanism, law
+        A mechanism of kind ``"lambda-CGD"``, and its law of participations.
     upper
         Whether the bound lies above.
     end
@@ -49,12 +46,12 @@ class BracketEngine:
         Smallest positive node.
     """
 
-    mechanism: Mechanism
-    law: Automaton
     upper: bool = True
     end: float = 9.0
     per_decay: int | None = None
     smallest: float = 1e-2
+
+    exact = False
 
     @cached_property
     def nodes(self) -> Floats:
@@ -96,21 +93,6 @@ class BracketEngine:
         # fields moves x, which has a continuous law, by as little.
         slack = 1e-14 * self.mechanism.steps * (100 + np.abs(a).max(initial=0.0))
         return np.asarray(bound + slack if self.upper else bound - slack)
-
-
-def mean_field_minorant(mechanism: Mechanism, law: Automaton, a: Floats) -> Floats:
-    """Return a lower bound on log L for independent participations, in O(rounds) for each draw.
-
-    Jensen's inequality under the product law that is tilted by the fields alone.
-    """
-    if not law.independent:
-        raise UnsupportedEvent("The mean-field bound needs independent participations.")
-    h = a - 0.5 * mechanism.energies[:, None]
-    joined = law.join + h
-    log_total = np.logaddexp(law.idle, joined)
-    rho = np.exp(joined - log_total)
-    pairs = np.triu(mechanism.gram, 1)
-    return np.asarray(log_total.sum(axis=0) - np.einsum("ti,ti->i", rho, pairs @ rho))
 
 
 def likely_end(mechanism: Mechanism, law: Automaton) -> float:

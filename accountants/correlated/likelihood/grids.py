@@ -21,29 +21,26 @@ import numpy as np
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.likelihood.base import (
     VALIDATED,
+    Engine,
     Floats,
     chebyshev,
     decay_of,
     interpolation,
     largest_state,
 )
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["GridEngine", "refined"]
 
 
 @dataclass(frozen=True, eq=False)
-class GridEngine:
+class GridEngine(Engine):
     """M at Chebyshev nodes of the state, or log M, for ``C[t, u] = decay^(t - u)``.
 
     Parameters
     ----------
-    mechanism
-        A mechanism of kind ``"lambda-CGD"``.
-    law
-        Automaton of participations.
+    mechanism, law
+        A mechanism of kind ``"lambda-CGD"``, and its law of participations.
     nodes
         Number of nodes.
     end
@@ -72,11 +69,11 @@ class GridEngine:
     polynomial is worst. Each draw is judged by itself.
     """
 
-    mechanism: Mechanism
-    law: Automaton
     nodes: int = 16
     end: float | None = None
     logarithmic: bool = False
+
+    slack = VALIDATED
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats, Floats]:

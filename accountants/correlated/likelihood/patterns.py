@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.likelihood.base import Floats
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.participations import Automaton
+from dpcal.accountants.correlated.likelihood.base import Engine, Floats
 
 __all__ = ["ParticleEngine", "TransferEngine"]
 
@@ -30,22 +28,18 @@ _NO_REFERENCE = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
-class TransferEngine:
+class TransferEngine(Engine):
     """Transfer matrix over the last participations, for a banded Gram matrix.
 
     Parameters
     ----------
-    mechanism
-        A mechanism with at most 12 bands.
-    law
-        Automaton of participations.
+    mechanism, law
+        A mechanism with at most 12 bands, and its law of participations.
     separated
         Whether participations are always at least ``bands`` rounds apart, so that they do not
         interact and no past is needed.
     """
 
-    mechanism: Mechanism
-    law: Automaton
     separated: bool = False
 
     def log_ratio(self, a: Floats) -> Floats:
@@ -57,7 +51,7 @@ class TransferEngine:
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleEngine:
+class ParticleEngine(Engine):
     """An unbiased estimate of L for any C >= 0, from particles that depend on all of x.
 
     Parameters
@@ -73,9 +67,9 @@ class ParticleEngine:
     2009 (pseudo-marginal arguments). (u - e^eps)_+ and (1 - e^eps u)_+ are convex in u.
     """
 
-    mechanism: Mechanism
-    law: Automaton
     particles: int = 32
+
+    exact = False
 
     def log_ratio(
         self,

@@ -17,7 +17,13 @@ from functools import cached_property
 import numpy as np
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.likelihood.base import VALIDATED, Floats, chebyshev, interpolation
+from dpcal.accountants.correlated.likelihood.base import (
+    VALIDATED,
+    Engine,
+    Floats,
+    chebyshev,
+    interpolation,
+)
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
@@ -26,7 +32,7 @@ __all__ = ["VectorEngine", "refined_vector"]
 
 
 @dataclass(frozen=True, eq=False)
-class VectorEngine:
+class VectorEngine(Engine):
     """Log M at a tensor grid of Chebyshev nodes, where the past is a vector of states.
 
     For ``C[t + k, t] = sum_j scales[j] decays[j]^(k - 1)``, the states w_j <- decays[j] w_j + y_t
@@ -38,10 +44,8 @@ class VectorEngine:
 
     Parameters
     ----------
-    mechanism
-        A mechanism of kind ``"BLT"``.
-    law
-        Automaton of participations.
+    mechanism, law
+        A mechanism of kind ``"BLT"``, and its law of participations.
     nodes
         Number of nodes of each axis.
     middles
@@ -49,15 +53,10 @@ class VectorEngine:
         hundred times further than those of usual records, and log M is flat there.
     """
 
-    mechanism: Mechanism
-    law: Automaton
     nodes: tuple[int, ...]
     middles: tuple[float, ...]
 
-    @property
-    def size(self) -> int:
-        """Number of nodes in all."""
-        return math.prod(self.nodes)
+    slack = VALIDATED
 
     @cached_property
     def _axes(self) -> list[_Axis]:

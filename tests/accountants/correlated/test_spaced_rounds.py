@@ -7,8 +7,8 @@ import pytest
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated.bounds.allocation import spaced
 from dpcal.accountants.correlated.bounds.revealed import Revealed
-from dpcal.accountants.correlated.bounds.spaced import spaced
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.matrix import Banded, LambdaCGD
