@@ -138,11 +138,8 @@ class Spaced(Bound):
     def worth(self) -> float:
         """Squared mean of about the Gaussian mechanism that the bound is, for many epochs."""
         gained = self.epochs * math.expm1(min(self.own, 500.0)) / self.rounds
-        return (
-            self.shared
-            + min(gained, self.epochs * self.own)
-            + (self.known * self.epochs * self.known_cost)
-        )
+        revealed = self.known * self.epochs * self.known_cost
+        return self.shared + min(gained, self.epochs * self.own) + revealed
 
     def _event(self, known: int) -> events.DpEvent:
         allocation = events.RandomAllocationDpEvent(1 / math.sqrt(self.own), self.rounds)

@@ -144,16 +144,17 @@ class Worst(Bound):
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return the largest bound on the logarithm of delta."""
-        first, *others = [part.log_delta(epsilon) for part in self.parts]
-        return Proof(max([first.value, *(other.value for other in others)]), first.method)
+        return self._largest([part.log_delta(epsilon) for part in self.parts])
 
     def epsilon(self, delta: float) -> Proof:
         """Return the largest bound on epsilon."""
-        first, *others = [part.epsilon(delta) for part in self.parts]
-        return Proof(max([first.value, *(other.value for other in others)]), first.method)
+        return self._largest([part.epsilon(delta) for part in self.parts])
+
+    def _largest(self, found: list[Proof]) -> Proof:
+        return Proof(max(each.value for each in found), found[0].method)
 
 
-def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 1.0) -> float:
+def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
     """Return the least epsilon whose bound on delta is at most ``delta``; infinity if none.
 
     The result is the least such number up to a relative 1e-9. The bound must not increase.
@@ -165,7 +166,7 @@ def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 
         return bound(epsilon) <= delta
 
     try:
-        sides = bracket(meets, miss=0.0, start=start, last=_LARGEST_EPSILON)
+        sides = bracket(meets, miss=0.0, start=1.0, last=_LARGEST_EPSILON)
     except NoBracket:
         return math.inf
     return bisect(meets, sides, Stop(relative=_WIDTH, evaluations=_HALVINGS)).meet

@@ -98,9 +98,8 @@ class LowerTail(Bound):
         products[0] = float(c @ c) * (1 + _MARGIN)
         pairs = 2.0 * (T - np.arange(len(c)))
         pairs[0] = T
-        return np.asarray(products / self.mechanism.variance), np.asarray(
-            pairs * float(odds.max()) ** 2
-        )
+        weights = np.asarray(pairs * float(odds.max()) ** 2)
+        return np.asarray(products / self.mechanism.variance), weights
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -108,10 +107,8 @@ class LowerTail(Bound):
         J, weights = self._products
         if not np.isfinite(weights).all() or J.max() > _LARGEST:
             return math.inf, math.inf
-        mean, variance = (
-            float((weights * np.expm1(J)).sum()),
-            float((weights * J * np.exp(J)).sum()),
-        )
+        mean = float((weights * np.expm1(J)).sum())
+        variance = float((weights * J * np.exp(J)).sum())
         return 0.5 * mean * (1 + _MARGIN), variance * (1 + _MARGIN)
 
     def log_delta(self, epsilon: float) -> Proof:
