@@ -28,13 +28,13 @@ from dpcal.accountants.certificates.search.contour import (
     choose_parity,
     choose_smoothed,
 )
-from dpcal.accountants.certificates.search.finite_sum import choose_sum
+from dpcal.accountants.certificates.search.finite_laws import choose_order, choose_sum
+from dpcal.accountants.certificates.search.grids import check_covered
 from dpcal.accountants.certificates.search.moments import (
     choose_chernoff,
     choose_convexity,
     choose_cut_chernoff,
 )
-from dpcal.accountants.certificates.search.order import choose_order
 from dpcal.accountants.certificates.search.threshold import choose_threshold
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
@@ -101,20 +101,23 @@ def candidates(
         yield BITS[0], SupportProof()
         if not parts:
             return
-    bits = _bits_of_sum(given, epsilon, width)
+    check_covered(parts)
+    # Those of a sum as small as delta, with the digits that a power loses.
+    uses = sum(times for _, times in parts)
+    bits = _BITS.sums + 2 * _bits_of_delta(given, epsilon) + 2 * math.ceil(math.log2(uses / width))
+    bits = min(bits, BITS[1])
 
     def chosen(choose: Callable[..., Proof], **options: Any) -> list[tuple[int, Proof]]:
         """Return the proof, if there is one of affordable size."""
         with contextlib.suppress(OutOfReach):
             proof = choose(parts, epsilon, **options)
+            if not isinstance(proof, ContourProof):
+                return [(bits, proof)]
+            needed = bits_of_contour(proof, parts, width=options["width"])
             if isinstance(proof, ParityProof):
                 # A difference of two numbers of about 1 is as small as delta.
-                size = max(log_delta_bounds(given, epsilon).upper, _BITS.least_log_delta)
-                lost = math.ceil(-size / math.log(2))
-                return [(min(bits_of_contour(proof, parts, **options) + lost, BITS[1]), proof)]
-            if isinstance(proof, ContourProof):
-                return [(bits_of_contour(proof, parts, **options), proof)]
-            return [(bits, proof)]
+                needed = min(needed + _bits_of_delta(given, epsilon), BITS[1])
+            return [(needed, proof)]
         return []
 
     if negligible:
@@ -154,13 +157,10 @@ def by_order(direction: Direction, epsilon: float, width: float) -> Candidates:
     """
     with contextlib.suppress(OutOfReach):
         proof = choose_order(direction.parts, epsilon, width=width)
-        size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
-        yield _BITS.closed_forms + 2 * math.ceil(-size / math.log(2)), proof
+        yield _BITS.closed_forms + 2 * _bits_of_delta(direction, epsilon), proof
 
 
-def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
-    """Return the bits of a sum as small as delta, with the digits that a power loses."""
-    uses = sum(times for _, times in direction.parts)
+def _bits_of_delta(direction: Direction, epsilon: float) -> int:
+    """Return the bits by which delta is below 1."""
     size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
-    bits = _BITS.sums + 2 * math.ceil(-size / math.log(2))
-    return min(bits + 2 * math.ceil(math.log2(uses / width)), BITS[1])
+    return math.ceil(-size / math.log(2))

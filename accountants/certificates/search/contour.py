@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -60,6 +60,8 @@ __all__ = [
     "choose_contour",
     "choose_parity",
     "choose_smoothed",
+    "log_moment",
+    "pieces_of",
     "saddle",
 ]
 
@@ -100,6 +102,14 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
     c = increasing_root(equation, 0.0, math.inf, min(max(guess, 1e-9), 8.0))
     return c, 1 / math.sqrt(equation(c)[1])
+
+
+def log_moment(total: Total, tilt: float) -> float:
+    """Return the logarithm of M(tilt) of a sum of losses; infinity if it is out of reach."""
+    try:
+        return float(total.cumulants([tilt])[0, 0])
+    except OutOfReach:
+        return math.inf
 
 
 @lru_cache(maxsize=64)
@@ -175,12 +185,19 @@ class Piece:
             return choose_rays(self.loss, self.tilts, digits=self.digits, far=far, nodes=nodes)
         return self.integrand.coarsest() if self.integrand else self.grid
 
-    @property
-    def source(self) -> PrivacyLoss:
-        """The loss whose cumulants are used, also for a part on a grid."""
-        if self.grid is not None and isinstance(self.loss, LINE_FAMILIES):
-            return on_grid(self.loss, self.grid)
-        return self.loss
+    def decay(self, c: float) -> Callable[[float], tuple[float, Substitute]]:
+        """Return upper estimates of log abs(M(c + i s)), s >= t, by t, and their substitutes."""
+        loss, grid = self.loss, self.grid
+        if self.integrand:
+            return Decay(self.integrand, c).best
+        if isinstance(loss, Gaussian) and grid is None:
+            variance = 1 / loss.noise_multiplier**2
+            return lambda t: (variance * (c * c + c - t * t) / 2, None)
+        source = on_grid(loss, grid) if grid and isinstance(loss, LINE_FAMILIES) else loss
+        size = float(source.cumulants([c])[0, 0])
+        if isinstance(loss, Allocation):
+            return lambda t: (size + float(loss.log_decay_of_mean(c, np.array([t]))[0]), None)
+        return lambda t: (size, grid)
 
 
 def pieces_of(
@@ -194,19 +211,14 @@ def pieces_of(
 
     Parameters
     ----------
-    parts
-        Losses, and how often each is used.
+    parts, width
+        As of all searches.
     tilts
         Increasing tilts at which transforms are needed.
-    width, log_delta
-        Wanted relative width of the bounds, and the approximate logarithm of delta.
+    log_delta
+        The approximate logarithm of delta.
     grids
         Grids that are given for some of the losses.
-
-    Raises
-    ------
-    OutOfReach
-        If a loss needs a grid of too many intervals.
     """
     uses = sum(times for _, times in parts)
     digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS
@@ -229,17 +241,14 @@ def _choose_aliases(
     below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
     above = c + peak_width * _DISTANCES
 
-    def log_moment(tilt: float) -> float:
-        allocations = [loss for loss, _ in total.parts if isinstance(loss, Allocation)]
-        if any(loss.power(tilt) > largest_power(loss) for loss in allocations):
-            return math.inf
-        try:
-            return float(total.cumulants([tilt])[0, 0])
-        except OutOfReach:
-            return math.inf
+    allocations = [loss for loss, _ in total.parts if isinstance(loss, Allocation)]
+
+    def moment(tilt: float) -> float:
+        too_large = any(loss.power(tilt) > largest_power(loss) for loss in allocations)
+        return math.inf if too_large else log_moment(total, tilt)
 
     def steps(tilts: Reals) -> Reals:
-        moments = np.array([log_moment(float(tilt)) for tilt in tilts])
+        moments = np.array([moment(float(tilt)) for tilt in tilts])
         bounds = moments + log_chernoff(tilts) - tilts * epsilon
         return 2 * math.pi * np.abs(tilts - c) / np.maximum(bounds - log_floor, 1.0)
 
@@ -248,47 +257,16 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-class _Rest:
-    """Upper estimates of the sum over all nodes beyond the last one."""
-
-    def __init__(self, pieces: list[Piece], c: float, step: float) -> None:
-        self.c, self.step = c, step
-        self.pieces = [
-            (item, Decay(item.integrand, c) if item.integrand else None) for item in pieces
-        ]
-        self.fixed = sum(
-            item.times * float(item.source.cumulants([c])[0, 0])
-            for item in pieces
-            if item.grid or isinstance(item.loss, Allocation)
-        )
-
-    def __call__(self, nodes: int) -> tuple[float, tuple[Substitute, ...]]:
-        """Return the logarithm of the estimate, and each part's substitute for it."""
-        c, t = self.c, nodes * self.step
-        log_size = math.log((1 + 1 / nodes) / (math.pi * t)) + self.fixed
-        tails: list[Substitute] = []
-        for item, decay in self.pieces:
-            tail: Substitute = item.grid
-            if decay:
-                value, tail = decay.best(t)
-                log_size += item.times * value
-            elif isinstance(item.loss, Gaussian):
-                variance = 1 / item.loss.noise_multiplier**2
-                log_size += item.times * variance * (c * c + c - t * t) / 2
-            elif isinstance(item.loss, Allocation):
-                log_size += item.times * float(item.loss.log_decay_of_mean(c, np.array([t]))[0])
-            tails.append(tail)
-        return log_size, tuple(tails)
-
-
 def _choose_nodes(
     pieces: list[Piece], c: float, step: float, log_floor: float
 ) -> tuple[int, tuple[Substitute, ...]]:
     """Return nearly the fewest nodes with a rest below exp(log_floor), and its tails."""
-    rest = _Rest(pieces, c, step)
+    decays = [(item.times, item.decay(c)) for item in pieces]
 
     def is_short(nodes: float) -> bool:
-        return not rest(int(nodes))[0] > log_floor
+        """Return whether the estimate of the sum over all other nodes is below the floor."""
+        log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
+        return not log_size + sum(x * decay(nodes * step)[0] for x, decay in decays) > log_floor
 
     try:
         sides = bracket(is_short, miss=1, start=2, last=MAX_NODES)
@@ -296,7 +274,7 @@ def _choose_nodes(
         raise OutOfReach from nothing
     # The sides are powers of 2, so that all middles are whole.
     nodes = int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
-    return nodes, rest(nodes)[1]
+    return nodes, tuple(decay(nodes * step)[1] for _, decay in decays)
 
 
 def _products(nodes: int, sums: Sequence[Substitute]) -> float:
@@ -317,12 +295,8 @@ def choose_contour(
 
     Parameters
     ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded.
-    width
-        Wanted relative width; smoothing adds to it.
+    parts, epsilon, width
+        As of all searches; smoothing adds to the width.
     smoothing
         Standard deviation >= 0 of an added Gaussian loss, by which every contour ends.
     grids
@@ -362,15 +336,7 @@ def choose_contour(
 def choose_parity(
     parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
 ) -> ParityProof:
-    """Return a contour of the other direction whose bounds on delta are about ``width`` apart.
-
-    The parameters are those of :func:`choose_contour`.
-
-    Raises
-    ------
-    OutOfReach
-        If a loss does not tell its other direction, or no contour of affordable size exists.
-    """
+    """Return a contour of the other direction, where all losses tell that direction."""
     opposite = tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
     if len(opposite) < len(parts):
         raise OutOfReach
@@ -388,25 +354,8 @@ def choose_smoothed(
 ) -> ContourProof:
     """Return a contour with the smallest smoothing that is affordable.
 
-    Parameters
-    ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded.
-    width
-        Wanted relative width of the bounds.
-    cut
-        Whether the rarest large losses of sampled mechanisms count as infinite.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no proof covers a loss.
-    OutOfReach
-        If no contour of affordable size exists.
+    With ``cut`` the rarest large losses of sampled mechanisms count as infinite.
     """
-    check_covered(parts)
     if any(isinstance(loss, UnequalAllocation) for loss, _ in parts):
         # Its transform falls, so that every contour ends without smoothing.
         raise OutOfReach
@@ -428,25 +377,22 @@ def choose_smoothed(
     raise OutOfReach
 
 
-def bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bool = False) -> int:
-    """Return the bits that a transform needs before its power is taken, with those lost."""
-    uses = sum(times for _, times in parts)
-    bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width))
-    return min(bits + _bits_lost(parts, proof), BITS[1])
+def bits_of_contour(proof: ContourProof, parts: Parts, *, width: float) -> int:
+    """Return the bits that a transform needs before its power is taken, with those lost.
 
-
-def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
-    """Return the number of bits by which terms on the shifted lines may exceed their sum."""
-    lost = 0.0
-    for (loss, _), item in zip(parts, chosen.sums, strict=True):
+    Terms on the shifted lines may exceed their sum.
+    """
+    uses, lost = sum(times for _, times in parts), 0.0
+    for (loss, _), item in zip(parts, proof.sums, strict=True):
         if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):
             growth = (item.angle * loss.noise_multiplier) ** 2 / 2
             if loss.direction == "add":
-                growth -= chosen.above * math.log(math.cos(item.angle / 2))
+                growth -= proof.above * math.log(math.cos(item.angle / 2))
             lost = max(lost, growth / math.log(2))
         elif isinstance(loss, Allocation) and isinstance(item, Rays | Clones):
             rays = item.rays if isinstance(item, Clones) else item
             lost = max(lost, nats_of(rays, loss.noise_multiplier) / math.log(2))
         elif isinstance(item, Grid):
             lost = max(lost, _LOST_ON_GRIDS)
-    return math.ceil(lost)
+    bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width)) + math.ceil(lost)
+    return min(bits, BITS[1])

@@ -18,20 +18,12 @@ from typing import Any
 import numpy as np
 
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Grid, Parts
-from dpcal.accountants.certificates.search.mixtures import (
-    LINE_FAMILIES,
-    first_output,
-    losses_at,
-    mixtures,
-    range_of_means,
-    tails_at,
-)
+from dpcal.accountants.certificates.search.mixtures import LINE_FAMILIES, line_of
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
-from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.errors import UnsupportedEvent
 
@@ -127,17 +119,16 @@ def choose_grid(loss: Any, aim: Accuracy) -> Grid:
     OutOfReach
         If no grid of affordable size exists.
     """
-    sigma = float(loss.noise_multiplier)
-    low, high = range_of_means(loss)
+    line = line_of(loss)
+    sigma, (low, high) = line.sigma, line.ends
     gap = max(high - low, 1.0)
     step = sigma * min(aim.step, math.sqrt(aim.width) * sigma / (aim.tilt * gap), _WIDEST_STEP)
-    first = first_output(loss, aim.reach)
     # A component of weight w leaves out at most w.
     last = max(
         mean + sigma * math.sqrt(-2 * min(aim.log_rest - math.log(max(weight, 1e-300)), -4.0))
-        for mean, weight in mixtures(loss)[0]
+        for mean, weight in line.mixtures[0]
     )
-    return limited_grid(step, first / step, last / step)
+    return limited_grid(step, line.first(aim.reach) / step, last / step)
 
 
 @choose_grid.register
@@ -165,12 +156,12 @@ def _(loss: DiscreteGaussian, aim: Accuracy) -> Grid:
 
 def on_grid(loss: PrivacyLoss, grid: Grid) -> ScatteredLoss:
     """Return an approximate law of one loss on a grid: rarer large losses are cut off."""
+    line = line_of(loss)
     x = grid.step * np.arange(grid.first, grid.last + 1.0)
-    is_batch = isinstance(loss, FixedBatchGaussian)
-    x = x[x > first_output(loss, 0.0)] if is_batch else x
-    q = -np.diff(tails_at(loss, x, 1))
-    ell = losses_at(loss, (x[1:] + x[:-1]) / 2)
-    if is_batch:
+    x = x[x > line.first(0.0)] if line.mirrored else x
+    q = -np.diff(line.tails(x, 1))
+    ell = line.losses((x[1:] + x[:-1]) / 2)
+    if line.mirrored:
         # The losses of a fixed batch are those of one record, their mirror image, and an atom at 0.
         ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
         ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))

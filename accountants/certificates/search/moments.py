@@ -12,20 +12,11 @@ import math
 
 import numpy as np
 
-from dpcal.accountants.certificates.proofs import (
-    ChernoffProof,
-    ConvexityProof,
-    Grid,
-    Parts,
-)
-from dpcal.accountants.certificates.search.contour import pieces_of
-from dpcal.accountants.certificates.search.grids import (
-    check_covered,
-    limited_grid,
-    total_on_grids,
-)
-from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, first_output
-from dpcal.accountants.certificates.search.threshold import TableOfOutputs
+from dpcal.accountants.certificates.proofs import ChernoffProof, ConvexityProof, Grid, Parts
+from dpcal.accountants.certificates.search.contour import log_moment, pieces_of
+from dpcal.accountants.certificates.search.grids import limited_grid, total_on_grids
+from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, line_of
+from dpcal.accountants.certificates.search.threshold import large_outputs
 from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
@@ -49,32 +40,11 @@ _LEAST_LOG_DELTA = -1e6
 
 def _log_bound(total: Total, c: float, epsilon: float) -> float:
     """Return the logarithm of the Chernoff bound at tilt c; infinity if it is out of reach."""
-    try:
-        return float(total.cumulants([c])[0, 0] + log_chernoff(c) - c * epsilon)
-    except OutOfReach:
-        return math.inf
+    return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
 
 
 def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ChernoffProof:
-    """Return a Chernoff bound with a good tilt.
-
-    Parameters
-    ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded.
-    width
-        Relative accuracy of the moments.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no proof covers a loss.
-    OutOfReach
-        If no bound of affordable size exists.
-    """
-    check_covered(parts)
+    """Return a Chernoff bound with a good tilt; ``width`` is the accuracy of its moments."""
     total = Total(parts)
     best = min(_FIRST_TILTS, key=lambda c: _log_bound(total, c, epsilon))
     finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
@@ -90,23 +60,7 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ChernoffPr
 
 
 def choose_cut_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
-    """Return a Chernoff bound given that no single loss is large, plus the chance that one is.
-
-    Parameters
-    ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded, > 0.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no proof covers a loss.
-    OutOfReach
-        If a loss has no rare large values, or no bound of affordable size exists.
-    """
-    check_covered(parts)
+    """Return a Chernoff bound given that no single loss is large, plus the chance that one is."""
     if not all(isinstance(loss, CUT_FAMILIES) for loss, _ in parts) or epsilon <= 0:
         raise OutOfReach
     found = [_cut_at(parts, epsilon, share) for share in _LARGE_SHARES]
@@ -118,14 +72,11 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
     grids: dict[PrivacyLoss, Grid] = {}
     beyond = 0.0
     for loss, times in parts:
-        outputs = TableOfOutputs(loss)
+        outputs, line = large_outputs(loss), line_of(loss)
         at = outputs.threshold(share * epsilon)
-        if at is None:
-            at = float(outputs.x[-1])
-        sigma = float(loss.noise_multiplier)  # type: ignore[attr-defined]
-        first = first_output(loss, _LOW_REACH)
-        step = max(at - first, sigma) / _INTERVALS
-        grids[loss] = limited_grid(step, first / step, max(at, first + sigma) / step)
+        at, first = float(outputs.x[-1]) if at is None else at, line.first(_LOW_REACH)
+        step = max(at - first, line.sigma) / _INTERVALS
+        grids[loss] = limited_grid(step, first / step, max(at, first + line.sigma) / step)
         if math.isinf(loss.upper):
             beyond += times * outputs.chances(grids[loss].last * step)[0]
     tilts = np.geomspace(0.1, 1e4, 120) / min(epsilon, 1.0)
@@ -137,21 +88,7 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
 
 
 def choose_convexity(parts: Parts, epsilon: float) -> ConvexityProof:
-    """Return a proof with the best tilt of bounds by convexity on the moments.
-
-    Parameters
-    ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no proof covers a loss.
-    """
-    check_covered(parts)
+    """Return a proof with the best tilt of bounds by convexity on the moments."""
     total = Total(parts)
     tilts = np.geomspace(1e-6, SADDLE.tilt, 400)
     sizes = total.log_mgf_bounds(tilts) - tilts * epsilon + log_chernoff(tilts)

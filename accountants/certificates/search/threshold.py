@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -22,20 +23,13 @@ from dpcal.accountants.certificates.proofs import (
     Parts,
     ThresholdProof,
 )
-from dpcal.accountants.certificates.search.grids import check_covered
-from dpcal.accountants.certificates.search.mixtures import (
-    LINE_FAMILIES,
-    first_output,
-    losses_at,
-    range_of_means,
-    tails_at,
-)
+from dpcal.accountants.certificates.search.mixtures import LINE_FAMILIES, line_of
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 
-__all__ = ["LargeOutputs", "TableOfOutputs", "choose_threshold", "large_outputs"]
+__all__ = ["choose_threshold", "large_outputs"]
 
 Reals = NDArray[np.float64]
 
@@ -57,21 +51,11 @@ _MAX_EXPONENT = 700.0
 def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
     """Return a test whose errors bound delta from below.
 
-    Parameters
-    ----------
-    parts
-        Losses, and how often each is used.
-    epsilon
-        Where delta is bounded.
-
     Raises
     ------
-    UnsupportedEvent
-        If no proof covers a loss.
     OutOfReach
         If every test that was tried gives a bound of 0.
     """
-    check_covered(parts)
     if any(isinstance(loss, Allocation) for loss, _ in parts):
         # No test of an allocation that counts outputs is worth its search.
         raise OutOfReach
@@ -96,92 +80,72 @@ def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
     return ThresholdProof(best[1], best[2])
 
 
-class LargeOutputs(ABC):
-    """The outputs of one loss above a threshold, and their probabilities.
+@dataclass(frozen=True)
+class LargeOutputs:
+    """The outputs of one loss that may count as large.
 
     Attributes
     ----------
-    levels
-        Levels of loss above which an output may count as large.
+    x, levels
+        Outputs, and their ascending losses.
+    chances
+        Function from a threshold to the probabilities under P and Q of an output above it.
     """
 
+    x: Reals
     levels: Reals
-
-    @abstractmethod
-    def threshold(self, level: float) -> float | None:
-        """Return the output above which the loss is about ``level`` or more, or None."""
-
-    @abstractmethod
-    def chances(self, at: float) -> tuple[float, float]:
-        """Return the probabilities under P and Q of an output above a threshold."""
-
-
-class TableOfOutputs(LargeOutputs):
-    """Large outputs of a loss that grows along them, by a table of losses.
-
-    Parameters
-    ----------
-    loss
-        A loss that grows along the outputs of Gaussian mixtures.
-    """
-
-    def __init__(self, loss: PrivacyLoss) -> None:
-        self.loss = loss
-        sigma = float(loss.noise_multiplier)  # type: ignore[attr-defined]
-        high = range_of_means(loss)[1] + _HIGH_REACH * sigma
-        self.x = np.linspace(first_output(loss, _LOW_REACH), high, _OUTPUTS)
-        self.levels = losses_at(loss, self.x)
+    chances: Callable[[float], tuple[float, float]]
 
     def threshold(self, level: float) -> float | None:
-        """Return the first output of the table whose loss is at least ``level``, or None."""
+        """Return the first of the outputs whose loss is at least ``level``, or None."""
         index = int(np.searchsorted(self.levels, level))
         return float(self.x[index]) if index < len(self.x) else None
-
-    def chances(self, at: float) -> tuple[float, float]:
-        """Return the tails of both mixtures."""
-        p, q = (float(tails_at(self.loss, np.array(at), side)) for side in (0, 1))
-        return p, q
-
-
-class _OfDiscreteGaussian(TableOfOutputs):
-    """Large outputs of discrete Gaussian noise, whose tails are nearly those of the Gaussian."""
-
-    def __init__(self, loss: DiscreteGaussian) -> None:
-        self.sensitivity, self.sigma = s, sigma = loss.sensitivity, loss.sigma
-        reach = math.ceil(_DISCRETE_REACH * sigma)
-        self.x = np.arange(-reach, reach + s + 1.0)
-        self.levels = np.asarray(s * (2 * self.x - s) / (2 * sigma**2))
-
-    def chances(self, at: float) -> tuple[float, float]:
-        scale = self.sigma * math.sqrt(2)
-        p, q = (float(erfc((at - 0.5 - m) / scale)) / 2 for m in (self.sensitivity, 0))
-        return p, q
-
-
-class _OfLargestLoss(LargeOutputs):
-    """Outputs with the largest loss, for a loss whose largest value has a probability p under P."""
-
-    def __init__(self, loss: PrivacyLoss, p: float) -> None:
-        self.upper, self.p = loss.upper, p
-        self.levels = np.array([loss.upper])
-
-    def threshold(self, level: float) -> float | None:
-        return 0.0 if level <= self.upper else None
-
-    def chances(self, at: float) -> tuple[float, float]:
-        return self.p, self.p * math.exp(-self.upper)
 
 
 @singledispatch
 def large_outputs(loss: PrivacyLoss) -> LargeOutputs:
-    """Return the large outputs of a loss."""
-    return _OfLargestLoss(loss, 1 / (1 + math.exp(-loss.upper)))
+    """Return the large outputs of a loss: those with the largest one, for one of finite size."""
+    return _with_largest_loss(loss, 1 / (1 + math.exp(-loss.upper)))
 
 
-large_outputs.register(DiscreteGaussian, _OfDiscreteGaussian)
-large_outputs.register(Laplace, lambda loss: _OfLargestLoss(loss, 0.5))
+@large_outputs.register
+def _(loss: Laplace) -> LargeOutputs:
+    return _with_largest_loss(loss, 0.5)
+
+
+def _with_largest_loss(loss: PrivacyLoss, p: float) -> LargeOutputs:
+    """Return the outputs with the largest loss, which have probability p under P."""
+    both = p, p * math.exp(-loss.upper)
+    return LargeOutputs(np.zeros(1), np.array([loss.upper]), lambda at: both)
+
+
+@large_outputs.register
+def _(loss: DiscreteGaussian) -> LargeOutputs:
+    s, sigma = loss.sensitivity, loss.sigma
+    reach = math.ceil(_DISCRETE_REACH * sigma)
+    x = np.arange(-reach, reach + s + 1.0)
+
+    def chances(at: float) -> tuple[float, float]:
+        """Return the tails of Gaussian noise, which are nearly the same."""
+        p, q = (float(erfc((at - 0.5 - m) / (sigma * math.sqrt(2)))) / 2 for m in (s, 0))
+        return p, q
+
+    return LargeOutputs(x, np.asarray(s * (2 * x - s) / (2 * sigma**2)), chances)
+
+
+def _along_line(loss: PrivacyLoss) -> LargeOutputs:
+    """Return the outputs of Gaussian mixtures along which a loss grows."""
+    line = line_of(loss)
+    x = np.linspace(line.first(_LOW_REACH), line.ends[1] + _HIGH_REACH * line.sigma, _OUTPUTS)
+
+    def chances(at: float) -> tuple[float, float]:
+        return float(line.tails(np.array(at), 0)), float(line.tails(np.array(at), 1))
+
+    return LargeOutputs(x, line.losses(x), chances)
+
+
 for _family in LINE_FAMILIES:
-    large_outputs.register(_family, TableOfOutputs)
+    large_outputs.register(_family, _along_line)
 
 
 def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tuple[float, int]:
