@@ -59,6 +59,11 @@ class Law:
     masses: list[Ball]
     infinite: Ball
 
+    @property
+    def last(self) -> tuple[Ball, Ball]:
+        """The probabilities under P and Q of the last value."""
+        return self.masses[-1], self.masses[-1] * (-self.values[-1]).exp()
+
 
 def law_of(atoms: Iterable[Atom], infinite: Ball | None = None) -> Law:
     """Return the law of given values and probabilities.

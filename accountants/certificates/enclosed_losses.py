@@ -110,9 +110,15 @@ class EnclosedLoss(ABC):
 
     def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
         """Return the transform of the loss, or of the finite law on a grid that replaces it."""
-        if not isinstance(substitute, Grid):
+        if isinstance(substitute, Grid):
+            return FiniteTransform(self.law(substitute, dominating=dominating))
+        if not isinstance(substitute, self.substitutes):
             raise ValueError(f"a grid must be given for this loss, got {substitute!r}.")
-        return FiniteTransform(self.law(substitute, dominating=dominating))
+        return self._own_transform(substitute)
+
+    def _own_transform(self, substitute: Any) -> Transform:
+        """Return the transform of the loss itself, summed on a substitute that is not a grid."""
+        raise NotImplementedError
 
     def fits(self, item: Substitute) -> bool:
         """Return whether a substitute may replace the loss."""
@@ -207,11 +213,8 @@ class EnclosedGaussian(_OnLine):
         sigma = balls.arb(loss.noise_multiplier)
         super().__init__(GaussianPair(((one, one),), ((balls.arb(0), one),), sigma))
 
-    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
-        """Return the transform in closed form, or that of a finite law on a grid."""
-        if substitute is None:
-            return GaussianTransform(1 / self.pair.sigma)
-        return super().transform(substitute, dominating=dominating)
+    def _own_transform(self, substitute: Any) -> Transform:
+        return GaussianTransform(1 / self.pair.sigma)
 
     def moment_bound(self, c: Ball) -> Ball:
         """Return M(c)."""
@@ -228,24 +231,32 @@ class EnclosedGaussian(_OnLine):
         return normal_distance(self.noise_multiplier)
 
 
-class _SampledGaussian(_OnLine):
+class _OfSample(_OnLine):
+    """The Gaussian mechanism on a sample that holds the record with probability q, or on others."""
+
+    def __init__(self, loss: Any, removing: bool, rounded: bool) -> None:
+        self.loss, self.rounded = loss, rounded
+        self.q = chance = probability(loss.sampling_probability, rounded)
+        zero, one = balls.arb(0), balls.arb(1)
+        sampled = (zero, 1 - chance), (one if removing else -one, chance)
+        p, q = (sampled, ((zero, one),)) if removing else (((zero, one),), sampled)
+        super().__init__(GaussianPair(p, q, balls.arb(loss.noise_multiplier)))
+
+    @property
+    def distance(self) -> Ball:
+        return normal_distance(self.loss.noise_multiplier) * self.q
+
+
+class _SampledGaussian(_OfSample):
     """The Gaussian mechanism on a Poisson sample."""
 
     substitutes = (ShiftedLattice, Grid)
 
     def __init__(self, loss: SampledGaussian, rounded: bool = False) -> None:
-        self.loss, self.rounded = loss, rounded
-        self.q = chance = probability(loss.sampling_probability, rounded)
-        zero, one = balls.arb(0), balls.arb(1)
-        shift = one if loss.direction == "remove" else -one
-        sampled, alone = ((zero, 1 - chance), (shift, chance)), ((zero, one),)
-        p, q = (sampled, alone) if loss.direction == "remove" else (alone, sampled)
-        super().__init__(GaussianPair(p, q, balls.arb(loss.noise_multiplier)))
+        super().__init__(loss, loss.direction == "remove", rounded)
 
-    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
-        if isinstance(substitute, ShiftedLattice):
-            return SampledGaussianTransform(self.loss, substitute, self.rounded)
-        return super().transform(substitute, dominating=dominating)
+    def _own_transform(self, substitute: Any) -> Transform:
+        return SampledGaussianTransform(self.loss, substitute, self.rounded)
 
     def moment_bound(self, c: Ball) -> Ball:
         growth = ((c * c + c) / (2 * self.pair.sigma**2)).exp()
@@ -253,10 +264,6 @@ class _SampledGaussian(_OnLine):
             # The loss is at most -log(1 - q).
             growth = balls.arb.min(growth, (1 + ((1 - self.q) ** -c - 1) / self.q))
         return 1 - self.q + self.q * growth
-
-    @property
-    def distance(self) -> Ball:
-        return normal_distance(self.loss.noise_multiplier) * self.q
 
 
 class _Mixtures(_OnLine):
@@ -268,23 +275,17 @@ class _Mixtures(_OnLine):
         super().__init__(GaussianPair(numerator, denominator, balls.arb(loss.noise_multiplier)))
 
 
-class _FixedBatch(EnclosedLoss):
+class _FixedBatch(_OfSample):
     """The Gaussian mechanism on a batch without replacement.
 
     Its pair has the losses of the sampled pair where they are positive, their mirror image, and an
     atom at 0. The sampled pair's loss is positive above the middle of its means.
     """
 
-    components = 3
-
     def __init__(self, loss: FixedBatchGaussian, rounded: bool = False) -> None:
-        arb = balls.arb
-        self.noise_multiplier = loss.noise_multiplier
-        self.q = q = probability(loss.sampling_probability, rounded)
-        sigma, one = arb(loss.noise_multiplier), arb(1)
-        self.pair = GaussianPair(((arb(0), 1 - q), (one, q)), ((arb(0), one),), sigma)
-        self.middle = arb(0.5)
-        self.atom = (1 - q) * (1 / (sigma * arb(8).sqrt())).erf()
+        super().__init__(loss, removing=True, rounded=rounded)
+        self.middle = balls.arb(0.5)
+        self.atom = (1 - self.q) * (1 / (self.pair.sigma * balls.arb(8).sqrt())).erf()
 
     def values(self, grid: Grid) -> int:
         return 4 * grid.points + 4
@@ -314,59 +315,48 @@ class _FixedBatch(EnclosedLoss):
     def moment_bound(self, c: Ball) -> Ball:
         growth = ((c * c + c) / (2 * self.pair.sigma**2)).exp()
         # The powers of the mirror image are at most 1 at negative losses.
-        growth += (1 - normal_distance(self.noise_multiplier)) / 2
+        growth += (1 - normal_distance(self.loss.noise_multiplier)) / 2
         return 1 - self.q + self.q * growth
-
-    @property
-    def distance(self) -> Ball:
-        return normal_distance(self.noise_multiplier) * self.q
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         # Outputs of the sampled pair below the middle have no positive loss.
         return self.pair.tails(balls.arb.max(balls.arb(threshold), self.middle))
 
 
-class _Allocation(EnclosedLoss):
-    """An epoch of random allocation, whose transform is summed along a ray; without a law."""
+class _UnequalAllocation(EnclosedLoss):
+    """An epoch of random allocation, summed along a ray, which has order 0 where batches differ."""
 
     substitutes = (Rays,)
+    along_rays: ClassVar[type[AllocationTransform]] = UnequalTransform
 
     def __init__(self, loss: Allocation) -> None:
         self.loss = loss
         self.variance = 1 / balls.arb(loss.noise_multiplier) ** 2
 
+    def fits(self, item: Substitute) -> bool:
+        return super().fits(item) and isinstance(item, Rays) and item.order == 0
+
     def values(self, grid: Grid) -> int:
         return 1
 
     def entries(self, rays: Rays) -> float:
-        return rays.entries(self.loss.noise_multiplier)
+        return sum(rays.entries(group.noise_multiplier) for group in self.loss.groups)
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
         """Return an infinite loss above, and no loss below."""
         zero, one = balls.arb(0), balls.arb(1)
         return Law([], [], one) if dominating else Law([zero], [one], zero)
 
-    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
-        if isinstance(substitute, Rays):
-            return AllocationTransform(self.loss, substitute)
-        return super().transform(substitute, dominating=dominating)
-
-    def by_convex_order(
-        self, proof: OrderProof, times: int, epsilon: Ball, bits: int
-    ) -> tuple[Ball, Ball]:
-        laws = laws_of_ratio(self.loss.noise_multiplier, self.loss.batches, times, proof, bits)
-        return laws.delta(epsilon, self.loss.direction)
+    def _own_transform(self, substitute: Any) -> Transform:
+        return self.along_rays(self.loss, substitute)
 
     @property
     def opposite(self) -> EnclosedLoss:
-        return _Allocation(replace(self.loss, direction=other_direction(self.loss.direction)))
+        return type(self)(replace(self.loss, direction=other_direction(self.loss.direction)))
 
     def moment_bound(self, c: Ball) -> Ball:
-        """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
-        bound = ((c * c + c) * self.variance / 2).exp()
-        if self.loss.direction == "remove":
-            return bound
-        return balls.arb.min(bound, ((c + c * c / self.loss.batches) * self.variance / 2).exp())
+        """Return that of a single answer with the least noise, which dominates."""
+        return ((c * c + c) * self.variance / 2).exp()
 
     @property
     def distance(self) -> Ball:
@@ -378,39 +368,39 @@ class _Allocation(EnclosedLoss):
         return balls.arb(0), balls.arb(0)
 
 
-class _UnequalAllocation(_Allocation):
-    """An epoch whose batches differ: rays have order 0, and serve where a record is added."""
+class _Allocation(_UnequalAllocation):
+    """An epoch of alike batches, whose rays may have any order."""
+
+    along_rays = AllocationTransform
 
     def fits(self, item: Substitute) -> bool:
-        return super().fits(item) and isinstance(item, Rays) and item.order == 0
-
-    def entries(self, rays: Rays) -> float:
-        return sum(rays.entries(group.noise_multiplier) for group in self.loss.groups)
-
-    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
-        if isinstance(substitute, Rays):
-            return UnequalTransform(self.loss, substitute)
-        return super().transform(substitute, dominating=dominating)
+        return isinstance(item, Rays)
 
     def by_convex_order(
         self, proof: OrderProof, times: int, epsilon: Ball, bits: int
     ) -> tuple[Ball, Ball]:
-        return balls.arb(0), balls.arb(1)
-
-    @property
-    def opposite(self) -> EnclosedLoss:
-        direction = other_direction(self.loss.direction)
-        return _UnequalAllocation(replace(self.loss, direction=direction))
+        laws = laws_of_ratio(self.loss.noise_multiplier, self.loss.batches, times, proof, bits)
+        return laws.delta(epsilon, self.loss.direction)
 
     def moment_bound(self, c: Ball) -> Ball:
-        """Return that of a single answer with the least noise, which dominates."""
-        return ((c * c + c) * self.variance / 2).exp()
+        """Return that of a single batch, or, when adding, of a mean over its geometric mean."""
+        bound = super().moment_bound(c)
+        if self.loss.direction == "remove":
+            return bound
+        return balls.arb.min(bound, ((c + c * c / self.loss.batches) * self.variance / 2).exp())
 
 
 # -- Laplace and discrete noise
 
 
-class _Laplace(EnclosedLoss):
+class _Bounded(EnclosedLoss):
+    """A loss that is finite, so that its largest value bounds all moments."""
+
+    def moment_bound(self, c: Ball) -> Ball:
+        return (c * self.largest).exp()
+
+
+class _Laplace(_Bounded):
     """Laplace noise: losses with a density on (-a, a), a = 1 / scale, and an atom at either end."""
 
     def __init__(self, loss: Laplace) -> None:
@@ -440,15 +430,12 @@ class _Laplace(EnclosedLoss):
     def largest(self) -> Ball:
         return self.a
 
-    def moment_bound(self, c: Ball) -> Ball:
-        return (c * self.a).exp()
-
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         """Enclose the probabilities of the largest loss, for every threshold."""
         return balls.arb(1) / 2, (-self.a).exp() / 2
 
 
-class _DiscreteLaplace(EnclosedLoss):
+class _DiscreteLaplace(_Bounded):
     """Discrete Laplace noise of parameter a, or two values -a and a: every mass follows from a."""
 
     equally_spaced = True
@@ -478,16 +465,12 @@ class _DiscreteLaplace(EnclosedLoss):
     def largest(self) -> Ball:
         return self.a * self.multiples[-1]
 
-    def moment_bound(self, c: Ball) -> Ball:
-        return (c * self.largest).exp()
-
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         """Enclose the probabilities of the largest value, for every threshold."""
-        law = self.law(Grid(1.0, 0, 1), dominating=False)
-        return law.masses[-1], law.masses[-1] * (-law.values[-1]).exp()
+        return self.law(Grid(1.0, 0, 1), dominating=False).last
 
 
-class _Response(EnclosedLoss):
+class _Response(_Bounded):
     """Randomized response: a loss with two values, or with v, 0 and -v."""
 
     equally_spaced = True
@@ -514,9 +497,6 @@ class _Response(EnclosedLoss):
     def largest(self) -> Ball:
         p, q = self.pairs[-1]
         return (p / q).log()
-
-    def moment_bound(self, c: Ball) -> Ball:
-        return (c * self.largest).exp()
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         """Return the probabilities of the largest value, for every threshold."""
@@ -552,8 +532,7 @@ class _DiscreteGaussian(EnclosedLoss):
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         """Enclose P of the outputs at least at the threshold, and bound Q from above."""
         grid = Grid(1.0, math.floor(threshold), math.ceil(threshold))
-        law = self.law(grid, dominating=False)
-        return law.masses[-1], law.masses[-1] * (-law.values[-1]).exp()
+        return self.law(grid, dominating=False).last
 
 
 # -- from a loss to its enclosure

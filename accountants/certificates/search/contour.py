@@ -41,9 +41,14 @@ from dpcal.accountants.certificates.search.grids import (
     on_grid,
     total_on_grids,
 )
-from dpcal.accountants.certificates.search.integrand import Decay, Integrand
+from dpcal.accountants.certificates.search.lattices import (
+    Decay,
+    Integrand,
+    choose_rays,
+    largest_power,
+    nats_of,
+)
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
-from dpcal.accountants.certificates.search.rays import choose_rays, largest_power, nats_of
 from dpcal.accountants.certificates.search.unequal import untold
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
