@@ -95,16 +95,9 @@ class _Epoch:
 
 
 class AllocationTransform(Transform):
-    """M of an epoch of random allocation.
+    """M of an epoch of random allocation, summed along a ray.
 
-    Parameters
-    ----------
-    loss
-        The loss.
-    rays
-        The ray and the lattices of the sums.
-    numbers
-        Numbers of batches and their masses, if they are random; None is the loss's number.
+    If the number of batches is random, ``numbers`` has the numbers and their masses.
     """
 
     def __init__(

@@ -13,11 +13,12 @@ python-flint; ``workprec`` sets the precision, for one thread at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dpcal._precision import workprec
 
-__all__ = ["Ball", "probability", "workprec"]
+__all__ = ["Ball", "power", "probability", "workprec"]
 
 # python-flint has no type annotations.
 Ball = Any
@@ -41,13 +42,18 @@ def __getattr__(name: str) -> Any:
 def probability(value: float, rounded: bool) -> Ball:
     """Return a probability as a ball.
 
-    Parameters
-    ----------
-    value
-        The probability, as a double.
-    rounded
-        Whether the double is a quotient or a sum that was rounded. The ball then has a radius that
-        holds the exact value; otherwise it is the double itself.
+    A double that is a quotient or a sum which was ``rounded`` has a radius that holds the exact
+    value; otherwise the ball is the double itself.
     """
     arb = __getattr__("arb")
     return arb(value, abs(value) * _ROUNDING) if rounded else arb(value)
+
+
+def power(law: list[Ball], times: int, sum_of: Callable[..., list[Ball]]) -> list[Ball]:
+    """Return the law of a sum of ``times`` >= 1 independent values with one law, by squaring."""
+    found = law
+    for bit in bin(times)[3:]:
+        found = sum_of(found, found)
+        if bit == "1":
+            found = sum_of(found, law)
+    return found

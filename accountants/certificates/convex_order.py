@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.proofs import OrderProof
 
 __all__ = ["LawsOfRatio", "laws_of_ratio"]
@@ -51,15 +51,7 @@ _LEAST = 1e-60
 
 
 class LawsOfRatio:
-    """Laws on a grid that bound the likelihood ratio of a run in convex order, from both sides.
-
-    Parameters
-    ----------
-    noise_multiplier, batches, epochs
-        Of the run.
-    proof
-        The grids.
-    """
+    """Laws on grids that bound the likelihood ratio of a run in convex order, from both sides."""
 
     def __init__(self, noise_multiplier: float, batches: int, epochs: int, proof: OrderProof):
         arb = balls.arb
@@ -72,10 +64,10 @@ class LawsOfRatio:
         gathered = [arb(0), *_gathered(cells, steps)]
         self.laws = []
         for law, upper in ((gathered, False), (spread, True)):
-            sums = _Powers(0, len(law), upper).power(law, batches)
+            sums = power(law, batches, _Window(0, len(law), upper).sum_of)
             ratios = [(mass, mass * k * width / batches) for k, mass in enumerate(sums)]
             epoch = _spread(ratios, self.nodes) if upper else _gathered(ratios[1:], self.nodes)
-            self.laws.append(_Powers(logs.first, len(epoch), upper).power(epoch, epochs))
+            self.laws.append(power(epoch, epochs, _Window(logs.first, len(epoch), upper).sum_of))
 
     def _cells(self, width: Ball) -> tuple[list[Atom], Ball]:
         """Return the atoms of Y in intervals of equal width, and the mass beyond."""
@@ -125,8 +117,8 @@ def laws_of_ratio(
         return LawsOfRatio(noise_multiplier, batches, epochs, proof)
 
 
-class _Powers:
-    """Laws of sums of independent whole numbers, or of logarithms, within a window.
+class _Window:
+    """A window of whole numbers, or of logarithms, for laws of sums of independent ones.
 
     Parameters
     ----------
@@ -140,7 +132,7 @@ class _Powers:
     def __init__(self, first: int, size: int, upper: bool) -> None:
         self.first, self.size, self.upper = first, size, upper
 
-    def product(self, one: list[Ball], other: list[Ball]) -> list[Ball]:
+    def sum_of(self, one: list[Ball], other: list[Ball]) -> list[Ball]:
         """Return the law of the sum of two numbers."""
         terms: list[Ball] = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
         # The sum of numbers at places i and j is at place i + j + first.
@@ -152,15 +144,6 @@ class _Powers:
         else:
             law[0] += sum(terms[:low], balls.arb(0))
         return law
-
-    def power(self, law: list[Ball], times: int) -> list[Ball]:
-        """Return the law of the sum of numbers with the same law, ``times`` >= 1 of them."""
-        found = law
-        for bit in bin(times)[3:]:
-            found = self.product(found, found)
-            if bit == "1":
-                found = self.product(found, law)
-        return found
 
 
 def _spread(atoms: list[Atom], nodes: list[Ball]) -> list[Ball]:

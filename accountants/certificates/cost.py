@@ -57,17 +57,7 @@ _TERM, _TERM_OF_RAYS = 150, 40
 
 
 def work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> float:
-    """Return the units of work of checking a proof.
-
-    Parameters
-    ----------
-    proof
-        A proof that fits the parts.
-    parts
-        Losses, and how often each is used.
-    bits
-        Precision of the arithmetic.
-    """
+    """Return the units of work of checking a proof that fits its parts, at this precision."""
     at_128_bits = float(_work(proof, parts)) + _FUNCTION * len(parts)
     return at_128_bits * math.pow(max(1.0, bits / 128), _EXPONENT)
 

@@ -66,15 +66,7 @@ class Law:
 
 
 def law_of(atoms: Iterable[Atom], infinite: Ball | None = None) -> Law:
-    """Return the law of given values and probabilities.
-
-    Parameters
-    ----------
-    atoms
-        Finite values and their probabilities.
-    infinite
-        Probability that the loss is infinite; None is 0.
-    """
+    """Return the law of finite values with their probabilities, and that of an infinite loss."""
     atoms = list(atoms)
     values, masses = [value for value, _ in atoms], [mass for _, mass in atoms]
     return Law(values, masses, balls.arb(0) if infinite is None else infinite)
@@ -96,15 +88,10 @@ def as_one_value(p: Ball, q: Ball) -> Atom:
 
 
 def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
-    """Return a finite law that dominates the loss of a Gaussian pair.
+    """Return a finite law that dominates the loss of a Gaussian pair, from increasing outputs.
 
-    Parameters
-    ----------
-    pair
-        The pair.
-    points
-        Increasing outputs. Above the last output the loss counts as its supremum, which may be
-        infinite; below the first it is at most its value there.
+    Above the last output the loss counts as its supremum, which may be infinite; below the first it
+    is at most its value there.
     """
     losses = [pair.loss(x) for x in points]
     masses = [pair.masses(None, points[0])[0], *[balls.arb(0)] * (len(points) - 1)]
@@ -114,8 +101,8 @@ def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
         masses[j + 1] += high
     largest = pair.largest_loss
     if largest is None:
-        return Law(losses, masses, pair.tails(points[-1])[0])
-    (_, low), last = at_both_ends(*pair.tails(points[-1]), losses[-1], largest)
+        return Law(losses, masses, pair.masses(points[-1], None)[0])
+    (_, low), last = at_both_ends(*pair.masses(points[-1], None), losses[-1], largest)
     masses[-1] += low
     return law_of([*zip(losses, masses, strict=True), last])
 

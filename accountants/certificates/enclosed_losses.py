@@ -94,15 +94,7 @@ class EnclosedLoss(ABC):
         """Return the finite law on one side of the loss."""
 
     def law(self, grid: Grid, *, dominating: bool) -> Law:
-        """Return a finite law that bounds the loss.
-
-        Parameters
-        ----------
-        grid
-            Intervals of the outputs.
-        dominating
-            Whether the law dominates the loss, or is dominated by it.
-        """
+        """Return a finite law, by intervals of outputs, that dominates the loss or is dominated."""
         laws: dict[tuple[Grid, bool], Law] = self.__dict__.setdefault("_laws", {})
         if (grid, dominating) not in laws:
             laws[grid, dominating] = self._law(grid, dominating)
@@ -199,7 +191,7 @@ class _OnLine(EnclosedLoss):
         return self.pair.distance
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
-        return self.pair.tails(balls.arb(threshold))
+        return self.pair.masses(balls.arb(threshold), None)
 
 
 class EnclosedGaussian(_OnLine):
@@ -301,7 +293,7 @@ class _FixedBatch(_OfSample):
         for (x, y), (u, v) in zip(pairwise(ends), pairwise(losses), strict=True):
             p, q = self.pair.masses(x, y)
             atoms += [*at_both_ends(p, q, u, v), *at_both_ends(q, p, -v, -u)]
-        p, q = self.pair.tails(ends[-1])
+        p, q = self.pair.masses(ends[-1], None)
         # The losses of the mirror image beyond the last end are at most the loss there.
         return law_of([*atoms, (-losses[-1], q)], infinite=p)
 
@@ -320,7 +312,7 @@ class _FixedBatch(_OfSample):
 
     def tails(self, threshold: float) -> tuple[Ball, Ball]:
         # Outputs of the sampled pair below the middle have no positive loss.
-        return self.pair.tails(balls.arb.max(balls.arb(threshold), self.middle))
+        return self.pair.masses(balls.arb.max(balls.arb(threshold), self.middle), None)
 
 
 class _UnequalAllocation(EnclosedLoss):
@@ -542,17 +534,8 @@ class _DiscreteGaussian(EnclosedLoss):
 def enclosed(loss: PrivacyLoss, rounded: bool = False) -> EnclosedLoss:
     """Return a loss in ball arithmetic, at the precision of python-flint's context.
 
-    Parameters
-    ----------
-    loss
-        A loss of a family that certificates cover.
-    rounded
-        Whether its sampling probability or weights are known only up to rounding.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no certificate covers the loss.
+    ``rounded`` says that its sampling probability or weights are known only up to rounding. Losses
+    that no certificate covers raise UnsupportedEvent.
     """
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 

@@ -333,14 +333,9 @@ def _(proof: proofs.ThresholdProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 def _at_most(chances: list[tuple[Ball, int]], most: int) -> Ball:
-    """Enclose the probability that at most ``most`` independent events occur.
+    """Enclose the probability that at most ``most`` >= 0 independent events occur.
 
-    Parameters
-    ----------
-    chances
-        Probabilities of events, and the number of events with each.
-    most
-        A whole number >= 0.
+    ``chances`` are probabilities of events, and the number of events with each.
     """
     distribution = [balls.arb(1)]
     for p, times in chances:

@@ -69,10 +69,6 @@ class GaussianPair:
         )
         return (p / q).log() if a == b else None
 
-    def tails(self, x: Ball) -> tuple[Ball, Ball]:
-        """Enclose the probabilities under P and Q of an output above x."""
-        return self.masses(x, None)
-
     def masses(self, low: Ball | None, high: Ball | None) -> tuple[Ball, Ball]:
         """Enclose the probabilities under P and Q of an interval; None is an infinite end."""
         numerator, denominator = (
@@ -97,16 +93,10 @@ class GaussianPair:
 
 
 def with_exact_sum(mixture: Sequence[tuple[float, float]], rounded: bool) -> Mixture:
-    """Return a mixture in balls whose weights sum to 1 exactly.
+    """Return a mixture, given by means and weights, in balls whose weights sum to 1 exactly.
 
-    The weight of the mean nearest to 0 is 1 less the sum of the other weights.
-
-    Parameters
-    ----------
-    mixture
-        Means and weights.
-    rounded
-        Whether the weights are known only up to rounding.
+    The weight of the mean nearest to 0 is 1 less the sum of the others, which ``rounded`` says are
+    known only up to rounding.
     """
     center = min(mixture, key=lambda item: abs(item[0]))
     others = [

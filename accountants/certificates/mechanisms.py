@@ -83,13 +83,7 @@ class Mechanism:
 
 
 def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
-    """Return the different mechanisms that an event composes.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no proof covers one of them.
-    """
+    """Return the different mechanisms that an event composes; refuse those that no proof covers."""
     found = []
     for leaf, count in leaves(event).items():
         if isinstance(leaf, NoOpDpEvent):

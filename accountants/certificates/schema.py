@@ -148,16 +148,9 @@ class Shape:
 
 
 def shape_of(name: str, record: type, *rules: Rule) -> Shape:
-    """Return the shape of the documents of a record, whose fields are annotated with readers.
+    """Return the shape of the documents of a record, with rules between its entries.
 
-    Parameters
-    ----------
-    name
-        Name of such an object in error messages.
-    record
-        A dataclass with fields such as ``tilt: Annotated[float, number()]``.
-    *rules
-        Conditions between its entries.
+    The record is a dataclass with fields such as ``tilt: Annotated[float, number()]``.
     """
     hints = get_type_hints(record, include_extras=True)
     readers = {item.name: hints[item.name].__metadata__[0] for item in fields(record)}
@@ -176,15 +169,7 @@ def document_of(value: Any) -> Any:
 
 
 def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed: str) -> Reader:
-    """Return a reader of objects whose shape depends on their entries.
-
-    Parameters
-    ----------
-    shape_of
-        Returns the shape of an object, or None if it has none.
-    allowed
-        What the object must be, for error messages.
-    """
+    """Return a reader of objects whose shape, None if there is none, depends on their entries."""
 
     def read(value: Any, name: str) -> Any:
         shape = shape_of(value) if isinstance(value, Mapping) else None

@@ -27,7 +27,7 @@ from itertools import pairwise
 from dpcal import _validate
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.discretization import Law, as_one_value, law_of
 from dpcal.accountants.certificates.enclosed_losses import (
     EnclosedGaussian,
@@ -79,12 +79,7 @@ class Shuffled(Gaussian):
 def directions_of(run: DpEvent, relation: str) -> Composition:
     """Return both directions of a run over shuffled epochs, the losses being those of epochs.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For a parameter out of range.
-    UnsupportedEvent
-        If records are added or removed, which moves others.
+    A record that is added or removed moves others, which no theorem covers.
     """
     sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
     T, E = _validate.count(batches=run.batches), _validate.count(epochs=run.epochs)
@@ -166,7 +161,8 @@ class _Shuffled(EnclosedGaussian):
             masses = (alone.masses(low, high)[0], *moved.masses(low, high))
             for law, mass in zip(laws, masses, strict=True):
                 law[place] += mass
-        rest = _cyclic_power(laws[0], others)
+        none = [arb(1)] + [arb(0)] * (places - 1)
+        rest = power(laws[0], others, _cyclic_product) if others else none
         present, blank = (_cyclic_product(rest, law) for law in laws[1:])
         pairs = zip(present, blank, strict=True)
         if self.loss.direction == "add":
@@ -271,16 +267,6 @@ def _cyclic_product(a: list[Ball], b: list[Ball]) -> list[Ball]:
     product = (balls.arb_poly(a) * balls.arb_poly(b)).coeffs()
     product += [balls.arb(0)] * (2 * len(a) - len(product))
     return [x + y for x, y in zip(product[: len(a)], product[len(a) :], strict=True)]
-
-
-def _cyclic_power(law: list[Ball], times: int) -> list[Ball]:
-    """Return the law of a sum of independent values modulo the number of places."""
-    power = [balls.arb(1)] + [balls.arb(0)] * (len(law) - 1)
-    for bit in bin(times)[2:]:
-        power = _cyclic_product(power, power)
-        if bit == "1":
-            power = _cyclic_product(power, law)
-    return power
 
 
 def _chances(others: int, item: Clones) -> tuple[list[Ball], Ball]:

@@ -97,14 +97,7 @@ class FiniteTransform(Transform):
 class SampledGaussianTransform(Transform):
     """M of a sampled Gaussian, by the trapezoid rule on a shifted line.
 
-    Parameters
-    ----------
-    loss
-        The loss.
-    lattice
-        The points of the rule.
-    rounded
-        Whether the sampling probability is known only up to rounding.
+    Its sampling probability is that of the loss, or is known only up to rounding.
     """
 
     def __init__(

@@ -196,11 +196,20 @@ def _(proof: proofs.ChernoffProof, parts: Parts) -> None:
     _check_substitutes(proof.sums, parts)
 
 
-@_check_fit.register
-def _(proof: proofs.SumProof, parts: Parts) -> None:
+def _only(parts: Parts) -> tuple[EnclosedLoss, int]:
     if len(parts) != 1:
         raise CertificateRejected("The proof must be about a single loss.")
-    ((loss, times),) = parts
+    return parts[0]
+
+
+@_check_fit.register
+def _(proof: proofs.OrderProof, parts: Parts) -> None:
+    _only(parts)
+
+
+@_check_fit.register
+def _(proof: proofs.SumProof, parts: Parts) -> None:
+    loss, times = _only(parts)
     # A power of a polynomial has one term more than its degree.
     terms = max(loss.values(proof.sums[0]) - 1, 1) * times
     if times > 1 and not (loss.equally_spaced and terms <= proofs.MAX_TERMS):
@@ -208,12 +217,6 @@ def _(proof: proofs.SumProof, parts: Parts) -> None:
             "The proof asks for more work than any proof needs: a convolution must be of equally "
             f"spaced values and have at most {proofs.MAX_TERMS} terms, got {terms}."
         )
-
-
-@_check_fit.register
-def _(proof: proofs.OrderProof, parts: Parts) -> None:
-    if len(parts) != 1:
-        raise CertificateRejected("The proof must be about a single loss.")
 
 
 @_check_fit.register

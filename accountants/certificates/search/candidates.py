@@ -148,13 +148,7 @@ def candidates(
 
 
 def by_order(direction: Direction, epsilon: float, width: float) -> Candidates:
-    """Yield a proof by convex order.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If the losses are not those of one random allocation.
-    """
+    """Yield a proof by convex order; refuse other losses than those of one random allocation."""
     with contextlib.suppress(OutOfReach):
         proof = choose_order(direction.parts, epsilon, width=width)
         yield _BITS.closed_forms + 2 * _bits_of_delta(direction, epsilon), proof

@@ -119,13 +119,7 @@ def log_moment(total: Total, tilt: float) -> float:
 
 @lru_cache(maxsize=64)
 def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return an approximate log delta(epsilon): a bound, or a saddle-point estimate.
-
-    Raises
-    ------
-    OutOfReach
-        If delta is 0.
-    """
+    """Return log delta(epsilon) about, of a delta > 0: a bound, or a saddle-point estimate."""
     bounds = log_delta_bounds(Direction("", parts), epsilon)
     if bounds.lower > -math.inf:
         return bounds.lower
@@ -212,18 +206,9 @@ def pieces_of(
     log_delta: float,
     grids: Mapping[PrivacyLoss, Grid],
 ) -> list[Piece]:
-    """Return each part with the lattice or the grid that it needs.
+    """Return each part with the lattice or the grid that it needs, where no grid is given.
 
-    Parameters
-    ----------
-    parts, width
-        As of all searches.
-    tilts
-        Increasing tilts at which transforms are needed.
-    log_delta
-        The approximate logarithm of delta.
-    grids
-        Grids that are given for some of the losses.
+    The tilts at which transforms are needed increase.
     """
     uses = sum(times for _, times in parts)
     digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS

@@ -88,16 +88,9 @@ def _degree(loss: PrivacyLoss, grid: Grid) -> int:
 
 
 def choose_order(parts: Parts, epsilon: float, *, width: float) -> OrderProof:
-    """Return grids whose bounds on delta are about ``width`` apart, relative to delta.
+    """Return grids whose bounds on delta are about ``width`` apart, for one random allocation.
 
     Grids for deltas of about the same size are the same, so that their laws are computed once.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If the losses are not those of one random allocation.
-    OutOfReach
-        If no grid of affordable size exists.
     """
     loss, epochs = parts[0]
     if len(parts) != 1 or not isinstance(loss, Allocation):

@@ -98,13 +98,7 @@ def log_rest(parts: Parts, width: float, log_delta: float) -> float:
 
 
 def limited_grid(step: float, first: float, last: float) -> Grid:
-    """Return the grid that covers first step to last step.
-
-    Raises
-    ------
-    OutOfReach
-        If the grid has more intervals than a proof may have.
-    """
+    """Return the grid that covers first step to last step; refuse one of too many intervals."""
     if not last - first < MAX_POINTS / 4:
         raise OutOfReach
     return Grid(step, math.floor(first), math.ceil(last))
@@ -112,13 +106,7 @@ def limited_grid(step: float, first: float, last: float) -> Grid:
 
 @singledispatch
 def choose_grid(loss: Any, aim: Accuracy) -> Grid:
-    """Return a grid whose finite laws bound a loss as closely as required.
-
-    Raises
-    ------
-    OutOfReach
-        If no grid of affordable size exists.
-    """
+    """Return a grid whose finite laws bound a loss as closely as required."""
     line = line_of(loss)
     sigma, (low, high) = line.sigma, line.ends
     gap = max(high - low, 1.0)

@@ -59,14 +59,7 @@ _FUNCTIONS, _POLYNOMIALS, _ORDERS = 150.0, 40.0, 5.0
 class Integrand:
     """phi_sigma(x) w(x)^p on shifted lines, for one sampled Gaussian.
 
-    Parameters
-    ----------
-    loss
-        The loss.
-    tilts
-        Tilts at which the transform is needed.
-    digits
-        Logarithm of the accuracy that the transform needs, > 0.
+    Its transform is needed at the tilts, and ``digits`` > 0 is the logarithm of its accuracy.
     """
 
     def __init__(self, loss: SampledGaussian, tilts: tuple[float, ...], digits: float) -> None:
@@ -156,22 +149,9 @@ def choose_rays(
 ) -> Rays:
     """Return the ray and lattices with nearly the least work.
 
-    Parameters
-    ----------
-    loss
-        The loss.
-    tilts
-        Tilts >= 0 at which the transform is needed on the real axis; at 0 it is 1.
-    digits
-        Logarithm of its accuracy, relative to that on the axis.
-    far, nodes
-        On the line through the middle one of these tilts, the largest Im z, and the number of
-        nodes.
-
-    Raises
-    ------
-    OutOfReach
-        If no lattice of affordable size exists.
+    The transform is needed at tilts >= 0 on the real axis, where it is 1 at 0, and on the line
+    through the middle one of them up to Im z = ``far``, at so many ``nodes``. ``digits`` is the
+    logarithm of its accuracy, relative to that on the axis.
     """
     middle = tilts[len(tilts) // 2]
     line = (0.0, far / 2, far)

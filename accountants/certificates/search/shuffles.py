@@ -70,18 +70,9 @@ def is_shuffled(direction: Direction) -> bool:
 def proofs_of_shuffle(
     direction: Direction, epsilon: float, sides: str, delta: float | None = None
 ) -> Candidates:
-    """Yield precisions and proofs, of one side each.
+    """Yield precisions and proofs, of one side each, for a run over shuffled epochs.
 
-    Parameters
-    ----------
-    direction
-        A direction of a run over shuffled epochs.
-    epsilon
-        Where delta is bounded.
-    sides
-        ``"both"``, ``"lower"`` or ``"upper"``.
-    delta
-        About the delta that is to be proved from above; None if it is not known.
+    ``delta`` is about that which is to be proved from above; None if it is not known.
     """
     ((loss, epochs),) = direction.parts
     assert isinstance(loss, Shuffled)

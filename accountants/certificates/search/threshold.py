@@ -49,13 +49,7 @@ _MAX_EXPONENT = 700.0
 
 
 def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
-    """Return a test whose errors bound delta from below.
-
-    Raises
-    ------
-    OutOfReach
-        If every test that was tried gives a bound of 0.
-    """
+    """Return a test whose errors bound delta from below; refuse to if none gives more than 0."""
     if any(isinstance(loss, Allocation) for loss, _ in parts):
         # No test of an allocation that counts outputs is worth its search.
         raise OutOfReach
