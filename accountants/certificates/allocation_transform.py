@@ -145,16 +145,17 @@ class AllocationTransform(Transform):
         """Enclose c_0, ..., c_m at each v, of a batch with this noise and share of L."""
         acb, rays = balls.acb, self.rays
         t, step_of_x = 1 / sigma, self.step * sigma
-        error = self._error_of_mean(t, step_of_x)
-        centers = self._centers(t / step_of_x)
+        around = balls.within(self._error_of_mean(t, step_of_x))
+        # The lattice point nearest to j t, for each order.
+        ratio = float((t / step_of_x).mid())
+        centers = [round(j * ratio) for j in range(rays.order + 1)]
         left, right = centers[0] - rays.reach, centers[-1] + rays.reach
         # A table of exp(-s Y / M), whose entries depend on v + t x alone.
         turned = (acb(0, -1) * self.angle).exp() * share
         at = -(t**2) / 2
         # Entries far below the errors would slow down products of polynomials.
         most = (rays.reach * step_of_x) ** 2 / 2 + _SPARE
-        small = balls.arb(0, (-most).exp().upper())
-        negligible, table = acb(small, small), []
+        negligible, table = balls.within((-most).exp()), []
         for k in range(rays.first + left, rays.last + right + 1):
             place = turned * (at + k * self.step).exp()
             table.append(negligible if place.real > most else (-place).exp())
@@ -168,15 +169,8 @@ class AllocationTransform(Transform):
             product = balls.acb_poly(part) * balls.acb_poly(weights[::-1])
             first = len(weights) - 1
             means = [product[first + k] for k in range(len(self.points))]
-            scaled = balls.arb(0, error.upper())
-            around = acb(scaled, scaled)
             terms.append([size * (mean + around) for mean in means])
         return [list(each) for each in zip(*terms, strict=True)]
-
-    def _centers(self, t_in_steps: Ball) -> list[int]:
-        """Return the lattice point nearest to j t, for each order."""
-        ratio = float(t_in_steps.mid())
-        return [round(j * ratio) for j in range(self.rays.order + 1)]
 
     def _error_of_mean(self, t: Ball, step_of_x: Ball) -> Ball:
         """Bound the error of every sum over x, whose terms have absolute values below densities."""
@@ -227,8 +221,7 @@ class AllocationTransform(Transform):
             if k == 0:
                 largest = ((value * inverse).real + rest) / (1 - rule)
                 largest = arb(largest.upper()) if rule < 1 else arb("nan")
-            error = arb(0, (rule * largest + rest).upper())
-            value = value * inverse + acb(error, error)
+            value = value * inverse + balls.within(rule * largest + rest)
             values.append(value if self.removing else value.conjugate())
         return values
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpcal._precision import workprec
 
-__all__ = ["Ball", "power", "probability", "workprec"]
+__all__ = ["Ball", "power", "probability", "within", "workprec"]
 
 # python-flint has no type annotations.
 Ball = Any
@@ -47,6 +47,12 @@ def probability(value: float, rounded: bool) -> Ball:
     """
     arb = __getattr__("arb")
     return arb(value, abs(value) * _ROUNDING) if rounded else arb(value)
+
+
+def within(error: Ball) -> Ball:
+    """Return the complex ball of all numbers whose parts have absolute values up to an error."""
+    part = __getattr__("arb")(0, error.upper())
+    return __getattr__("acb")(part, part)
 
 
 def power(law: list[Ball], times: int, sum_of: Callable[..., list[Ball]]) -> list[Ball]:

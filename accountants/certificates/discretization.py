@@ -33,9 +33,8 @@ __all__ = [
     "Law",
     "as_one_value",
     "at_both_ends",
-    "law_above_pair",
-    "law_below_pair",
     "law_of",
+    "law_of_pair",
     "theta_tail",
 ]
 
@@ -87,12 +86,16 @@ def as_one_value(p: Ball, q: Ball) -> Atom:
     return (p / q).log(), p
 
 
-def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
-    """Return a finite law that dominates the loss of a Gaussian pair, from increasing outputs.
+def law_of_pair(pair: GaussianPair, points: list[Ball], dominating: bool) -> Law:
+    """Return a finite law that dominates the loss of a Gaussian pair, or is dominated by it.
 
-    Above the last output the loss counts as its supremum, which may be infinite; below the first it
-    is at most its value there.
+    The outputs are cut at the increasing points. The dominated law reports only the interval. In
+    the other one the loss above the last point counts as its supremum, which may be infinite; below
+    the first it is at most its value there.
     """
+    if not dominating:
+        ends = [None, *points, None]
+        return law_of(as_one_value(*pair.masses(x, y)) for x, y in pairwise(ends))
     losses = [pair.loss(x) for x in points]
     masses = [pair.masses(None, points[0])[0], *[balls.arb(0)] * (len(points) - 1)]
     for j, ((x, y), (u, v)) in enumerate(zip(pairwise(points), pairwise(losses), strict=True)):
@@ -105,15 +108,6 @@ def law_above_pair(pair: GaussianPair, points: list[Ball]) -> Law:
     (_, low), last = at_both_ends(*pair.masses(points[-1], None), losses[-1], largest)
     masses[-1] += low
     return law_of([*zip(losses, masses, strict=True), last])
-
-
-def law_below_pair(pair: GaussianPair, points: list[Ball]) -> Law:
-    """Return the finite law of reporting only the interval, between the points, of an output.
-
-    The loss of the pair dominates it.
-    """
-    ends = [None, *points, None]
-    return law_of(as_one_value(*pair.masses(x, y)) for x, y in pairwise(ends))
 
 
 def theta_tail(x: int, variance: Ball) -> Ball:

@@ -34,9 +34,8 @@ from dpcal.accountants.certificates.discretization import (
     Law,
     as_one_value,
     at_both_ends,
-    law_above_pair,
-    law_below_pair,
     law_of,
+    law_of_pair,
     theta_tail,
 )
 from dpcal.accountants.certificates.gaussian_pairs import (
@@ -178,8 +177,7 @@ class _OnLine(EnclosedLoss):
         return grid.points + 2
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
-        build = law_above_pair if dominating else law_below_pair
-        return build(self.pair, points_of(grid))
+        return law_of_pair(self.pair, points_of(grid), dominating)
 
     @property
     def largest(self) -> Ball:

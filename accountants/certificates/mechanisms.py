@@ -88,7 +88,7 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
     for leaf, count in leaves(event).items():
         if isinstance(leaf, NoOpDpEvent):
             continue
-        if not _is_covered(leaf):
+        if not _CONDITIONS.get(type(leaf), lambda event: False)(leaf):
             raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
         found.append(Mechanism(leaf, count))
     return tuple(found)
@@ -161,10 +161,6 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     ShuffledEpochsDpEvent: _has_few_epochs,
     UnequalAllocationDpEvent: _has_exact_groups,
 }
-
-
-def _is_covered(event: DpEvent) -> bool:
-    return type(event) in _CONDITIONS and _CONDITIONS[type(event)](event)
 
 
 def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:

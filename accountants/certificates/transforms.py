@@ -129,10 +129,10 @@ class SampledGaussianTransform(Transform):
 
     def along_line(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
         """Sum the terms of the rule, and add its error."""
-        error = balls.arb(0, self._error(c).upper())
+        error = balls.within(self._error(c))
         turn = balls.acb(0, h if self.removing else -h)
         values = sums_of_powers(self._terms(balls.acb(c)), self.log_weight, turn, nodes)
-        return [value + balls.acb(error, error) for value in values]
+        return [value + error for value in values]
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
         """Return the sum of the terms' absolute values at t, and the error of the rule."""

@@ -135,13 +135,6 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     return min(estimate, bounds.upper) if bounds.upper > -math.inf else estimate
 
 
-def _untold(parts: Parts) -> Parts:
-    """Return losses with moments of their own, also where those of batches that differ are told."""
-    return tuple(
-        (untold(loss) if type(loss) is UnequalAllocation else loss, times) for loss, times in parts
-    )
-
-
 def _reachable(parts: Parts, c: float, peak_width: float) -> tuple[float, float]:
     """Return a tilt, not above c, around which the moments of random allocations have digits."""
     allocations = [loss for loss, _ in parts if isinstance(loss, Allocation)]
@@ -304,7 +297,8 @@ def choose_contour(
     check_covered(parts)
     grids = grids or {}
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
-    parts = _untold(parts)
+    # Batches that differ have moments of their own, also where a loss is that of telling groups.
+    parts = tuple((untold(x) if type(x) is UnequalAllocation else x, times) for x, times in parts)
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
     total = total_on_grids(parts + added, grids)
     c, peak_width = _reachable(parts, *saddle(total, epsilon))
