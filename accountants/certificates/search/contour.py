@@ -119,7 +119,10 @@ def log_moment(total: Total, tilt: float) -> float:
 
 @lru_cache(maxsize=64)
 def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return log delta(epsilon) about, of a delta > 0: a bound, or a saddle-point estimate."""
+    """Return an approximate log delta(epsilon): a bound, or a saddle-point estimate.
+
+    A delta of 0 is out of reach.
+    """
     bounds = log_delta_bounds(Direction("", parts), epsilon)
     if bounds.lower > -math.inf:
         return bounds.lower

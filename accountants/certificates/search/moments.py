@@ -74,7 +74,8 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
     for loss, times in parts:
         outputs, line = large_outputs(loss), line_of(loss)
         at = outputs.threshold(share * epsilon)
-        at, first = float(outputs.x[-1]) if at is None else at, line.first(_LOW_REACH)
+        at = float(outputs.x[-1]) if at is None else at
+        first = line.first(_LOW_REACH)
         step = max(at - first, line.sigma) / _INTERVALS
         grids[loss] = limited_grid(step, first / step, max(at, first + line.sigma) / step)
         if math.isinf(loss.upper):
