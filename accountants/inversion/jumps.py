@@ -8,7 +8,7 @@ steps' bulks, in which no step jumps, and :class:`Jumps`, the rest. Each has a c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,23 +20,18 @@ from dpcal.accountants.inversion.transform import (
     Measure,
     Parts,
     Piece,
-    Pieces,
     Product,
-    SomeNodes,
-    bulk_of,
-    extra_rounding,
+    ProductLine,
     extra_sizes,
-    mass_rounding,
-    ratio_rounding,
     rows_of,
     subset_of,
 )
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Tilt
-from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
-from dpcal.accountants.losses.laplace import EndsAndDensity, Laplace
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, zero_and_rest
+from dpcal.accountants.losses.laplace import Laplace, ends_and_density
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import TwoTruncations, split_at_valley
+from dpcal.accountants.losses.truncation import split_at_valley
 
 __all__ = ["JumpLine", "Jumps", "split"]
 
@@ -61,14 +56,14 @@ def _in_two(loss: PrivacyLoss, times: int, c: float) -> TwoParts | None:
     if isinstance(loss, SampledGaussian):
         return split_at_valley(loss, c)
     if isinstance(loss, FixedBatchGaussian):
-        return ZeroAndRest(loss)
+        return zero_and_rest(loss)
     if isinstance(loss, Laplace) and times <= _MOST_ENDS:
-        return EndsAndDensity(loss)
+        return ends_and_density(loss)
     return None
 
 
-def split(parts: Parts, c: float) -> tuple[Product, Jumps] | None:
-    """Split the law of a sum into the part in which no step jumps, and the rest.
+def split(parts: Parts, c: float) -> Jumps | None:
+    """Return the part of the law of a sum in which some step jumps; its ``bulk`` is the rest.
 
     Parameters
     ----------
@@ -79,20 +74,10 @@ def split(parts: Parts, c: float) -> tuple[Product, Jumps] | None:
 
     Returns
     -------
-    (Product, Jumps) or None
+    Jumps or None
         None where no loss has two parts.
     """
-    pieces: list[tuple[Piece, int]] = [
-        (_in_two(loss, times, c) or loss, times) for loss, times in parts
-    ]
-    if not any(isinstance(piece, TwoParts) for piece, _ in pieces):
-        return None
-    return Product(pieces), Jumps(pieces)
-
-
-def _jumps_of(piece: TwoParts) -> Piece | Callable[[Reals], Reals]:
-    """Return the jumps of a piece in two parts, as :func:`rows_of` takes them."""
-    return piece.jumps if isinstance(piece, TwoTruncations) else lambda c: piece.cumulants(c)[1]
+    return Jumps.of([(_in_two(loss, times, c) or loss, times) for loss, times in parts])
 
 
 class Jumps(Measure):
@@ -100,15 +85,32 @@ class Jumps(Measure):
 
     With A and B the transforms of a step's bulk and jumps, this is prod (A + B)^T - prod A^T, kept
     to full relative precision as prod A^T times expm1(sum T log1p(B / A)).
+
+    Parameters
+    ----------
+    pieces
+        Losses in two parts, at least one, and others, with the number of times that each adds up.
+
+    Attributes
+    ----------
+    bulk
+        The part of the law in which no step jumps.
     """
 
-    def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
-        self._times = np.array([float(times) for _, times in pieces])
-        self._bulks = rows_of([bulk_of(piece) for piece, _ in pieces])
+    def __init__(self, pieces: Sequence[tuple[Piece | TwoParts, int]]) -> None:
+        self._pieces = pieces
+        self.bulk = Product(
+            [(piece.bulk if isinstance(piece, TwoParts) else piece, n) for piece, n in pieces]
+        )
         two = [(i, piece) for i, (piece, _) in enumerate(pieces) if isinstance(piece, TwoParts)]
         self._places = [i for i, _ in two]
-        self._jumps = rows_of([_jumps_of(piece) for _, piece in two])
+        self._jumps = [piece.jumps for _, piece in two]
+        self._rows = rows_of(self._jumps)
+
+    @classmethod
+    def of(cls, pieces: Sequence[tuple[Piece | TwoParts, int]]) -> Jumps | None:
+        """Return the jumps of some pieces; None if none of them has two parts."""
+        return cls(pieces) if any(isinstance(piece, TwoParts) for piece, _ in pieces) else None
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts, from those of bulks and jumps."""
@@ -116,11 +118,11 @@ class Jumps(Measure):
 
     def _cumulants(self, c: Reals | Sequence[float]) -> tuple[Reals, Reals]:
         """Return the cumulants, and the sizes of the terms that add up to the log masses."""
-        bulks, jumps = self._bulks(c), self._jumps(c)
-        base = (self._times[:, None, None] * bulks[:, :, :3]).sum(axis=0)
-        sizes = (self._times[:, None] * np.abs(bulks[:, :, 0])).sum(axis=0)
+        bulks, jumps, times = self.bulk.rows(c), self._rows(c), self.bulk.times
+        base = (times[:, :, None] * bulks[:, :, :3]).sum(axis=0)
+        sizes = (times * np.abs(bulks[:, :, 0])).sum(axis=0)
         # Of the pieces that have jumps.
-        bulks, times = bulks[self._places], self._times[self._places, None]
+        bulks, times = bulks[self._places], times[self._places]
         of_odds = (np.abs(jumps[:, :, 0]) + np.abs(bulks[:, :, 0])).max(axis=0)
         gap = jumps - bulks
         log_odds = gap[:, :, 0]
@@ -149,17 +151,20 @@ class Jumps(Measure):
     @property
     def subset(self) -> Jumps | None:
         """The part of a subset of many pieces, if one of them jumps."""
-        some = subset_of(self.pieces)
-        return Jumps(some) if any(isinstance(piece, TwoParts) for piece, _ in some) else None
+        return Jumps.of(subset_of(self._pieces))  # type: ignore[arg-type]
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the terms of bulks and jumps, of both signs."""
         cumulants, sizes = self._cumulants(c)
-        return cumulants[:, 0], sizes + extra_sizes(self.pieces, c)
+        return cumulants[:, 0], sizes + extra_sizes(self.bulk.pieces, c)
 
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""
-        return JumpLine(self.pieces, c, self.cumulants([c])[0])
+        bulk, rows = self.bulk.line(c), self._rows([c])[:, 0]
+        jumps: list[tuple[QuadratureTilt, float] | None] = [None] * len(self._pieces)
+        for place, part, row in zip(self._places, self._jumps, rows, strict=True):
+            jumps[place] = part.tilt(c), float(row[0]) - bulk.log_masses[place]
+        return JumpLine(bulk, jumps, self.cumulants([c])[0])
 
 
 def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
@@ -178,52 +183,53 @@ def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
 
 
 class JumpLine(Line):
-    """The transform of :class:`Jumps` along a vertical line."""
+    """The transform of :class:`Jumps` along a vertical line.
+
+    Parameters
+    ----------
+    bulk
+        The transform of the bulk.
+    jumps
+        For each of its factors the tilted jumps, and the log of their odds to the factor at c; None
+        where there are none.
+    cumulants
+        Log mass, mean and variance of the jumps' measure at c.
+    """
 
     decays = True
 
-    def __init__(self, pieces: Pieces, c: float, cumulants: Reals) -> None:
+    def __init__(
+        self,
+        bulk: ProductLine,
+        jumps: Sequence[tuple[QuadratureTilt, float] | None],
+        cumulants: Reals,
+    ) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self._rounding: Reals = np.zeros(0)
-        rows = [piece.cumulants([c]) for piece, _ in pieces]
-        bulks = [row[0] if isinstance(row, tuple) else row for row in rows]
-        log_odds = [
-            (float(row[1][0, 0] - row[0][0, 0]), times)
-            for row, (_, times) in zip(rows, pieces, strict=True)
-            if isinstance(row, tuple)
-        ]
+        self._bulk = bulk
+        times = [times for _, times in bulk.tilts]
+        known = [(*found, n) for found, n in zip(jumps, times, strict=True) if found]
+        most = max(log_odds for _, log_odds, _ in known)
         # If a second jump is below rounding, the odds are scaled and may lie below the range of a
         # double.
-        rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
-        self._scale = max(value for value, _ in log_odds) if rare else 0.0
-        if max(value for value, _ in log_odds) - self._scale > _CERTAIN:
+        rare = max(value + math.log(n * len(known)) for _, value, n in known) < _RARE
+        self._scale = most if rare else 0.0
+        if most - self._scale > _CERTAIN:
             raise OutOfReach
-        odds = iter(log_odds)
-        self._plain: list[tuple[Tilt, int]] = []
-        self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
-        # Tilts of the pieces without their jumps, in the order of the pieces.
-        bases: list[tuple[Tilt, int]] = []
-        for piece, times in pieces:
-            if isinstance(piece, TwoParts):
-                bulk, jumps = piece.tilts(c)
-                share = math.exp(next(odds)[0] - self._scale)
-                self._split.append((bulk, jumps, share, times))
-                bases.append((bulk, times))
-            else:
-                self._plain.append((piece.tilt(c), times))
-                bases.append(self._plain[-1])
-        self._rho = sum(times * float(self._log1p(share)) for _, _, share, times in self._split)
-        self.points = sum(tilt.points for tilt, _ in bases)
-        self.points += sum(jumps.points for _, jumps, _, _ in self._split)
-        self._offset = sum(times * tilt.mean for tilt, times in bases) - self.mean
-        self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in bases)
-        for _, jumps, share, times in self._split:
-            # The factor turns a relative error of rho into one of the value.
-            self.mean_rounding += times * share / self._rho * self._factor * jumps.mean_rounding
-        self.log_mass_rounding = extra_rounding(pieces, c)
-        self.log_mass_rounding += mass_rounding(bases, [float(row[0, 0]) for row in bulks])
-        amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
-        self.log_mass_rounding += 4 * amplification * self._factor
+        # Tilted jumps, odds and power of each factor.
+        self._jumps = [
+            found and (found[0], math.exp(found[1] - self._scale), n)
+            for found, n in zip(jumps, times, strict=True)
+        ]
+        self._known = [item for item in self._jumps if item]
+        self._rho = sum(n * float(self._log1p(odds)) for _, odds, n in self._known)
+        self.points = bulk.points + sum(tilt.points for tilt, _, _ in self._known)
+        # The factor turns a relative error of rho into one of the value.
+        self.mean_rounding = bulk.mean_rounding + self._factor / self._rho * sum(
+            n * odds * tilt.mean_rounding for tilt, odds, n in self._known
+        )
+        self._amplification = max(tilt.amplification for tilt, _, _ in self._known) * self._factor
+        self.log_mass_rounding = bulk.log_mass_rounding + 4 * self._amplification
 
     def _log1p(self, odds: Any) -> Any:
         """Return log1p of odds; scaled odds are returned as they are."""
@@ -244,27 +250,26 @@ class JumpLine(Line):
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return the log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
-        total = 1j * self._offset * step * np.arange(nodes)
+        # The bulk's logarithms are centered on its own mean.
+        total = 1j * (self._bulk.offset + self._bulk.mean - self.mean) * step * np.arange(nodes)
         rho = np.zeros(nodes, dtype=complex)
         self._rounding = np.full(nodes, 8.0)
-        some = SomeNodes(step, nodes)
-        for tilt, times in self._plain:
-            part = tilt.log_ratio(step, nodes)
-            total += times * part
-            self._rounding += times * ratio_rounding(tilt, part, some)
-        bulks = []
-        for bulk, jumps, odds, times in self._split:
-            log_bulk = bulk.log_ratio(step, nodes)
+        split = []
+        factors = zip(self._bulk.factors(step, nodes), self._jumps, strict=True)
+        for (bulk, times, log_bulk, error), found in factors:
             total += times * log_bulk
+            if not found:
+                self._rounding += error
+                continue
+            jumps, odds, _ = found
             # Where the bulk is tiny its inverse overflows, and the contour gives no bound.
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
                 log_whole = self._log1p(ratio)
                 rho += times * log_whole
             self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
-            error = times * ratio_rounding(bulk, log_bulk, some)
-            bulks.append((error, log_whole))
-        for error, log_whole in bulks:
+            split.append((error, log_whole))
+        for error, log_whole in split:
             self._rounding += error * self._sensitivity(log_whole, rho)
         log_excess = self._log_expm1(rho)
         log_excess.real = np.maximum(log_excess.real, _LOG_OF_ZERO)
@@ -273,14 +278,13 @@ class JumpLine(Line):
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return a bound with each A at its value on the real axis and each B summed absolutely."""
         rho = np.zeros_like(t)
-        for _, jumps, odds, times in self._split:
+        for jumps, odds, times in self._known:
             rho += times * self._log1p(odds * jumps.absolute(t))
         return np.asarray(self._log_expm1(rho) - self._log_expm1(self._rho))
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Return the relative rounding of the product, and the absolute rounding of rho."""
-        amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
-        return self._rounding, 8 * amplification * self._factor
+        return self._rounding, 8 * self._amplification
 
     def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
         """Return the sensitivity; for scaled odds its limit."""

@@ -149,13 +149,12 @@ class Layers:
     def between(self, index: int) -> Jumps | None:
         """Return the part between these cuts and those of the previous index; None if empty."""
         if index not in self._between:
-            pieces: list[tuple[Piece, int]] = []
+            pieces: list[tuple[Piece | TwoParts, int]] = []
             for (loss, times), known in zip(self.parts, self._below, strict=True):
                 if not known:
                     pieces.append((loss, times))
                     continue
                 low, high = self._below_cut(known, index), self._below_cut(known, index - 1)
                 pieces.append((low if low is high else between(low, high), times))
-            some = any(isinstance(piece, TwoParts) for piece, _ in pieces)
-            self._between[index] = Jumps(pieces) if some else None
+            self._between[index] = Jumps.of(pieces)
         return self._between[index]

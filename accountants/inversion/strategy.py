@@ -217,14 +217,13 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
 
 def _split_at(total: Total, c: float, near: float) -> Callable[[Total, float, float], Inversion]:
     """Return what :func:`invert_as_split` does at any epsilon, where both parts keep points."""
-    pieces = split(total.parts, c)
-    if pieces is None:
+    jumps = split(total.parts, c)
+    if jumps is None:
         raise OutOfReach
-    bulk, jumps = pieces
-    bulk.near = jumps.near = near if near > 0 else None
+    jumps.near = jumps.bulk.near = near if near > 0 else None
 
     def inverted(_: Total, epsilon: float, spread: float) -> Inversion:
-        return _bulk_and_jumps(bulk, jumps, epsilon, spread)
+        return _bulk_and_jumps(jumps.bulk, jumps, epsilon, spread)
 
     return inverted
 

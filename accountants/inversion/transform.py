@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses import sampled_gaussian, truncation
 from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Tilt
-from dpcal.accountants.losses.quadrature import TwoParts
+from dpcal.accountants.losses.quadrature import Part
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import Truncation, TwoTruncations
+from dpcal.accountants.losses.truncation import Truncation
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "Rows",
     "SomeNodes",
     "Total",
-    "bulk_of",
     "common_lattice",
     "extra_rounding",
     "extra_sizes",
@@ -72,7 +71,7 @@ _AT_ONCE = 256
 _ERROR_NODES = 12
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
-Piece = PrivacyLoss | Truncation | TwoParts
+Piece = PrivacyLoss | Part
 Pieces = Sequence[tuple[Piece, int]]
 Rows = Callable[[Reals | Sequence[float]], Reals]
 
@@ -220,7 +219,7 @@ class ProductLine(Line):
         self.accuracy = max((tilt.accuracy for tilt, _ in tilts), default=0.0)
         # Each part is centered on its own mean; the phase makes up for the rounding of the total
         # mean.
-        self._offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
+        self.offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
         self.log_mass_rounding = mass_rounding(tilts, log_masses)
@@ -228,14 +227,19 @@ class ProductLine(Line):
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return the sum of the parts' logarithms."""
-        total = 1j * self._offset * step * np.arange(nodes)
+        total = 1j * self.offset * step * np.arange(nodes)
         self._rounding = 8.0
+        for _, times, part, error in self.factors(step, nodes):
+            total = total + times * part
+            self._rounding = self._rounding + error
+        return np.asarray(total)
+
+    def factors(self, step: float, nodes: int) -> Iterator[tuple[Tilt, int, Complexes, Reals]]:
+        """Yield each tilt, its power, its logarithm, and the relative rounding of the power."""
         some = SomeNodes(step, nodes)
         for tilt, times in self.tilts:
             part = tilt.log_ratio(step, nodes)
-            total = total + times * part
-            self._rounding = self._rounding + times * ratio_rounding(tilt, part, some)
-        return np.asarray(total)
+            yield tilt, times, part, times * ratio_rounding(tilt, part, some)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return the sum of the parts' bounds."""
@@ -280,32 +284,19 @@ def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
 
 def extra_rounding(pieces: Pieces, c: float) -> float:
     """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
-    total = 0.0
-    for piece, times in pieces:
-        if isinstance(piece, TwoParts):
-            total += times * piece.bulk_rounding(c)
-        elif isinstance(piece, Truncation):
-            total += times * piece.mass_rounding(c)
-    return total
+    return sum(times * piece.mass_rounding(c) for piece, times in pieces if isinstance(piece, Part))
 
 
 def extra_sizes(pieces: Pieces, c: Reals) -> Reals | float:
     """Return the rounding of truncated pieces' log masses at each c, in 32 units."""
-    cut = [(piece, times) for piece, times in pieces if isinstance(piece, Truncation | TwoParts)]
+    cut = [(piece, times) for piece, times in pieces if isinstance(piece, Part)]
     return np.array([extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
 
 
-def bulk_of(piece: Piece) -> Piece | Callable[[Reals], Reals]:
-    """Return a piece, or the bulk of a piece in two parts, as :func:`rows_of` takes it."""
-    if isinstance(piece, TwoTruncations):
-        return piece.bulk
-    return (lambda c: piece.cumulants(c)[0]) if isinstance(piece, TwoParts) else piece
-
-
-def rows_of(pieces: Sequence[Piece | Callable[[Reals], Reals]]) -> Rows:
+def rows_of(pieces: Sequence[Piece]) -> Rows:
     """Return a function from tilts c to log masses and moments, shape (len(pieces), len(c), 4).
 
-    Pieces of one kind are summed in one compiled call. A piece may be the function itself.
+    Pieces of one kind are summed in one compiled call.
     """
     groups: dict[Any, list[int]] = {}
     for place, piece in enumerate(pieces):
@@ -326,7 +317,7 @@ def rows_of(pieces: Sequence[Piece | Callable[[Reals], Reals]]) -> Rows:
             elif isinstance(kind, str):
                 found[places] = sampled_gaussian.cumulants_of(some, c)
             else:
-                found[places] = some[0](c) if callable(some[0]) else some[0].cumulants(c)
+                found[places] = some[0].cumulants(c)
         return found
 
     return rows
@@ -338,8 +329,7 @@ class Product(Measure):
     Parameters
     ----------
     pieces
-        Losses, truncated losses and losses in two parts, with the number of times that each adds
-        up. Of a loss in two parts, only the bulk is used.
+        Losses and parts of losses, with the number of times that each adds up.
     log_rest
         Log of a bound on the probability that was cut off from the law.
     """
@@ -348,9 +338,9 @@ class Product(Measure):
         self.pieces, self.log_rest = pieces, log_rest
 
     @cached_property
-    def _rows(self) -> Rows:
-        """Log masses and moments of the tilted pieces, or of their bulks if they have two parts."""
-        return rows_of([bulk_of(piece) for piece, _ in self.pieces])
+    def rows(self) -> Rows:
+        """Log masses and moments of the tilted pieces."""
+        return rows_of([piece for piece, _ in self.pieces])
 
     @cached_property
     def steep(self) -> float:
@@ -360,28 +350,26 @@ class Product(Measure):
         return min(steeps, default=0.0)
 
     @cached_property
-    def _times(self) -> Reals:
+    def times(self) -> Reals:
+        """How often each piece adds up; shape (len(pieces), 1)."""
         return np.array([float(times) for _, times in self.pieces])[:, None]
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilted sums."""
-        return np.asarray((self._times[:, :, None] * self._rows(c)[:, :, :3]).sum(axis=0))
+        return np.asarray((self.times[:, :, None] * self.rows(c)[:, :, :3]).sum(axis=0))
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted characteristic functions."""
-        tilts = [
-            (piece.tilts(c)[0] if isinstance(piece, TwoParts) else piece.tilt(c), times)
-            for piece, times in self.pieces
-        ]
-        rows = self._rows([c])[:, 0]
-        total = (self._times * rows[:, :3]).sum(axis=0)
+        tilts = [(piece.tilt(c), times) for piece, times in self.pieces]
+        rows = self.rows([c])[:, 0]
+        total = (self.times * rows[:, :3]).sum(axis=0)
         line = ProductLine(tilts, total, [float(row[0]) for row in rows])
         line.log_mass_rounding += extra_rounding(self.pieces, c)
         return line
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the pieces' terms."""
-        terms = self._times * self._rows(c)[:, :, 0]
+        terms = self.times * self.rows(c)[:, :, 0]
         return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
     @property
@@ -398,7 +386,7 @@ class Product(Measure):
     @property
     def is_zero(self) -> bool:
         """Whether the whole measure is an atom at 0, which contributes nothing to delta."""
-        return all(isinstance(piece, TwoParts) and piece.bulk_is_zero for piece, _ in self.pieces)
+        return all(isinstance(piece, Part) and piece.is_zero for piece, _ in self.pieces)
 
 
 class Total(Product):

@@ -29,15 +29,15 @@ from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
 from dpcal.accountants.losses.base import NO_LOSS, Complexes, Lattice, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
-from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
+from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
     "BoundedRange",
-    "EndsAndDensity",
     "IntervalLoss",
     "Laplace",
     "are_few_uses",
+    "ends_and_density",
     "log_delta_of_few_uses",
 ]
 
@@ -417,24 +417,24 @@ class IntervalTilt(QuadratureTilt):
         return np.asarray(value if self._sign > 0 else value.conj())
 
 
-class EndsAndDensity(TwoParts):
-    """A Laplace loss in two parts: the ends of its interval, and its density between them.
+def ends_and_density(loss: Laplace) -> TwoParts:
+    """Return a Laplace loss in two parts: the ends of its interval, and its density between them.
 
     A sum of ends lies on a lattice and has an exact contour; with a density added, the transform
     decays.
-
-    Parameters
-    ----------
-    loss
-        The loss.
     """
+    return TwoParts(_Ends(loss), _Density(loss))
+
+
+class _Ends(Part):
+    """The two atoms of a Laplace loss."""
 
     def __init__(self, loss: Laplace) -> None:
         self.loss = loss
         self.lattice = Lattice(-loss.half_width, loss.half_width, 2)
 
-    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
-        """Return log mass and three moments of the tilted ends, and of the tilted density."""
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log mass and three moments of the tilted ends."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         a, rate = self.loss.half_width, c + 0.5
         logs, _ = self.loss.shares(c)
@@ -444,12 +444,30 @@ class EndsAndDensity(TwoParts):
         lower, upper = special.expit(-2 * a * rate), special.expit(2 * a * rate)
         spread = 4 * a * a * upper * lower
         fourth = spread * 4 * a * a * (1 - 3 * upper * lower)
-        bulk = np.column_stack([mass, a * (upper - lower), spread, fourth])
-        density = self._density(c)
-        return bulk, density
+        return np.column_stack([mass, a * (upper - lower), spread, fourth])
 
-    def _density(self, c: Reals) -> Reals:
-        a, rate = self.loss.half_width, c + 0.5
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted ends, normalised to mass 1."""
+        _, mean, variance, fourth = self.cumulants([c])[0]
+        a = self.loss.half_width
+        masses = special.expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
+        return QuadratureTilt(
+            np.array([-a, a], dtype=complex),
+            masses.astype(complex),
+            (float(mean), float(variance), float(fourth)),
+            exponents=2 * a * abs(c + 0.5),
+        )
+
+
+class _Density(Part):
+    """The density of a Laplace loss between its two atoms."""
+
+    def __init__(self, loss: Laplace) -> None:
+        self.loss = loss
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log mass and three moments of the tilted density."""
+        a, rate = self.loss.half_width, np.atleast_1d(np.asarray(c, dtype=float)) + 0.5
         size = np.maximum(np.abs(rate), 1e-6 / a)
         v1, v2, v3, v4 = _interval_moments(a, size).T
         variance = v2 - v1**2
@@ -458,18 +476,10 @@ class EndsAndDensity(TwoParts):
         mean = np.where(rate < 0, -1.0, 1.0) * (a - v1)
         return np.column_stack([logs, mean, variance, np.maximum(fourth, 0.0)])
 
-    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
-        """Return the tilted ends and the tilted density, each normalised to mass 1."""
-        bulk, density = self.cumulants([c])
-        a = self.loss.half_width
-        masses = special.expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
-        ends = QuadratureTilt(
-            np.array([-a, a], dtype=complex),
-            masses.astype(complex),
-            bulk[0, 1:],
-            exponents=2 * a * abs(c + 0.5),
-        )
-        return ends, IntervalTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted density, normalised to mass 1."""
+        moments = self.cumulants([c])[0, 1:]
+        return IntervalTilt(self.loss.half_width, c + 0.5, np.array([0.0, 0.0, 1.0]), moments)
 
 
 def are_few_uses(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 from dpcal._ext.contour import power_sums, second_order_sums
 from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
 
-__all__ = ["QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
+__all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
 
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
@@ -267,25 +268,33 @@ class QuadratureTilt(Tilt):
             return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
 
 
-class TwoParts(ABC):
+class Part(ABC):
+    """A positive measure that is a part of the law of a loss."""
+
+    lattice: Lattice | None = None
+    """The lattice that holds the part, if there is one."""
+    is_zero: bool = False
+    """Whether the part is an atom at 0, which contributes nothing to delta."""
+
+    @abstractmethod
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log mass and three moments of the tilted part at each c; shape (len(c), 4)."""
+
+    @abstractmethod
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted part, normalised to mass 1."""
+
+    def mass_rounding(self, c: float) -> float:
+        """Return the rounding of the log mass, in units, beyond that of an accurate sum."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class TwoParts:
     """A loss as a sum of two positive measures: a bulk of small losses, and jumps.
 
     Where no single contour serves a law, each of the two has one of its own.
     """
 
-    lattice: Lattice | None = None
-    """The lattice on which the values of the bulk lie, if they do."""
-    bulk_is_zero: bool = False
-    """Whether the bulk is an atom at 0, which contributes nothing to delta."""
-
-    @abstractmethod
-    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
-        """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
-
-    @abstractmethod
-    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
-        """Return the tilted bulk and the tilted jumps, each normalised to mass 1."""
-
-    def bulk_rounding(self, c: float) -> float:
-        """Return the rounding of the bulk's log mass, in units, beyond that of an accurate sum."""
-        return 0.0
+    bulk: Part
+    jumps: Part

@@ -15,8 +15,9 @@ as it serves the law. Three questions are answered with parts:
 >>> from dpcal.accountants.losses.cuts import loss_cut
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
 >>> low, high = (below(loss, loss_cut(loss, level)) for level in (1e-4, 1e-3))
->>> small, large = between(low, high).cumulants([0.0])
->>> print(f"{small[0, 0]:.4f} {large[0, 0]:.4f}")
+>>> parts = between(low, high)
+>>> masses = [part.cumulants([0.0])[0, 0] for part in (parts.bulk, parts.jumps)]
+>>> print(f"{masses[0]:.4f} {masses[1]:.4f}")
 -0.0000 -15.5825
 """
 
@@ -37,14 +38,13 @@ from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut, log_weights, loss_at, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
-from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
+from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import Limits, SampledGaussian, TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "SURPLUS",
     "Truncation",
-    "TwoTruncations",
     "below",
     "between",
     "cumulants_of",
@@ -119,7 +119,7 @@ _BELOW = replace(_BETWEEN, corrected=None)
 _SIDE = _Integration()
 
 
-class Truncation:
+class Truncation(Part):
     """The part of a sampled Gaussian's law (remove) between two smooth cuts, or on one side of one.
 
     Parameters
@@ -136,8 +136,6 @@ class Truncation:
     log_rest
         Log of a bound on the probability beyond the upper cut; -infinity without one.
     """
-
-    lattice = None
 
     def __init__(
         self,
@@ -250,11 +248,7 @@ class Truncation:
     # -- moments
 
     def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log mass and three moments of the tilted part at each real c > -1.
-
-        The columns of the result, of shape (len(c), 4), are log mass, mean, variance and fourth
-        central moment.
-        """
+        """Return log mass, mean, variance and fourth central moment at each real c > -1."""
         return np.asarray(cumulants_of([self], np.atleast_1d(np.asarray(c, dtype=float)))[0])
 
     def _lost(self, c: Any) -> Any:
@@ -367,31 +361,6 @@ def _moments_of(parts: Sequence[Truncation], c: Reals) -> Reals:
     return rows
 
 
-class TwoTruncations(TwoParts):
-    """Two parts of one sampled Gaussian's law: one of small losses, the bulk, and one of jumps.
-
-    Parameters
-    ----------
-    bulk, jumps
-        The parts.
-    """
-
-    def __init__(self, bulk: Truncation, jumps: Truncation) -> None:
-        self.bulk, self.jumps = bulk, jumps
-
-    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
-        """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
-        return self.bulk.cumulants(c), self.jumps.cumulants(c)
-
-    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
-        """Return the tilted bulk and the tilted jumps, each normalised to mass 1."""
-        return self.bulk.tilt(c), self.jumps.tilt(c)
-
-    def bulk_rounding(self, c: float) -> float:
-        """Return the rounding of the bulk's log mass, in units, beyond that of a plain sum."""
-        return self.bulk.mass_rounding(c)
-
-
 def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Truncation:
     """Return the part of a law without its rarest large losses, which are only bounded.
 
@@ -423,7 +392,7 @@ def below(loss: SampledGaussian, position: float) -> Truncation:
     return Truncation(loss, None, Cut.sharp(loss, position), _BELOW)
 
 
-def between(low: Truncation, high: Truncation) -> TwoTruncations:
+def between(low: Truncation, high: Truncation) -> TwoParts:
     """Return the part below the lower of two sharp cuts, and the part between the two.
 
     With widths a and b, the share of a point x is Phi((low - x) / a) below and Phi((x - low) / a)
@@ -437,10 +406,10 @@ def between(low: Truncation, high: Truncation) -> TwoTruncations:
     low, high
         The parts of one loss below the lower and below the upper cut, from :func:`below`.
     """
-    return TwoTruncations(low, Truncation(low.loss, low.upper, high.upper, _BETWEEN))
+    return TwoParts(low, Truncation(low.loss, low.upper, high.upper, _BETWEEN))
 
 
-def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
+def split_at_valley(loss: SampledGaussian, c: float) -> TwoParts | None:
     """Return a law in two parts, cut in the valley between the two peaks of its integrand at c.
 
     The integrand phi_sigma(x) w(x)^p of M has two peaks if jumps are rare: one where the output
@@ -465,4 +434,4 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     cut = Cut.wide(loss, sigma**2 * (valley - prior) + 0.5)
     bulk, jumps = Truncation(loss, None, cut, _SIDE), Truncation(loss, cut, None, _SIDE)
     bulk._other, jumps._other = jumps, bulk
-    return TwoTruncations(bulk, jumps)
+    return TwoParts(bulk, jumps)

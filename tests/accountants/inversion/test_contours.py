@@ -13,8 +13,8 @@ from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.jumps import Jumps
-from dpcal.accountants.inversion.transform import Product, Total
-from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, zero_and_rest
 
 
 def fixed(size, batch, noise_multiplier, steps):
@@ -53,8 +53,8 @@ def test_two_steps_agree_with_quadrature(q, mu, epsilon):
 
 def test_atom_and_rest_make_up_the_law():
     loss = FixedBatchGaussian(0.05, 0.8)
-    pieces = [(ZeroAndRest(loss), 7)]
-    bulk, jumps, whole = Product(pieces), Jumps(pieces), Total(((loss, 7),))
+    jumps, whole = Jumps([(zero_and_rest(loss), 7)]), Total(((loss, 7),))
+    bulk = jumps.bulk
     assert bulk.is_zero
     for c in (0.5, 4.0):
         masses = [math.exp(measure.cumulants([c])[0, 0]) for measure in (bulk, jumps, whole)]

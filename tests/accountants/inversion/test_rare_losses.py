@@ -143,7 +143,8 @@ def test_what_is_below_and_what_is_between_add_up(q, sigma):
         low, high = (below(loss, loss_cut(loss, at)) for at in (level, 4 * level))
         assert math.isclose(loss_at(loss, low.upper.position), level, rel_tol=1e-9)
         for c in (0.0, 0.5, 3.0, 1 / level):
-            small, large = between(low, high).cumulants([c])
+            parts = between(low, high)
+            small, large = parts.bulk.cumulants([c]), parts.jumps.cumulants([c])
             sums = np.logaddexp(small[0, 0], large[0, 0])
             assert sums == pytest.approx(high.cumulants([c])[0, 0], abs=2e-14, rel=1e-11)
 
@@ -153,13 +154,13 @@ def test_jumps_too_rare_for_doubles_keep_their_size():
     loss = SampledGaussian(1e-9, 8.0, "remove")
     layer = between(*(below(loss, loss_cut(loss, at)) for at in (0.2, 0.9)))
     jumps = Jumps([(layer, 1000)])
-    small, large = layer.cumulants([2.0])
+    small, large = layer.bulk.cumulants([2.0]), layer.jumps.cumulants([2.0])
     expected = math.log(1000) + large[0, 0] + 999 * small[0, 0]
     assert large[0, 0] < -1000
     assert jumps.cumulants([2.0])[0, 0] == pytest.approx(expected, rel=1e-13)
     ratio = jumps.line(2.0).log_ratio(0.5, 40)
-    one = layer.tilts(2.0)[1].log_ratio(0.5, 40)
-    rest = layer.tilts(2.0)[0].log_ratio(0.5, 40)
+    one = layer.jumps.tilt(2.0).log_ratio(0.5, 40)
+    rest = layer.bulk.tilt(2.0).log_ratio(0.5, 40)
     assert np.allclose(np.exp(ratio), np.exp(one + 999 * rest), atol=1e-12)
 
 
