@@ -1,5 +1,6 @@
 """Which draws contain rare outputs? Importance samplers for both directions.
 
+>>> from dpcal.accountants.correlated.draws.estimators import Setting
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson

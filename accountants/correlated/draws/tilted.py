@@ -1,5 +1,6 @@
 """Which draws have a small proved range? Draws of the law tilted by the squared likelihood.
 
+>>> from dpcal.accountants.correlated.draws.estimators import Setting
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson

@@ -1,5 +1,6 @@
 """Which likelihood ratios come from a grid of one state? Noise ``C[t, u] = decay^(t - u)``.
 
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)

@@ -1,5 +1,6 @@
 """Which likelihood ratios come from the participations? Transfer matrices and particles.
 
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import Banded
 >>> mechanism = Mechanism.of(Banded(8, 2, (1.0, 0.5)), noise_multiplier=1.1)
