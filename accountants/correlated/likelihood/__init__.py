@@ -29,7 +29,11 @@ positive measure: log M_t is smooth, convex and decreasing.
 """
 
 from dpcal.accountants.correlated.likelihood.base import VALIDATED, Engine, largest_state
-from dpcal.accountants.correlated.likelihood.brackets import BracketEngine, likely_end
+from dpcal.accountants.correlated.likelihood.brackets import (
+    BracketEngine,
+    likely_end,
+    mean_field_minorant,
+)
 from dpcal.accountants.correlated.likelihood.grids import GridEngine, refined
 from dpcal.accountants.correlated.likelihood.patterns import ParticleEngine, TransferEngine
 from dpcal.accountants.correlated.likelihood.vector_grids import VectorEngine, refined_vector
@@ -44,6 +48,7 @@ __all__ = [
     "VectorEngine",
     "largest_state",
     "likely_end",
+    "mean_field_minorant",
     "refined",
     "refined_vector",
 ]

@@ -16,6 +16,7 @@ from dpcal.accountants.correlated.likelihood import (
     TransferEngine,
     VectorEngine,
     likely_end,
+    mean_field_minorant,
     refined,
     refined_vector,
 )
@@ -400,6 +401,8 @@ def test_reference_brackets_and_bands():
     )
     assert abs(low + 1.49830762) < 2e-8
     assert abs(high + 1.49827999) < 2e-8
+    minorant = mean_field_minorant(run, law, run.fields(sine(30)))[0]
+    assert abs(minorant + 1.673949049307) < 1e-11
     banded = Mechanism.of(
         strategy([1.0, 0.5, 0.3, 0.2] + [0.0] * 26),
         noise_multiplier=1.5,
