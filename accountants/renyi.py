@@ -28,7 +28,7 @@ from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
-from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
+from dpcal.accountants.inversion.saddle import log_chernoff, root_of
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
@@ -60,7 +60,7 @@ _SECTIONS = 20
 
 def _best_tilt(
     total: Total,
-    equation: Callable[[float], tuple[float, float, float]],
+    equation: Callable[[Total, float], tuple[float, float, float]],
     cost: Callable[[float, float, float], float],
     guess: Callable[[float, float], float],
 ) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def _best_tilt(
     try:
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
         start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
-        c = increasing_root(equation, 0.0, math.inf, start, _TOLERANCE)
+        c = root_of(equation, total, total.subset, 0.0, math.inf, start, _TOLERANCE)
         return c, float(total.moments([c])[0, 0])
     except OutOfReach:
         return _closed_form(total, cost)
@@ -110,7 +110,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
-    def equation(c: float) -> tuple[float, float, float]:
+    def equation(total: Total, c: float) -> tuple[float, float, float]:
         # The value is c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
@@ -145,7 +145,7 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
-    def equation(c: float) -> tuple[float, float, float]:
+    def equation(total: Total, c: float) -> tuple[float, float, float]:
         log_mgf, mean, variance = (float(value) for value in total.moments([c])[0])
         value = mean - epsilon + math.log(c) - math.log1p(c)
         integral = log_mgf - epsilon * c + float(log_chernoff(c))

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,15 +240,11 @@ class Contour:
         t = self.step * np.arange(self.nodes)
         z = self.c + 1j * t
         values = self.line.log_ratio(self.step, self.nodes)
-        poles = self._poles(z)
+        poles = (z / self.c) * ((1 + z) / (1 + self.c))
         relative, absolute = self.line.rounding(self.step, values)
         values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)
-
-    def _poles(self, z: Any) -> Complexes:
-        """Return what divides the transform at the nodes, over its value at the real node."""
-        return np.asarray((z / self.c) * ((1 + z) / (1 + self.c)))
 
     @property
     def _mean(self) -> float:
@@ -264,11 +259,6 @@ class Contour:
             integrand[0] = 0.5
             self._last = epsilon, integrand
         return self._last[1]
-
-    def _integrands(self, epsilon: float) -> tuple[Complexes, Complexes]:
-        """Return the integrand at the nodes, and minus its derivative in epsilon."""
-        integrand = self._integrand(epsilon)
-        return integrand, self._nodes[2] * integrand
 
     def log_estimate(self, epsilon: float) -> float:
         """Return the saddle-point estimate of the logarithm of the value, without error bound."""
@@ -369,12 +359,12 @@ class Contour:
     @_silent
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Return log delta(epsilon), without error bound, and its derivative in epsilon."""
-        integrand, derivative = self._integrands(epsilon)
+        integrand = self._integrand(epsilon)
         total = float(integrand.real.sum())
         if not 0 < total < math.inf:
             return math.nan, math.nan
         value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
-        ratio = -float(derivative.real.sum()) / total
+        ratio = -float((self._nodes[2] * integrand).real.sum()) / total
         if self.c > 0:
             return value, ratio
         complement = log_complement(value)

@@ -22,7 +22,9 @@ from dpcal.accountants.inversion.transform import (
     Piece,
     Product,
     ProductLine,
+    extra_sizes,
     rows_of,
+    subset_of,
 )
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, zero_and_rest
@@ -61,9 +63,19 @@ def _in_two(loss: PrivacyLoss, times: int, c: float) -> TwoParts | None:
 
 
 def split(parts: Parts, c: float) -> Jumps | None:
-    """Return the part of the law of a sum in which some step jumps; None if no loss has two parts.
+    """Return the part of the law of a sum in which some step jumps; its ``bulk`` is the rest.
 
-    Its ``bulk`` is the rest. Sampled Gaussians are cut in the valley of the integrand at tilt c.
+    Parameters
+    ----------
+    parts
+        Losses and how often each adds up.
+    c
+        Tilt of the integrand whose valley is the cut of sampled Gaussians.
+
+    Returns
+    -------
+    Jumps or None
+        None where no loss has two parts.
     """
     return Jumps.of([(_in_two(loss, times, c) or loss, times) for loss, times in parts])
 
@@ -86,6 +98,7 @@ class Jumps(Measure):
     """
 
     def __init__(self, pieces: Sequence[tuple[Piece | TwoParts, int]]) -> None:
+        self._pieces = pieces
         self.bulk = Product(
             [(piece.bulk if isinstance(piece, TwoParts) else piece, n) for piece, n in pieces]
         )
@@ -135,19 +148,38 @@ class Jumps(Measure):
         # A relative error of the odds, which is one of rho, is multiplied by rho / (1 - exp(-rho)).
         return base, sizes + np.abs(scale) + np.maximum(of_odds, 4.0) / kept
 
+    @property
+    def subset(self) -> Jumps | None:
+        """The part of a subset of many pieces, if one of them jumps."""
+        return Jumps.of(subset_of(self._pieces))  # type: ignore[arg-type]
+
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the terms of bulks and jumps, of both signs."""
         cumulants, sizes = self._cumulants(c)
-        return cumulants[:, 0], sizes + self.bulk.extra_sizes(c)
+        return cumulants[:, 0], sizes + extra_sizes(self.bulk.pieces, c)
 
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""
         bulk, rows = self.bulk.line(c), self._rows([c])[:, 0]
-        jumps = {
-            place: (part.tilt(c), float(row[0]) - bulk.log_masses[place])
-            for place, part, row in zip(self._places, self._jumps, rows, strict=True)
-        }
+        jumps: list[tuple[QuadratureTilt, float] | None] = [None] * len(self._pieces)
+        for place, part, row in zip(self._places, self._jumps, rows, strict=True):
+            jumps[place] = part.tilt(c), float(row[0]) - bulk.log_masses[place]
         return JumpLine(bulk, jumps, self.cumulants([c])[0])
+
+
+def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
+    """Return the relative change of prod A^T (exp(rho) - 1) with one A at a fixed B.
+
+    With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
+    exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
+    """
+    whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        exact = np.abs((whole - rest) / (1 - rest))
+        # This bound has no cancellation where both terms are near 1.
+        bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
+    small = np.abs(1 - rest) < 0.1
+    return np.asarray(np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact))
 
 
 class JumpLine(Line):
@@ -158,7 +190,8 @@ class JumpLine(Line):
     bulk
         The transform of the bulk.
     jumps
-        Tilted jumps, and the log of their odds at c, by the place of the bulk's factor.
+        For each of its factors the tilted jumps, and the log of their odds to the factor at c; None
+        where there are none.
     cumulants
         Log mass, mean and variance of the jumps' measure at c.
     """
@@ -168,13 +201,14 @@ class JumpLine(Line):
     def __init__(
         self,
         bulk: ProductLine,
-        jumps: dict[int, tuple[QuadratureTilt, float]],
+        jumps: Sequence[tuple[QuadratureTilt, float] | None],
         cumulants: Reals,
     ) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self._rounding: Reals = np.zeros(0)
         self._bulk = bulk
-        known = [(*found, bulk.tilts[place][1]) for place, found in jumps.items()]
+        times = [times for _, times in bulk.tilts]
+        known = [(*found, n) for found, n in zip(jumps, times, strict=True) if found]
         most = max(log_odds for _, log_odds, _ in known)
         # If a second jump is below rounding, the odds are scaled and may lie below the range of a
         # double.
@@ -182,9 +216,12 @@ class JumpLine(Line):
         self._scale = most if rare else 0.0
         if most - self._scale > _CERTAIN:
             raise OutOfReach
-        # Tilted jumps, odds and power of each factor that has jumps.
-        self._known = [(tilt, math.exp(value - self._scale), n) for tilt, value, n in known]
-        self._jumps = dict(zip(jumps, self._known, strict=True))
+        # Tilted jumps, odds and power of each factor.
+        self._jumps = [
+            found and (found[0], math.exp(found[1] - self._scale), n)
+            for found, n in zip(jumps, times, strict=True)
+        ]
+        self._known = [item for item in self._jumps if item]
         self._rho = sum(n * float(self._log1p(odds)) for _, odds, n in self._known)
         self.points = bulk.points + sum(tilt.points for tilt, _, _ in self._known)
         # The factor turns a relative error of rho into one of the value.
@@ -214,17 +251,17 @@ class JumpLine(Line):
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return the log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
         # The bulk's logarithms are centered on its own mean.
-        total = 1j * (self._bulk.offset + (self._bulk.mean - self.mean)) * step * np.arange(nodes)
+        total = 1j * (self._bulk.offset + self._bulk.mean - self.mean) * step * np.arange(nodes)
         rho = np.zeros(nodes, dtype=complex)
         self._rounding = np.full(nodes, 8.0)
         split = []
-        for place, factor in enumerate(self._bulk.factors(step, nodes)):
-            bulk, times, log_bulk, error = factor
+        factors = zip(self._bulk.factors(step, nodes), self._jumps, strict=True)
+        for (bulk, times, log_bulk, error), found in factors:
             total += times * log_bulk
-            if place not in self._jumps:
+            if not found:
                 self._rounding += error
                 continue
-            jumps, odds, _ = self._jumps[place]
+            jumps, odds, _ = found
             # Where the bulk is tiny its inverse overflows, and the contour gives no bound.
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
@@ -250,17 +287,9 @@ class JumpLine(Line):
         return self._rounding, 8 * self._amplification
 
     def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
-        """Return the relative change of prod A^T (exp(rho) - 1) with one A at a fixed B.
-
-        With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
-        exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A). Scaled odds have its limit.
-        """
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            # These bounds have no cancellation where both terms are near 1.
-            if self._scale:
-                return np.nan_to_num(1 + np.abs(log_whole) / np.abs(rho), nan=2.0, posinf=1e300)
-            bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
-            whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
-            exact = np.abs((whole - rest) / (1 - rest))
-        small = np.abs(1 - rest) < 0.1
-        return np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact)
+        """Return the sensitivity; for scaled odds its limit."""
+        if not self._scale:
+            return _sensitivity(log_whole, rho)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = 1 + np.abs(log_whole) / np.abs(rho)
+        return np.asarray(np.nan_to_num(bound, nan=2.0, posinf=1e300))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
+__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE", "TRIM"]
 
 
 class ContourLimits:
@@ -22,8 +22,7 @@ class ContourLimits:
     nodes, work
         Most nodes, and most work, about 0.1 s.
     cheap
-        Work for each distinct loss up to which no better way is sought: that would cost more. It is
-        also the most work of a contour without the rarest losses, which is meant to be cheap.
+        Work for each distinct loss up to which no better way is sought: that would cost more.
     granted, granted_work
         Nodes that every composition may have, while they take no more than this work.
     atoms_work
@@ -67,6 +66,12 @@ class LatticeLimits:
 
     nodes: Final = 1 << 19
     work: Final = 6e7
+
+
+class TrimLimits:
+    """Limits of a contour without the rarest losses, which is meant to be cheap."""
+
+    work: Final = 4e6
 
 
 class LayerLimits:
@@ -174,6 +179,7 @@ class BracketLimits:
 
 CONTOUR = ContourLimits()
 LATTICE = LatticeLimits()
+TRIM = TrimLimits()
 LAYERS = LayerLimits()
 GUESS = GuessLimits()
 SADDLE = SaddleLimits()

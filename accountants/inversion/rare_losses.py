@@ -1,4 +1,4 @@
-"""Laws of rare large losses: without the rarest of them, and in layers, each on its own contour.
+"""Laws of rare large losses: without the rarest of them, and in layers of their size.
 
 With F_k the part of the law of a step below a cut k, the composed law is F_0^T, plus the layers
 F_k^T - F_(k-1)^T, which are positive, plus the part in which a step lies beyond all cuts, which is
@@ -14,52 +14,29 @@ and one contour serve it, also where the loss of a step has the tail of a log-no
 
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import TypeGuard
 
 import numpy as np
 
-from dpcal.accountants.inversion.contour import Contour, log_complement
-from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
 from dpcal.accountants.inversion.jumps import Jumps
-from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.tilts import ChernoffBounds
-from dpcal.accountants.inversion.transform import Measure, Parts, Piece, Product, Total
+from dpcal.accountants.inversion.transform import Parts, Piece, Product
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.cuts import Cut, loss_at, loss_cut
 from dpcal.accountants.losses.quadrature import TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import SURPLUS, Truncation, below, between, trim
+from dpcal.accountants.losses.truncation import Truncation, below, between, trim
 from dpcal.accountants.rounding import UNIT
 
-__all__ = [
-    "NEGLIGIBLE_REST",
-    "Layers",
-    "invert_in_layers",
-    "invert_layered",
-    "single_step_log_delta",
-    "trimmed",
-]
+__all__ = ["Layers", "trimmed"]
 
 # Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
 _RATIO = 4.0
 # Two cuts of one loss are merged if their distance, in units of the sum of their widths, is below
 # this: closer cuts overlap, so the parts would count mass twice.
 _CLOSEST = 7.0
-# Log of the probability beyond all layers, less log delta: less than a unit of delta.
-NEGLIGIBLE_REST = -37.0
-# Log of the relative error above which a closed form is not used as a guess.
-_GUESS_ERROR = 1.0
-# Largest loss of the rest of the law, in its standard deviations, for which a contour is tried:
-# larger losses are rare jumps, and a law with rare jumps has no short contour.
-_RARE_JUMPS = 20.0
-# A layer without a contour is bounded if its logarithm is this much smaller than that of the rest:
-# the bounds are then up to exp(-5) apart.
-_BOUNDED = 5.0
 
 
-def _has_rare_losses(loss: PrivacyLoss) -> TypeGuard[SampledGaussian]:
+def _has_rare_losses(loss: PrivacyLoss) -> bool:
     """Return whether a loss has rare large values that can be cut off."""
     return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
@@ -81,12 +58,19 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
     Product or None
         The part, with a bound on the mass cut off; None if no loss has rare large values.
     """
+    if not any(_has_rare_losses(loss) for loss, _ in parts):
+        return None
     share = log_rest - math.log(sum(times for _, times in parts))
-    pieces: list[tuple[Piece, int]] = [
-        (trim(loss, share, sharpness) if _has_rare_losses(loss) else loss, times)
-        for loss, times in parts
-    ]
-    return Product(pieces) if any(isinstance(piece, Truncation) for piece, _ in pieces) else None
+    pieces: list[tuple[Piece, int]] = []
+    rests = [-math.inf]
+    for loss, times in parts:
+        if _has_rare_losses(loss):
+            piece = trim(loss, share, sharpness)  # type: ignore[arg-type]
+            rests.append(math.log(times) + piece.log_rest)
+            pieces.append((piece, times))
+        else:
+            pieces.append((loss, times))
+    return Product(pieces, float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest))
 
 
 class Layers:
@@ -101,8 +85,12 @@ class Layers:
 
     Attributes
     ----------
+    parts
+        As given.
     log_rest
         Log of a bound on the probability beyond the first cuts.
+    ratio
+        Ratio of the losses at neighboring cuts.
 
     Raises
     ------
@@ -110,22 +98,28 @@ class Layers:
         If no loss has rare large values.
     """
 
+    ratio = _RATIO
+
     def __init__(self, parts: Parts, log_rest: float) -> None:
         self.parts = parts
-        first = trimmed(parts, log_rest)
+        share = log_rest - math.log(sum(times for _, times in parts))
         # Each loss with rare large values has parts below its cuts, from the first cut on.
-        self._below: list[list[Truncation]] = [
-            [below(piece.loss, piece.upper.position)]
-            if isinstance(piece, Truncation) and piece.upper
-            else []
-            for piece, _ in (first.pieces if first else ())
-        ]
-        cuts = ((known[0].loss, known[0].upper) for known in self._below if known)
-        self._highest = max((loss_at(loss, cut.position) for loss, cut in cuts if cut), default=0.0)
+        self._below: list[list[Truncation]] = []
+        rests, levels = [-math.inf], [0.0]
+        for loss, times in parts:
+            self._below.append([])
+            if _has_rare_losses(loss):
+                first = trim(loss, share).upper  # type: ignore[arg-type]
+                assert first is not None
+                top = below(loss, first.position)  # type: ignore[arg-type]
+                self._below[-1].append(top)
+                rests.append(math.log(times) + top.log_rest)
+                levels.append(loss_at(top.loss, first.position))
+        self._between: dict[int, Jumps | None] = {}
+        self._highest = max(levels)
         if self._highest <= 0:
             raise OutOfReach
-        self._between: dict[int, Jumps | None] = {}
-        self.log_rest = self.below(0).log_rest
+        self.log_rest = float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest)
 
     def level(self, index: int) -> float:
         """Return the loss at which the cuts of this index lie, the largest of them for index 0."""
@@ -164,170 +158,3 @@ class Layers:
                 pieces.append((low if low is high else between(low, high), times))
             self._between[index] = Jumps.of(pieces)
         return self._between[index]
-
-
-def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
-    """Invert a law layer by layer, with layers that are chosen for the size of delta."""
-    size = min(single_step_log_delta(total, epsilon), total.log_delta_bound)
-    if total.subset is not None:
-        with contextlib.suppress(OutOfReach):
-            guess, _ = invert_layered(total.subset, epsilon, spread).slopes(epsilon)
-            size = float(np.fmin(guess, size))
-    for _ in range(GUESS.count):
-        layers = Layers(total.parts, size + NEGLIGIBLE_REST)
-        inversion = invert_in_layers(layers, epsilon, size, spread)
-        estimate = min(inversion.slopes(epsilon)[0], 0.0)
-        inversion.vague = math.isnan(estimate)
-        if inversion.vague or estimate > size - GUESS.below:
-            return inversion
-        size = estimate
-    raise OutOfReach
-
-
-def single_step_log_delta(total: Total, epsilon: float) -> float:
-    """Return the log of the sum of the steps' own deltas: a guess of log delta for rare losses."""
-    found = [-math.inf]
-    for loss, times in total.parts:
-        closed = loss.log_delta(epsilon)
-        if closed is not None and closed[1] < _GUESS_ERROR:
-            found.append(math.log(times) + closed[0])
-    largest = float(np.logaddexp.reduce(found))
-    return largest if largest > -math.inf else GUESS.first
-
-
-def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
-    """Invert a law layer by layer, each on a contour of its own.
-
-    Layers are taken from the largest losses downward until the rest fits one contour, or
-    contributes nothing. Layers too small against ``size``, a guess of log delta, are bounded.
-
-    Raises
-    ------
-    OutOfReach
-        If no layer has a contour, or a part without a contour is too large to be bounded.
-    """
-    search = _LayerSearch(layers, epsilon, size, spread)
-    bounded: Product | None = None
-    for index in range(LAYERS.count):
-        layer = layers.between(index) if index else None
-        try:
-            if layer is not None:
-                search.add(layer, _BOUNDED)
-        except OutOfReach:
-            break
-        bounded = rest = layers.below(index)
-        # If the largest loss is many standard deviations of the rest, no contour is short.
-        level = layers.level(index)
-        _, variance = rest.at_zero
-        rare = level > _RARE_JUMPS * math.sqrt(max(variance, 0.0))
-        if rare and level > 2 * epsilon:
-            continue
-        with contextlib.suppress(OutOfReach):
-            if rare:
-                search.bound(rest, NEGLIGIBLE)
-            else:
-                search.add(rest, NEGLIGIBLE, narrow=True)
-            bounded = None
-            break
-    if bounded is not None:
-        # No contour was found for the rest, so it is bounded.
-        search.bound(bounded, -math.inf)
-    if not search.contours:
-        raise OutOfReach
-    margin = 4 * UNIT + 4 * SURPLUS * sum(times for _, times in layers.parts)
-    return Inversion(search.contours, search.rest, "layers", margin)
-
-
-class _LayerSearch:
-    """Contours found so far for a law's layers, and bounds on those that are too small."""
-
-    def __init__(self, layers: Layers, epsilon: float, size: float, spread: float) -> None:
-        self.contours: list[Contour] = []
-        self.rest = [ChernoffBounds.of_probability(layers.log_rest)]
-        self.size = size
-        self._epsilon, self._spread = epsilon, spread
-        self._near: float | None = None
-        self._saddle: float | None = None
-        number = len(layers.parts)
-        self._work = LAYERS.work * max(number**0.5, LAYERS.share * number)
-        self._points = LAYERS.points
-
-    def bound(self, measure: Measure, least: float) -> None:
-        """Bound a measure whose logarithm is below that of the rest by at least ``least``.
-
-        Raises
-        ------
-        OutOfReach
-            If it is larger.
-        """
-        bounds = self._bounds_of(measure)
-        if self.size - bounds.log_bound(self._epsilon) < least:
-            raise OutOfReach
-        self.rest.append(bounds)
-
-    def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
-        """Choose a contour for a measure, or bound it where it is much smaller than the rest.
-
-        Parameters
-        ----------
-        measure
-            A layer, or the part below all layers.
-        least
-            By how much the measure must be smaller than the rest to be bounded, in logarithms.
-        narrow
-            Whether only a contour with close bounds is taken.
-
-        Raises
-        ------
-        OutOfReach
-            If there is no such contour, and the measure is not as much smaller than the rest.
-        """
-        bounds = self._bounds_of(measure)
-        excess = self.size - bounds.log_bound(self._epsilon)
-        if excess < NEGLIGIBLE:
-            try:
-                self._add_contour(measure, bounds.saddle, max(0.0, excess), narrow=narrow)
-            except OutOfReach:
-                if excess < least:
-                    raise
-            else:
-                return
-        self.rest.append(bounds)
-
-    def _bounds_of(self, measure: Measure) -> ChernoffBounds:
-        """Return Chernoff bounds of a measure, which are sought near the saddle of the last one."""
-        measure.near = measure.near or self._near
-        bounds = ChernoffBounds.within_reach(measure, self._epsilon)
-        if self._saddle and not bounds.saddle:
-            # From below, a rule may reach further.
-            measure.near = None
-            bounds = ChernoffBounds.within_reach(measure, self._epsilon)
-        self._saddle = bounds.saddle
-        # Losses of neighboring layers have this ratio, and their saddles about the same.
-        self._near = _RATIO * bounds.saddle if bounds.saddle else float(bounds.tilts[-1])
-        return bounds
-
-    def _add_contour(
-        self, measure: Measure, saddle: float | None, excess: float, *, narrow: bool
-    ) -> None:
-        if saddle is None:
-            raise OutOfReach
-        contour = Contour(
-            measure,
-            saddle,
-            self._epsilon,
-            excess=excess,
-            spread=self._spread,
-            work=self._work,
-            smooth=False,
-        )
-        self._points -= contour.line.points
-        if self._points < 0:
-            raise OutOfReach
-        bounds = contour.log_bounds(self._epsilon)
-        # Log of the width of the bounds, relative to the upper one.
-        gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0
-        if narrow and bounds.upper + gap > max(self.size, bounds.lower) + math.log(TIGHT):
-            raise OutOfReach
-        self.contours.append(contour)
-        self.size = max(self.size, bounds.lower)

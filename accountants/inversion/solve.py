@@ -14,14 +14,13 @@ from functools import partial
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.inversion import TIGHT, Inversion
-from dpcal.accountants.inversion.limits import BRACKET, EPSILON
-from dpcal.accountants.inversion.rare_losses import (
+from dpcal.accountants.inversion.layered import (
     NEGLIGIBLE_REST,
-    Layers,
     invert_in_layers,
     single_step_log_delta,
-    trimmed,
 )
+from dpcal.accountants.inversion.limits import BRACKET, EPSILON
+from dpcal.accountants.inversion.rare_losses import Layers, trimmed
 from dpcal.accountants.inversion.strategy import (
     Way,
     invert,
@@ -57,6 +56,11 @@ _NEAR = 4.0
 _FARTHEST = 2.5
 # Log delta from which delta is 1 to rounding, and its slope is no more than rounding.
 _CERTAIN = -1e-9
+# Number of times that the target of a subset is corrected by the error of its guess.
+_CORRECTIONS = 3
+# Width of the bounds on log delta from which an inversion of many losses is given up: another one
+# nearby would lack the same contours.
+_LEAST_SAID = 1.0
 # Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
 # Share of a bracket at each end in which no point is tried.
@@ -97,7 +101,7 @@ def epsilon_on_contours(
         if tried and plain.width(epsilon) < TIGHT:
             accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
             return _solved(plain, at_near, epsilon, log_delta, accepted)
-    found = _epsilon_on_trims(total, log_delta)
+    found = _epsilon_on_trims(total, log_delta, epsilon)
     found = found or _epsilon_on_layers(total, log_delta, epsilon if many else None)
     if epsilon is None or (found and (1 - _WIDE) * found.upper <= found.lower):
         return found
@@ -115,9 +119,12 @@ def epsilon_on_contours(
     return min(known, key=lambda bounds: bounds.upper - bounds.lower, default=None)
 
 
-def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
+def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
     """Return the epsilon of a law without its rarest large losses; None if no trim serves."""
-    for gap, sharpness in trims_of(total):
+    # A subset of many losses needs a guess of the answer.
+    if near is None and total.subset is not None:
+        near = _epsilon_of_single_steps(total, log_delta)
+    for gap, sharpness in trims_of(total, near or 0.0, log_delta):
         measure = trimmed(total.parts, log_delta + gap, sharpness)
         if measure is None:
             break
@@ -132,8 +139,8 @@ def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
 def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:
     """Return the epsilon of a law layer by layer, with new contours at every epsilon tried.
 
-    The search begins near the epsilon of a subset of many losses, or near one that is given, if it
-    is not much larger than that of single steps, and then there.
+    The search begins near an epsilon, if one is known that is not much larger than that of single
+    steps, and then there.
     """
     with contextlib.suppress(OutOfReach):
         layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
@@ -141,9 +148,9 @@ def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None
         def at(epsilon: float) -> Inversion:
             return invert_in_layers(layers, epsilon, log_delta)
 
-        if total.subset is not None:
-            guess = _epsilon_on_layers(total.subset, log_delta, near)
-            near = guess.upper if guess else near
+        subset = total.subset
+        if subset is not None:
+            return _from_subset(at, subset, log_delta)
         single = _epsilon_of_single_steps(total, log_delta)
         if near is not None and near < _LIKE * single:
             with contextlib.suppress(OutOfReach):
@@ -153,6 +160,23 @@ def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None
             if near > _FAR_ABOVE * single:
                 return None
         return _searched(at, single, log_delta)
+    return None
+
+
+def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
+    """Return bounds from the epsilon of a subset of the losses, whose error corrects the target."""
+    target = log_delta
+    for _ in range(_CORRECTIONS):
+        near = _epsilon_on_layers(subset, target)
+        if near is None or not EPSILON.least <= near.upper < math.inf:
+            break
+        inversion = at(near.upper)
+        if inversion.width(near.upper) > _LEAST_SAID:
+            break
+        value, _ = inversion.slopes(near.upper)
+        if abs(value - log_delta) < _NEAR:
+            return _solved(inversion, at, near.upper, log_delta, TIGHT)
+        target += log_delta - value
     return None
 
 

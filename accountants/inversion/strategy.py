@@ -19,9 +19,10 @@ from collections.abc import Callable
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
 from dpcal.accountants.inversion.jumps import Jumps, split
-from dpcal.accountants.inversion.limits import CONTOUR, GUESS
+from dpcal.accountants.inversion.layered import invert_layered
+from dpcal.accountants.inversion.limits import CONTOUR, GUESS, TRIM
 from dpcal.accountants.inversion.periodic_contour import LatticeContour
-from dpcal.accountants.inversion.rare_losses import invert_layered, trimmed
+from dpcal.accountants.inversion.rare_losses import trimmed
 from dpcal.accountants.inversion.tilts import ChernoffBounds, saddle_tilt
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -156,22 +157,48 @@ def invert_on_one_contour(total: Total, epsilon: float, spread: float = 0.0) -> 
 # -- without the rarest large losses
 
 
-def trims_of(total: Total) -> tuple[tuple[float, float], ...]:
-    """Return the trims of a law that are to be tried, in turn: few of many losses."""
-    return _TRIMS[::3] if total.is_many else _TRIMS
+def trims_of(total: Total, epsilon: float, log_delta: float) -> list[tuple[float, float]]:
+    """Return the trims of a law that are to be tried, in turn.
+
+    With many losses, one attempt costs as much as an answer, so few trims are tried. With more than
+    a hundred, each trim is first tried on a subset of the losses, and left out if it needs too long
+    a contour there.
+
+    Parameters
+    ----------
+    total
+        The law.
+    epsilon, log_delta
+        Approximate epsilon, and approximate log delta there.
+    """
+    trims = _TRIMS[::3] if total.is_many else _TRIMS
+    subset = total.subset
+    if subset is None:
+        return list(trims)
+    work = TRIM.work * len(subset.parts) / len(total.parts)
+
+    def serves(gap: float, sharpness: float) -> bool:
+        with contextlib.suppress(OutOfReach):
+            measure = trimmed(subset.parts, log_delta + gap, sharpness)
+            return measure is not None and bool(invert_trimmed(measure, epsilon, work=work))
+        return False
+
+    return [each for each in trims if serves(*each)]
 
 
-def invert_trimmed(measure: Product, epsilon: float, spread: float = 0.0) -> Inversion:
+def invert_trimmed(
+    measure: Product, epsilon: float, spread: float = 0.0, work: float = TRIM.work
+) -> Inversion:
     """Invert a trimmed law on one contour with its saddle at epsilon > its mean."""
     c = saddle_tilt(measure, epsilon, positive=True)
-    contour = Contour(measure, c, epsilon, spread=spread, work=CONTOUR.cheap, smooth=False)
+    contour = Contour(measure, c, epsilon, spread=spread, work=work, smooth=False)
     return Inversion([contour], [ChernoffBounds.of_probability(measure.log_rest)], "trimmed")
 
 
 def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
     """Return a contour without negligible large losses; None if no loss has rare values."""
     log_delta = GUESS.first
-    for gap, sharpness in trims_of(total):
+    for gap, sharpness in trims_of(total, epsilon, log_delta):
         with contextlib.suppress(OutOfReach):
             for _ in range(GUESS.count):
                 measure = trimmed(total.parts, log_delta + gap, sharpness)

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.limits import SADDLE
-from dpcal.accountants.inversion.saddle import chernoff_at, increasing_root
+from dpcal.accountants.inversion.saddle import COARSE, chernoff_at, root_of
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, Product
 from dpcal.accountants.losses.base import OutOfReach
 
@@ -28,24 +27,24 @@ Reals = NDArray[np.float64]
 
 # Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
 _FIRST_TILTS = 1e-9, 8.0
+# Tolerance of the saddle of many losses: one more evaluation would cost more than a peak that is up
+# to exp(0.05) higher.
+_COARSE_OF_MANY = 0.3
 # Variance below which delta is small: contours of 1 - delta, whose poles are near, are longer then.
 _NARROW = 1e-3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 
 
-def _root(
-    equation: Callable[[float], tuple[float, float, float]], measure: Measure, guess: float
-) -> float:
-    """Return the root > 0 of an equation, in a number of evaluations that the measure is worth."""
-    many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
-    most = SADDLE.of_many if many else SADDLE.evaluations
-    return increasing_root(equation, 0.0, math.inf, guess, evaluations=most)
-
-
 def _first_tilt(guess: float, measure: Measure) -> float:
     """Return a first guess that a quadrature can reach."""
     return min(max(guess, _FIRST_TILTS[0]), max(_FIRST_TILTS[1], measure.steep))
+
+
+def _evaluations(measure: Measure) -> int:
+    """Return the number of evaluations of a law in search of its saddle."""
+    many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
+    return SADDLE.of_many if many else SADDLE.evaluations
 
 
 def _spread(measure: Measure) -> tuple[float, float]:
@@ -76,20 +75,22 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     """
     mean, variance = _spread(measure)
 
-    def equation(c: float) -> tuple[float, float, float]:
+    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
         log_mass, mean, variance = (float(value) for value in measure.cumulants([c])[0])
         value = mean - epsilon - 1 / c - 1 / (1 + c)
         integral = log_mass - epsilon * c - math.log(abs(c)) - math.log1p(c)
         return value, variance + 1 / c**2 + 1 / (1 + c) ** 2, integral
 
-    gap = epsilon - mean
+    gap, subset = epsilon - mean, measure.subset
+    tolerance = COARSE if subset is None else _COARSE_OF_MANY
     if gap < 0 and variance > _NARROW and not positive:
         guess = -1 / (2 + math.sqrt(variance))
-        return increasing_root(equation, -1.0, 0.0, guess)
+        return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    found = _root(equation, measure, measure.near or _first_tilt(guess, measure))
+    start, most = measure.near or _first_tilt(guess, measure), _evaluations(measure)
+    found = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
     # A guess is replaced, not made: trims are narrower where each search finds its own root.
     measure.near = measure.near and found
     return found
@@ -104,7 +105,7 @@ def epsilon_estimate(measure: Measure, log_delta: float) -> float:
         If no quadrature of affordable size reaches its saddle.
     """
 
-    def equation(c: float) -> tuple[float, float, float]:
+    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
         log_mgf, mean, variance = measure.cumulants([c])[0]
         epsilon = mean - 1 / c - 1 / (1 + c)
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
@@ -115,7 +116,8 @@ def epsilon_estimate(measure: Measure, log_delta: float) -> float:
 
     _, variance = _spread(measure)
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    c = _root(equation, measure, _first_tilt(guess, measure))
+    start, most = _first_tilt(guess, measure), _evaluations(measure)
+    c = root_of(equation, measure, measure.subset, 0.0, math.inf, start, evaluations=most)
     _, mean, _ = measure.cumulants([c])[0]
     return float(mean - 1 / c - 1 / (1 + c))
 

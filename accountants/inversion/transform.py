@@ -41,9 +41,15 @@ __all__ = [
     "Product",
     "ProductLine",
     "Rows",
+    "SomeNodes",
     "Total",
     "common_lattice",
+    "extra_rounding",
+    "extra_sizes",
+    "mass_rounding",
+    "ratio_rounding",
     "rows_of",
+    "subset_of",
 ]
 
 Reals = NDArray[np.float64]
@@ -54,8 +60,8 @@ _FINEST = 1000
 # Above this number of distinct losses, fewer ways of inverting a law are tried: one evaluation of
 # the law takes a quadrature for each of them.
 MANY_LOSSES = 24
-# Above this number of distinct losses, an answer is first sought for a subset, in which each loss
-# stands for several.
+# Above this number of distinct losses the saddle is searched on a subset, in which each loss stands
+# for several.
 _SUBSET_FROM = 100
 # About the number of losses in such a subset.
 _SUBSET_SIZE = 16
@@ -122,6 +128,11 @@ class Measure(ABC):
         """Tilt, about, up to which rare large losses do not count; 0 where it is not known."""
         return 0.0
 
+    @property
+    def subset(self) -> Measure | None:
+        """Measure of a subset of many losses, to guess the saddle; None if the losses are few."""
+        return None
+
     def log_chernoff(self, c: Reals) -> Reals:
         """Return B(c), rounded up, at each c, with log delta(epsilon) <= B(c) - c epsilon.
 
@@ -152,7 +163,7 @@ def _log_complement_up(log_value: float) -> float:
     return min(0.0, value + UNIT * (8 + 4 * abs(value)))
 
 
-class _SomeNodes:
+class SomeNodes:
     """Nodes of a contour at which errors are computed: errors that rise in t, but fall over t^2.
 
     Parameters
@@ -177,6 +188,25 @@ class _SomeNodes:
         return np.asarray(np.minimum(values[self._after], values[self._before] * self._growth))
 
 
+def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
+    """Return the relative rounding of a tilt's characteristic function at the nodes, in units.
+
+    The error is absolute, so that it is relatively larger where the function is small.
+    """
+    plain, relative = (some.between(part) for part in tilt.sum_rounding(some.t))
+    error = plain + relative * np.minimum(np.abs(log_ratio), 2.0)
+    error += 4 * some.above(tilt.growth(some.t))
+    return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
+
+
+def mass_rounding(tilts: Sequence[tuple[Tilt, int]], log_masses: Sequence[float]) -> float:
+    """Return the rounding of log masses in units: that of a sum of weights, or less near mass 1."""
+    pairs = zip(tilts, log_masses, strict=True)
+    return sum(
+        4 * times * tilt.amplification * min(abs(size), 1.0) for (tilt, times), size in pairs
+    )
+
+
 class ProductLine(Line):
     """A product of tilted transforms, each to its power."""
 
@@ -192,11 +222,7 @@ class ProductLine(Line):
         self.offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
-        # Rounding is that of a sum of weights, or less near mass 1.
-        self.log_mass_rounding = sum(
-            4 * times * tilt.amplification * min(abs(size), 1.0)
-            for (tilt, times), size in zip(tilts, log_masses, strict=True)
-        )
+        self.log_mass_rounding = mass_rounding(tilts, log_masses)
         self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
@@ -210,14 +236,10 @@ class ProductLine(Line):
 
     def factors(self, step: float, nodes: int) -> Iterator[tuple[Tilt, int, Complexes, Reals]]:
         """Yield each tilt, its power, its logarithm, and the relative rounding of the power."""
-        some = _SomeNodes(step, nodes)
+        some = SomeNodes(step, nodes)
         for tilt, times in self.tilts:
             part = tilt.log_ratio(step, nodes)
-            plain, relative = (some.between(error) for error in tilt.sum_rounding(some.t))
-            error = plain + relative * np.minimum(np.abs(part), 2.0)
-            error += 4 * some.above(tilt.growth(some.t))
-            # The error is absolute: it is relatively larger where the transform is small.
-            yield tilt, times, part, times * (error * np.exp(np.minimum(-part.real, 600.0)))
+            yield tilt, times, part, times * ratio_rounding(tilt, part, some)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return the sum of the parts' bounds."""
@@ -250,6 +272,25 @@ def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | 
         return None
     strides = [int(r * parts) * item.stride for r, (item, _) in zip(ratios, known, strict=True)]
     return Lattice(offset, first / parts, math.gcd(*strides))
+
+
+def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
+    """Return a subset of many pieces, each counted several times; an empty list for few pieces."""
+    if len(pieces) <= _SUBSET_FROM:
+        return []
+    stride = -(-len(pieces) // _SUBSET_SIZE)
+    return [(piece, stride * times) for piece, times in pieces[::stride]]
+
+
+def extra_rounding(pieces: Pieces, c: float) -> float:
+    """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
+    return sum(times * piece.mass_rounding(c) for piece, times in pieces if isinstance(piece, Part))
+
+
+def extra_sizes(pieces: Pieces, c: Reals) -> Reals | float:
+    """Return the rounding of truncated pieces' log masses at each c, in 32 units."""
+    cut = [(piece, times) for piece, times in pieces if isinstance(piece, Part)]
+    return np.array([extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
 
 
 def rows_of(pieces: Sequence[Piece]) -> Rows:
@@ -289,19 +330,12 @@ class Product(Measure):
     ----------
     pieces
         Losses and parts of losses, with the number of times that each adds up.
+    log_rest
+        Log of a bound on the probability that was cut off from the law.
     """
 
-    def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
-
-    @cached_property
-    def log_rest(self) -> float:
-        """Log of a bound on the probability beyond the upper cuts of truncated pieces."""
-        cut = [(piece, times) for piece, times in self.pieces if isinstance(piece, Truncation)]
-        if not cut:
-            return -math.inf
-        rest = float(np.logaddexp.reduce([math.log(n) + piece.log_rest for piece, n in cut]))
-        return rest + (8 + 4 * len(cut)) * UNIT * abs(rest)
+    def __init__(self, pieces: Pieces, log_rest: float = -math.inf) -> None:
+        self.pieces, self.log_rest = pieces, log_rest
 
     @cached_property
     def rows(self) -> Rows:
@@ -330,19 +364,19 @@ class Product(Measure):
         rows = self.rows([c])[:, 0]
         total = (self.times * rows[:, :3]).sum(axis=0)
         line = ProductLine(tilts, total, [float(row[0]) for row in rows])
-        line.log_mass_rounding += 32 * float(self.extra_sizes([c])[0])
+        line.log_mass_rounding += extra_rounding(self.pieces, c)
         return line
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the pieces' terms."""
         terms = self.times * self.rows(c)[:, :, 0]
-        return terms.sum(axis=0), np.abs(terms).sum(axis=0) + self.extra_sizes(c)
+        return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
-    def extra_sizes(self, c: Reals | Sequence[float]) -> Reals:
-        """Return the rounding of log masses at each c, beyond that of whole laws, in 32 units."""
-        parts = [(piece, times) for piece, times in self.pieces if isinstance(piece, Part)]
-        errors = [sum(times * piece.mass_rounding(at) for piece, times in parts) for at in c]
-        return np.array(errors, dtype=float) / 32
+    @property
+    def subset(self) -> Measure | None:
+        """The measure of a subset of many pieces."""
+        some = subset_of(self.pieces)
+        return Product(some) if some else None
 
     @property
     def lattice(self) -> Lattice | None:
@@ -370,11 +404,9 @@ class Total(Product):
 
     @property
     def subset(self) -> Total | None:
-        """The law of a few of many losses, each counted several times; None for few losses."""
-        if len(self.parts) <= _SUBSET_FROM:
-            return None
-        stride = -(-len(self.parts) // _SUBSET_SIZE)
-        return Total(tuple((loss, stride * times) for loss, times in self.parts[::stride]))
+        """The law of a subset of many losses, each counted several times; None for few losses."""
+        some = subset_of(self.parts)
+        return Total(tuple(some)) if some else None  # type: ignore[arg-type]
 
     @property
     def is_many(self) -> bool:

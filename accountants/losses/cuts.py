@@ -28,13 +28,29 @@ Reals = NDArray[np.float64]
 _WHOLE = 10.75
 
 
-# Most width of a wide cut, in standard deviations of the noise, and in sigma^2, over which the
-# exponent of w changes by 1. With a wider cut more of the law beyond it remains, and a narrower one
-# takes more points.
-_WIDE = 0.5, 0.7
-# The same of a sharp cut, over the loss there, and its width in units of the distance over which
-# the normal density falls. A tilt multiplies the tail of a cut by the exponential of the loss.
-_SHARP = 0.4, 0.08, 0.7
+@dataclass(frozen=True)
+class _Widths:
+    """Upper limits on the width of a cut; the smallest of them counts.
+
+    Attributes
+    ----------
+    sigmas
+        In standard deviations of the noise. With a wider cut more of the law beyond it remains, and
+        a narrower one takes more points.
+    losses
+        In sigma^2, over which the exponent of w changes by 1; for a sharp cut times the loss there.
+    densities
+        In units of the distance over which the normal density falls.
+    """
+
+    sigmas: float
+    losses: float
+    densities: float
+
+
+_WIDE = _Widths(0.5, 0.7, 0.7)
+# A tilt multiplies the tail of a cut by the exponential of the loss there.
+_SHARP = _Widths(0.4, 0.08, 0.7)
 
 
 def loss_cut(loss: SampledGaussian, level: float) -> float:
@@ -78,11 +94,10 @@ class Cut:
     def sharp(cls, loss: SampledGaussian, position: float) -> Cut:
         """Return a cut whose tail stays small under the tilts of its own losses."""
         sigma, level = loss.noise_multiplier, loss_at(loss, position)
-        sigmas, losses, densities = _SHARP
-        width = min(sigmas * sigma, losses * sigma**2 * max(1.0, level))
+        width = min(_SHARP.sigmas * sigma, _SHARP.losses * sigma**2 * max(1.0, level))
         if level < 1.0:
             # For larger losses the loss grows linearly, and the density does not matter.
-            width = min(width, densities * sigma**2 / max(position, sigma))
+            width = min(width, _SHARP.densities * sigma**2 / max(position, sigma))
         return cls(position, width)
 
     def log_below(self, x: Reals, shift: float = 0.0) -> Any:
@@ -104,4 +119,4 @@ def _log_share(z: Reals, shift: float) -> Any:
 
 def width_of_wide(sigma: float) -> float:
     """Return the width of a wide cut: no steeper than the noise in the complex plane."""
-    return min(_WIDE[0] * sigma, _WIDE[1] * sigma**2)
+    return min(_WIDE.sigmas * sigma, _WIDE.losses * sigma**2)

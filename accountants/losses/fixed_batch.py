@@ -280,7 +280,15 @@ class _Zero(Part):
 
 
 class _Rest(Part):
-    """The loss of a fixed-size batch without the value 0; its mass, and the log of that at 0."""
+    """The loss of a fixed-size batch without the value 0.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    mass, log_zero
+        Mass of the part, and log of the mass at 0.
+    """
 
     def __init__(self, loss: FixedBatchGaussian, mass: float, log_zero: float) -> None:
         self.loss, self._mass, self._log_zero = loss, mass, log_zero

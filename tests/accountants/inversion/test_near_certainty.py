@@ -13,7 +13,8 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.rare_losses import invert_layered, trimmed
+from dpcal.accountants.inversion.layered import invert_layered
+from dpcal.accountants.inversion.rare_losses import trimmed
 from dpcal.accountants.inversion.strategy import (
     invert,
     invert_as_split,

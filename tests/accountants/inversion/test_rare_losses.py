@@ -11,7 +11,8 @@ from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.jumps import Jumps
-from dpcal.accountants.inversion.rare_losses import Layers, invert_in_layers
+from dpcal.accountants.inversion.layered import invert_in_layers
+from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
