@@ -41,6 +41,12 @@ def _has_rare_losses(loss: PrivacyLoss) -> bool:
     return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
 
+def _log_sum(logs: list[float]) -> float:
+    """Return the logarithm of a sum from those of its terms, rounded up: each adds roundings."""
+    found = float(np.logaddexp.reduce(logs))
+    return found + (8 + 4 * len(logs)) * UNIT * abs(max(found, -1e300))
+
+
 def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | None:
     """Return the part of a law in which no step has one of its rarest large losses.
 
@@ -70,7 +76,7 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
             pieces.append((piece, times))
         else:
             pieces.append((loss, times))
-    return Product(pieces, float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest))
+    return Product(pieces, _log_sum(rests))
 
 
 class Layers:
@@ -119,7 +125,7 @@ class Layers:
         self._highest = max(levels)
         if self._highest <= 0:
             raise OutOfReach
-        self.log_rest = float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest)
+        self.log_rest = _log_sum(rests)
 
     def level(self, index: int) -> float:
         """Return the loss at which the cuts of this index lie, the largest of them for index 0."""
