@@ -121,7 +121,7 @@ numpy.
 def timed(call):
     """Return the median processor seconds of a call, and its answer.
 
-    Short calls are timed many at once, for some clocks of processor time tick in milliseconds.
+    Short calls are timed many at once, for the clock of a process under an alarm ticks every 4 ms.
     """
     start = time.process_time()
     answer = call()
@@ -132,7 +132,7 @@ def timed(call):
         for _ in range(together):
             call()
         took = time.process_time() - start
-        if took < FEWEST_SECONDS / 10:
+        if took < FEWEST_SECONDS / 2:
             seconds, together = [], 2 * together
         else:
             seconds.append(took / together)
