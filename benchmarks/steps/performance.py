@@ -471,7 +471,7 @@ def draw(found, path):
         axes.set_xlabel(label)
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("processor seconds")
-    figure.axes[0].legend(fontsize=7)
+    figure.axes[0].legend(fontsize=7, loc="center")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110)
 
