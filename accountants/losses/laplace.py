@@ -448,13 +448,12 @@ class _Ends(Part):
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted ends, normalised to mass 1."""
-        _, mean, variance, fourth = self.cumulants([c])[0]
         a = self.loss.half_width
         masses = special.expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
         return QuadratureTilt(
             np.array([-a, a], dtype=complex),
             masses.astype(complex),
-            (float(mean), float(variance), float(fourth)),
+            self.cumulants([c])[0, 1:],
             exponents=2 * a * abs(c + 0.5),
         )
 

@@ -140,18 +140,23 @@ def timed(call):
 
 
 @contextlib.contextmanager
+def alarmed(handler, seconds, again=0.0):
+    """Call a handler after so much processor time, and at intervals of ``again`` from then on."""
+    signal.signal(signal.SIGPROF, handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds, again)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
 def at_most(seconds):
     """Raise TimeoutError after so much processor time."""
 
     def stop(*_):
         raise TimeoutError
 
-    signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+    return alarmed(stop, seconds)
 
 
 def tried(call, seconds):
@@ -247,12 +252,8 @@ def sampled_stacks():
         asked = next((i for i, name in enumerate(names) if "interface.py: epsilon" in name), 0)
         stacks[tuple(names[asked::-1])] += 1
 
-    signal.signal(signal.SIGPROF, note)
-    signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
-    try:
+    with alarmed(note, TICK, TICK):
         yield stacks
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def processor_of(*words):

@@ -344,7 +344,7 @@ def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int,
     """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
     work = (c - 1) / ((1 - 2 * nu) ** 2 / 2) * p.gamma**2 * p.L1
     stride, longest = per_distance * (1 - 2 * nu) / p.L1, 2 * p.L0
-    # Square of the quantile that errors of that variance may have.
+    # The most that the squared quantile times ``spent`` may be, for errors within tolerance.
     budget = 2 * p.rho * (nu / p.sensitivity) ** 2
     level, spent, estimates, rounds = p.F0, 0.0, 0, 0
     while rounds < 1000:
