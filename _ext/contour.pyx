@@ -8,15 +8,19 @@ of first order.
 import numpy as np
 
 from libc.math cimport cos, exp, expm1, fabs, log, log1p, sin
+from libc.string cimport memset
 
 cdef extern from "law.h" nogil:
     ctypedef struct dpcal_law:
-        double q, log_q, sigma
+        double q, log_q, sigma, step
     ctypedef struct dpcal_angle:
         pass
     dpcal_angle dpcal_angle_of(double angle)
     void dpcal_mixture_weights(
         const dpcal_law *law, dpcal_angle line, const double *points, Py_ssize_t n, double *re, double *im
+    )
+    void dpcal_tilted_line(
+        const dpcal_law *law, dpcal_angle line, double p, const double *at, Py_ssize_t n, double *rows
     )
     void dpcal_narrow(
         const double *ell, const double *log_base, Py_ssize_t n, double p, double least, double least_base, Py_ssize_t *ends
@@ -41,10 +45,13 @@ cdef extern from "law.h" nogil:
     void dpcal_power_node(double *table, Py_ssize_t n, double *sums)
 
 
-# Nodes between two direct evaluations of the recurrence, and points that loops take at once.
+# Nodes between two direct evaluations of the recurrence, points that loops take at once, terms of a series in small
+# phases, and points from which on it takes less time than their sum.
 cdef enum:
     ANCHOR = 128
     LANES = 8
+    ORDERS = 19
+    FEW = 64
 # From this exponent on an exponential times a density is taken as one exponential.
 cdef double FAR = 600.0
 
@@ -92,10 +99,57 @@ def mixture_log_weights(const double[::1] x, double q, double sigma, double angl
     points[:n] = x
     cdef double[:, ::1] result = table
     cdef double[::1] at = points
-    law.q, law.log_q, law.sigma = q, log(q), sigma
+    law.q, law.log_q, law.sigma, law.step = q, log(q), sigma, 1.0
     with nogil:
         dpcal_mixture_weights(&law, dpcal_angle_of(angle), &at[0], padded, &result[0, 0], &result[1, 0])
     return table[0, :n] if angle == 0.0 else table[0, :n] + 1j * table[1, :n]
+
+
+def tilted_line(
+    const double[::1] x, double q, double sigma, double angle, double power, const double[::1] at, double least,
+    const double complex[::1] log_share=None,
+):
+    """Points x + i angle sigma^2 under the density times w^power, without points that do not count.
+
+    ``at`` holds the log of the mass, the mean and the variance of log w under these weights, and the density's largest
+    logarithm. Points count if their weight, also in the variance, is above that of the one that counts most by ``least``,
+    a logarithm < 0. ``log_share`` is the log of a factor of the density at each point.
+
+    Returns
+    -------
+    tuple of ndarrays
+        log w, weights, and the sizes of the terms of the weights' logarithms.
+    """
+    cdef Py_ssize_t n = x.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES, j, kept = 0
+    cdef dpcal_law law
+    cdef double most = -1e308
+    table = np.zeros((9, padded))
+    cdef double[:, ::1] rows = table
+    law.q, law.log_q, law.sigma, law.step = q, log(q), sigma, 1.0
+    with nogil:
+        for j in range(n):
+            rows[0, j] = x[j]
+            if log_share is not None:
+                rows[1, j] = log_share[j].real
+                rows[2, j] = log_share[j].imag
+        dpcal_tilted_line(&law, dpcal_angle_of(angle), power, &at[0], padded, &rows[0, 0])
+        for j in range(n):
+            most = max(most, rows[8, j])
+        for j in range(n):
+            if rows[8, j] > most + least:
+                kept += 1
+    values, weights, sizes = np.empty(kept, dtype=complex), np.empty(kept, dtype=complex), np.empty(kept)
+    cdef double complex[::1] ell = values, weight = weights
+    cdef double[::1] size = sizes
+    kept = 0
+    with nogil:
+        for j in range(n):
+            if rows[8, j] > most + least:
+                ell[kept] = rows[3, j] + 1j * rows[4, j]
+                weight[kept] = rows[5, j] + 1j * rows[6, j]
+                size[kept] = rows[7, j]
+                kept += 1
+    return values, weights, sizes
 
 
 cdef void scaled_moments(
@@ -245,9 +299,18 @@ def second_order_sums(
     """Return ``sum_j weights_j (exp(i k theta_j) - 1 - i k theta_j)`` for k = start, ..., stop - 1.
 
     One complex multiplication a point and node; the recurrence restarts from a direct evaluation
-    every 128 nodes. ``theta_j`` needs a non-negative imaginary part, so that no factor exceeds 1
-    in modulus.
+    every 128 nodes. Points with phases of at most 1 at every node have a series in their moments instead, if they are
+    many. ``theta_j`` needs a non-negative imaginary part, so that no factor exceeds 1 in modulus.
     """
+    points, masses = np.asarray(theta), np.asarray(weights)
+    near = np.abs(points) * stop <= 1.0
+    cdef double complex[ORDERS] moments
+    cdef double complex total
+    cdef Py_ssize_t order
+    cdef bint series = np.count_nonzero(near) >= FEW
+    if series:
+        series_moments(points[near], masses[near], stop, moments)
+        theta, weights = points[~near], masses[~near]
     cdef Py_ssize_t n = theta.shape[0], j, k, stop_row
     cdef Py_ssize_t padded = max(1, (n + LANES - 1) // LANES) * LANES
     out = np.zeros(stop - start, dtype=np.complex128)
@@ -302,7 +365,46 @@ def second_order_sums(
                 dpcal_second_order_node(&table[0, 0], padded, <double> k, sums)
                 result[k - start] = sums[0] + 1j * sums[1]
                 k += 1
+        if series:
+            for k in range(start, stop):
+                total = 0.0
+                x = <double> k / stop
+                for order in range(ORDERS - 1, 0, -1):
+                    total = (total + moments[order]) * x
+                result[k - start] = result[k - start] + total * x
     return out
+
+
+cdef void series_moments(
+    const double complex[::1] theta, const double complex[::1] weights, Py_ssize_t stop, double complex *moments
+) noexcept:
+    """Sums of weights (i s)^k / k!, s = stop theta, k = 1, ..., ORDERS, in LANES sums each.
+
+    With s <= 1, terms beyond these are below s^2 / 2 times 2 / 20! < 1e-18.
+    """
+    cdef double[LANES][2] power, phase
+    cdef double[ORDERS][LANES][2] sums
+    cdef Py_ssize_t j, lane, order, n = theta.shape[0]
+    cdef double a, b
+    memset(sums, 0, sizeof(sums))
+    for j in range(0, n, LANES):
+        for lane in range(LANES):
+            power[lane][0] = weights[j + lane].real if j + lane < n else 0.0
+            power[lane][1] = weights[j + lane].imag if j + lane < n else 0.0
+            phase[lane][0] = -stop * theta[j + lane].imag if j + lane < n else 0.0
+            phase[lane][1] = stop * theta[j + lane].real if j + lane < n else 0.0
+        for order in range(ORDERS):
+            for lane in range(LANES):
+                a = power[lane][0] * phase[lane][0] - power[lane][1] * phase[lane][1]
+                b = power[lane][0] * phase[lane][1] + power[lane][1] * phase[lane][0]
+                power[lane][0] = a / (order + 1)
+                power[lane][1] = b / (order + 1)
+                sums[order][lane][0] += power[lane][0]
+                sums[order][lane][1] += power[lane][1]
+    for order in range(ORDERS):
+        moments[order] = 0.0
+        for lane in range(LANES):
+            moments[order] = moments[order] + (sums[order][lane][0] + 1j * sums[order][lane][1])
 
 
 def plain_moments(const double[::1] ell, const double[::1] log_base, const double[::1] powers):

@@ -132,6 +132,7 @@ static dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
 #undef DPCAL_LOOPS
 
 #define dpcal_mixture_weights DPCAL_WIDEST(dpcal_weights)
+#define dpcal_tilted_line DPCAL_WIDEST(dpcal_tilted_line)
 
 /* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
    values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */

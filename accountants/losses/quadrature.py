@@ -30,8 +30,6 @@ _NEVER = 1e200
 _MOST_STEPS = 100
 # Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
-# Number of points with small phases from which on a series takes less time than their sum.
-_FEW = 64
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -58,22 +56,6 @@ def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: flo
 def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
     """Return the size of u in ell = log(1 - q + q exp(u)), times the posterior probability."""
     return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
-
-
-def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
-    """Return sums of weights (exp(i s) - 1 - i s), s = k phases / nodes, k < nodes, phases <= 1.
-
-    The omitted terms of the series are below s^2 / 2 times 2 / 20! < 1e-18.
-    """
-    power, moments = weights.copy(), []
-    for order in range(1, 20):
-        power = power * (1j / order) * phases
-        moments.append(power.sum())
-    x = np.arange(nodes) / nodes
-    total = np.zeros(nodes, dtype=complex)
-    for moment in moments[:0:-1]:
-        total = (total + moment) * x
-    return np.asarray(total * x)
 
 
 class QuadratureTilt(Tilt):
@@ -163,14 +145,7 @@ class QuadratureTilt(Tilt):
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
         theta = step * self._centered
-        near = np.abs(theta) * nodes <= 1.0
-        # For points with small phases, a series in their moments is enough.
-        if np.count_nonzero(near) < _FEW:
-            near = np.zeros(len(theta), dtype=bool)
-        far = np.flatnonzero(~near)
-        sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
-        if len(far) < len(theta):
-            sums += _series(theta[near] * nodes, self._weights[near], nodes)
+        sums = second_order_sums(theta, self._weights, 0, nodes)
         # The points are shifted by a mean that was summed over other points, on the real line. The
         # rest, i s in all, that these weights leave of it counts as far as it does not fall with
         # psi.

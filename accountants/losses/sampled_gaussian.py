@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.contour import mixture_log_weights, moments_of, prepared_moments
+from dpcal._ext.contour import mixture_log_weights, moments_of, prepared_moments, tilted_line
 from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
@@ -35,12 +35,11 @@ from dpcal.accountants.losses.lattice import (
     RANGE,
     growth_of,
     narrowed,
-    relevant,
     restricted_moments,
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import QuadratureTilt, argument_sizes, exponents_of
+from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -139,8 +138,12 @@ class TrapezoidRule:
         self.step = self._step(angle)
         self.x = self._points(self.step)
         self.ell = self.log_weight(self.x, 0.0)
-        self.log_base = self.log_density(self.x, 0.0)
-        self.prepared = prepared_moments(self.ell, self.log_base)
+        self.log_base = self.log_density(self.x)
+
+    @cached_property
+    def prepared(self) -> Reals:
+        """The points as sums of moments take them."""
+        return prepared_moments(self.ell, self.log_base)
 
     def serves(self, lowest: float, highest: float) -> bool:
         """Return whether the rule is long enough for all powers between these."""
@@ -158,7 +161,7 @@ class TrapezoidRule:
     def _growth(self, angle: float) -> float:
         """Return the growth of the integral of the lowest power up to the strip's far edge."""
         x = self._points(self._step(angle))
-        density = self.log_density(x, 0.0)
+        density = self.log_density(x)
         on_line = density + self.lowest * self.log_weight(x, 0.0)
         return growth_of(on_line, density + self.lowest * self.log_weight(x, 2 * angle).real)
 
@@ -169,7 +172,9 @@ class TrapezoidRule:
         angle: float,
         log_share: Callable[[Reals, float], Any] | None = None,
     ) -> tuple[Complexes, Complexes, Reals]:
-        """Return log w, weights and points on a shifted line, without points that do not count.
+        """Return log w and weights at the points of a shifted line that count.
+
+        The third array has the sizes of the terms of the weights' logarithms.
 
         Parameters
         ----------
@@ -183,14 +188,11 @@ class TrapezoidRule:
         log_share
             Log of a factor of the density, from points x and the line's distance; None for 1.
         """
-        log_mass, mean, variance = moments[:3]
-        rows = self._window(power, moments)
-        x = self.x[rows]
-        ell = self.log_weight(x, angle)
-        share = 0.0 if log_share is None else log_share(x, angle * self.sigma**2)
-        exponents = self.log_density(x, angle) + power * ell - log_mass + share
-        keep = relevant(ell, exponents, mean, variance)
-        return ell[keep], np.exp(exponents[keep]), x[keep]
+        x = self.x[self._window(power, moments)]
+        share = None if log_share is None else log_share(x, angle * self.sigma**2)
+        highest = self._log_scale + 0.5 * (angle * self.sigma) ** 2
+        at = np.array([*moments[:3], highest])
+        return tilted_line(x, self.q, self.sigma, angle, power, at, LOG_TOLERANCE, share)
 
     def _window(self, power: float, moments: Reals) -> slice | NDArray[np.intp]:
         """Return a superset of the rows that count on a shifted line, from the real weights.
@@ -206,21 +208,15 @@ class TrapezoidRule:
         sizes += np.log1p(((self.ell - moments[1]) ** 2 + 4.0) / moments[2])
         return np.flatnonzero(sizes > LOG_TOLERANCE - 20.0)
 
-    def exponents(
-        self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
-    ) -> Reals:
-        """Return the sizes of the terms of the logarithms of weights on the shifted line."""
-        u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
-        sizes = exponents_of(ell, weights, power, log_mass)
-        return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
+    @property
+    def _log_scale(self) -> float:
+        """Log of the largest density, times the step."""
+        return math.log(getattr(self, "step", 1.0) / (self.sigma * math.sqrt(2 * math.pi)))
 
-    def log_density(self, x: Reals, angle: float) -> Any:
-        """Return log(step phi_sigma(x + i angle sigma^2)); real for an angle of 0."""
+    def log_density(self, x: Reals) -> Reals:
+        """Return log(step phi_sigma(x))."""
         scaled = x / self.sigma
-        size = -0.5 * scaled * scaled + 0.5 * (angle * self.sigma) ** 2
-        step = getattr(self, "step", 1.0)
-        size += math.log(step / (self.sigma * math.sqrt(2 * math.pi)))
-        return size - 1j * angle * x if angle else size
+        return -0.5 * scaled * scaled + self._log_scale
 
     def log_weight(self, x: Reals, angle: float) -> Any:
         """Return log w(x + i angle sigma^2), with the digits of w - 1; real for an angle of 0."""
@@ -342,9 +338,8 @@ class SampledGaussian(PrivacyLoss):
         rule = self._rule(power, power)
         log_mgf, mean, variance, fourth = self.cumulants([c])[0]
         moments = np.array([log_mgf, self._sign * mean, variance])
-        ell, weights, x = rule.tilted(power, moments, rule.angle)
+        ell, weights, exponents = rule.tilted(power, moments, rule.angle)
         near, sizes, _ = rule.tilted(power, moments, min(rule.angle, _NEARER / rule.sigma))
-        exponents = rule.exponents(ell, weights, x, power, float(log_mgf))
         if self.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
         restricted = restricted_moments(rule.ell, rule.log_base, power, moments)

@@ -182,9 +182,14 @@ class Truncation(Part):
             other = self._other if self.upper is None else None
             rule = (other._points if other else self._new_rule)(lowest, highest)
             self._rule = rule
-            self._log_kept = rule.log_base + self._log_share(rule.x, 0.0)
-            self._prepared = prepared_moments(rule.ell, self._log_kept)
+            self._prepared = prepared_moments(
+                rule.ell, rule.log_base + self._log_share(rule.x, 0.0)
+            )
         return rule
+
+    def forget(self) -> None:
+        """Keep no points; they are computed again where they are asked for."""
+        self._rule, self._last, self._prepared = None, {}, np.empty((5, 0))
 
     def _new_rule(self, lowest: float, highest: float) -> TrapezoidRule:
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
@@ -287,14 +292,13 @@ class Truncation(Part):
         """
         moments = self.cumulants([c])[0]
         rule = self._points(1.0 + c, 1.0 + c)
-        ell, weights, x = rule.tilted(1.0 + c, moments, rule.angle, self._log_share)
+        ell, weights, exponents = rule.tilted(1.0 + c, moments, rule.angle, self._log_share)
         if not abs(weights.sum() - 1) <= _DISAGREEMENT:
             raise OutOfReach
         # The part has mass 1 and its own mean by definition: this removes their rounding.
         weights = weights / weights.sum()
         mean, variance, fourth = (float(value) for value in moments[1:])
-        exponents = rule.exponents(ell, weights, x, 1.0 + c, float(moments[0]))
-        log_kept = self._log_kept
+        log_kept = self._prepared[1, : len(rule.ell)]
         tilt = QuadratureTilt(
             ell - weights @ (ell - mean),
             weights,

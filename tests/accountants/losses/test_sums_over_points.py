@@ -1,11 +1,21 @@
 """Compiled sums over points of a loss, against the same sums at 60 digits."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
 
-from dpcal._ext.contour import plain_moments, power_sums, second_order_sums, tilted_moments
+from dpcal._ext.contour import (
+    plain_moments,
+    power_sums,
+    second_order_sums,
+    tilted_line,
+    tilted_moments,
+)
+from dpcal.accountants.losses.cuts import Cut
 from dpcal.accountants.losses.sampled_gaussian import TrapezoidRule
+from dpcal.accountants.rounding import UNIT
 
 
 def moments(ell, log_base, power, excess):
@@ -74,3 +84,39 @@ def test_nodes_are_sums_of_powers():
     np.testing.assert_allclose(power_sums(theta, weights, 0, 300), exact, atol=1e-12)
     exact -= weights.sum() + 1j * k * (weights @ theta)
     np.testing.assert_allclose(second_order_sums(theta, weights, 0, 300), exact, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "power", "cut"),
+    [
+        (0.27, 5.1, 1.2, None),
+        (0.02, 0.2, -9.0, None),
+        (2e-3, 2.0, 142.0, Cut(4.6, 0.31)),
+        (6.5e-5, 14.7, 1.6, Cut(602.0, 0.25)),
+        (0.01, 0.21, 18.0, Cut(0.685, 0.00376)),
+    ],
+)
+def test_weights_on_a_line_are_as_accurate_as_the_sizes_of_their_terms_say(q, sigma, power, cut):
+    scale, width = -0.3, math.inf if cut is None else cut.width
+    angle = min(1.5, 1.5 / sigma, 3 * width / sigma**2)
+    x = np.linspace(-9.5 * sigma, (9.5 * sigma if cut is None else cut.position + 9 * width), 157)
+    share = None if cut is None else cut.log_below(x, angle * sigma**2)
+    # All points are kept, as none is this small.
+    at = np.array([-0.7, 0.1, 2.0, scale + 0.5 * (angle * sigma) ** 2])
+    ell, weights, sizes = tilted_line(x, q, sigma, angle, power, at, -1e300, share)
+    assert len(ell) == len(x)
+    with mpmath.workdps(40):
+        s, q, p = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(power)
+        for point, value, weight, size in zip(x, ell, weights, sizes, strict=True):
+            z = mpmath.mpc(point, angle * s**2)
+            loss = mpmath.log(1 - q + q * mpmath.exp((z - 0.5) / s**2))
+            exponent = scale - z**2 / (2 * s**2) + p * loss + mpmath.mpf(0.7)
+            # The density is given by its largest logarithm, rounded as the kernel has it.
+            exponent += mpmath.mpf(at[3]) - scale - mpmath.mpf(angle) ** 2 * s**2 / 2
+            if cut is not None:
+                below = (mpmath.mpf(cut.position) - z) / mpmath.mpf(cut.width)
+                exponent += mpmath.log(mpmath.erfc(-below / mpmath.sqrt(2)) / 2)
+            assert abs(mpmath.mpc(value) - loss) <= 2e-15 * abs(loss)
+            if weight:
+                error = abs(mpmath.mpc(weight) / mpmath.exp(exponent) - 1)
+                assert error <= 1.25 * (8 + size) * UNIT
