@@ -107,11 +107,13 @@ class Contour:
         smooth: bool = True,
     ) -> None:
         self.c = c
-        self.line = measure.line(c)
-        error = max(CONTOUR.error, self.line.accuracy)
+        line = self._line = measure.line(c)
+        self.points = line.points
+        self._roundings = line.mean_rounding, line.log_mass_rounding
+        error = max(CONTOUR.error, line.accuracy)
         self._log_tolerance = min(math.log(error) + excess, math.log(CONTOUR.error_of_parts))
-        self.log_mgf, self.mean = self.line.log_mass, self.line.mean
-        curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
+        self.log_mgf, self.mean = line.log_mass, line.mean
+        curvature = line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
         self.coarse = False
@@ -131,7 +133,7 @@ class Contour:
     @property
     def work(self) -> float:
         """Complex multiplications that its evaluation takes."""
-        return float(self.nodes * self.line.points)
+        return float(self.nodes * self.points)
 
     # -- choices made from bounds
 
@@ -140,7 +142,7 @@ class Contour:
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
-        spreads = _SPREADS if self.line.points < CONTOUR.points else _FEWER_SPREADS
+        spreads = _SPREADS if self.points < CONTOUR.points else _FEWER_SPREADS
         left, right = c - w * spreads, c + w * spreads
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
@@ -173,18 +175,18 @@ class Contour:
 
     def _log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return bounds on log abs(transform(c + i s) / transform(c)) for s in [t, ratio t]."""
-        return self.line.log_decay(t, ratio) - 0.5 * (self.smoothing * t) ** 2
+        return self._line.log_decay(t, ratio) - 0.5 * (self.smoothing * t) ** 2
 
     def _choose_nodes(self, work: float, smooth: bool) -> None:
         """Choose the fewest nodes with a negligible remainder; smooth if they are too many."""
         h = self.step
         # Compositions of many distinct losses, each with its points, get fewer nodes.
-        granted = max(CONTOUR.smoothed, CONTOUR.granted_work / self.line.points)
+        granted = max(CONTOUR.smoothed, CONTOUR.granted_work / self.points)
         least = min(CONTOUR.granted, granted) if smooth else 1.0
-        budget = int(min(CONTOUR.nodes, max(least, work / self.line.points)))
-        if not self.line.decays:
+        budget = int(min(CONTOUR.nodes, max(least, work / self.points)))
+        if not self._line.decays:
             # Only smoothing ends such a contour.
-            atoms = min(CONTOUR.nodes, CONTOUR.atoms_work / self.line.points)
+            atoms = min(CONTOUR.nodes, CONTOUR.atoms_work / self.points)
             budget = int(max(least, atoms if smooth else 1.0))
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
@@ -195,7 +197,7 @@ class Contour:
         node = _first_below(remainders, target)
         if node is None and remainders[-1] < log_sum + math.log(CONTOUR.error_of_jumps):
             self.coarse = True
-            if isinstance(self.line, ProductLine) and len(self.line.tilts) > MANY_LOSSES:
+            if isinstance(self._line, ProductLine) and len(self._line.tilts) > MANY_LOSSES:
                 node = _first_below(remainders, log_sum + math.log(CONTOUR.error_of_many))
             node = len(grid) - 1 if node is None else node
         if node is None:
@@ -239,12 +241,17 @@ class Contour:
         """Times, log integrand less the factor of epsilon, nodes z, and rounding in units."""
         t = self.step * np.arange(self.nodes)
         z = self.c + 1j * t
-        values = self.line.log_ratio(self.step, self.nodes)
+        values = self._line.log_ratio(self.step, self.nodes)
         poles = (z / self.c) * ((1 + z) / (1 + self.c))
-        relative, absolute = self.line.rounding(self.step, values)
+        relative, absolute = self._line.rounding(self.step, values)
         values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)
+
+    def drop_points(self) -> None:
+        """Keep the nodes alone, and not the points of the transform: most of the memory."""
+        self._nodes  # noqa: B018 -- computed here, if they are not known
+        del self._line
 
     @property
     def _mean(self) -> float:
@@ -281,7 +288,7 @@ class Contour:
     def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Return normalised sums over the nodes, and their rounding in units."""
         t, values, _, rounding = self._nodes
-        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self.line.mean_rounding
+        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self._roundings[0]
         if len(epsilons) == 1:
             integrand = self._integrand(float(epsilons[0]))
             total = np.array([integrand.real.sum()])
@@ -298,7 +305,7 @@ class Contour:
         totals, rounding = self._sums(epsilons)
         scales = self._log_scales(epsilons)
         prefactors = 16 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons))
-        prefactors += self.line.log_mass_rounding
+        prefactors += self._roundings[1]
         errors = np.exp(np.minimum(_HUGE, self._log_aliases(epsilons) - scales))
         errors += math.exp(min(_HUGE, self._remainder))
         errors += UNIT * (rounding + prefactors * np.abs(totals))

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 
 import numpy as np
@@ -98,8 +99,10 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
         with contextlib.suppress(OutOfReach):
             if rare:
                 search.bound(rest, NEGLIGIBLE)
-            else:
+            elif search.fits(rest):
                 search.add(rest, NEGLIGIBLE, narrow=True)
+            else:
+                continue
             bounded = None
             break
     if bounded is not None:
@@ -139,6 +142,19 @@ class _LayerSearch:
         if self.size - bounds.log_bound(self._epsilon) < least:
             raise OutOfReach
         self.rest.append(bounds)
+
+    def fits(self, rest: Product) -> bool:
+        """Return whether the rest of a subset of many losses could be added; True for few."""
+        subset = rest.subset
+        if subset is None:
+            return True
+        trial = copy.copy(self)
+        trial.contours, trial.rest = [], []
+        trial._work *= len(subset.pieces) / len(rest.pieces)
+        with contextlib.suppress(OutOfReach):
+            trial.add(subset, NEGLIGIBLE, narrow=True)
+            return True
+        return False
 
     def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
         """Choose a contour for a measure, or bound it where it is much smaller than the rest.
@@ -195,9 +211,10 @@ class _LayerSearch:
             work=self._work,
             smooth=False,
         )
-        self._points -= contour.line.points
+        self._points -= contour.points
         if self._points < 0:
             raise OutOfReach
+        contour.drop_points()
         bounds = contour.log_bounds(self._epsilon)
         # Log of the width of the bounds, relative to the upper one.
         gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0

@@ -147,8 +147,8 @@ class LatticeContour(Contour):
     def _nodes(self) -> tuple[Reals, Complexes, Complexes, Reals]:
         """Times, log transform relative to the real node, nodes, and rounding in units."""
         t = self.step * np.arange(self.nodes)
-        values = self.line.log_ratio(self.step, self.nodes)
-        relative, absolute = self.line.rounding(self.step, values)
+        values = self._line.log_ratio(self.step, self.nodes)
+        relative, absolute = self._line.rounding(self.step, values)
         rounding = (8 + relative) * np.exp(values.real) + absolute
         z = np.asarray(self.c + 1j * t)
         return np.asarray(t, dtype=float), np.asarray(values), z, np.asarray(rounding)
@@ -164,7 +164,7 @@ class LatticeContour(Contour):
             # The rounding of the lattice's values changes the phases and the gap.
             reach = abs(self._mean) + abs(self._lattice.offset) + self._lattice.spacing
             reach += abs(epsilon)
-            phase = 64 + (np.abs(z) + 1) * (4 * reach + self.line.mean_rounding)
+            phase = 64 + (np.abs(z) + 1) * (4 * reach + self._roundings[0])
             rounded.append(float((kernel * (rounding + np.exp(values.real) * phase)).sum()))
         return np.array(totals), np.array(rounded)
 

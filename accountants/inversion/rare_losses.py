@@ -34,6 +34,8 @@ _RATIO = 4.0
 # Two cuts of one loss are merged if their distance, in units of the sum of their widths, is below
 # this: closer cuts overlap, so the parts would count mass twice.
 _CLOSEST = 7.0
+# Most losses whose points are kept in all layers, for other epsilons: some 60 MB.
+_KEPT = 8
 
 
 def _has_rare_losses(loss: PrivacyLoss) -> bool:
@@ -154,6 +156,7 @@ class Layers:
 
     def between(self, index: int) -> Jumps | None:
         """Return the part between these cuts and those of the previous index; None if empty."""
+        found = self._between.get(index)
         if index not in self._between:
             pieces: list[tuple[Piece | TwoParts, int]] = []
             for (loss, times), known in zip(self.parts, self._below, strict=True):
@@ -162,5 +165,11 @@ class Layers:
                     continue
                 low, high = self._below_cut(known, index), self._below_cut(known, index - 1)
                 pieces.append((low if low is high else between(low, high), times))
-            self._between[index] = Jumps.of(pieces)
-        return self._between[index]
+            found = Jumps.of(pieces)
+            if len(self.parts) <= _KEPT:
+                self._between[index] = found
+            else:
+                for known in self._below:
+                    for before in known[:index]:
+                        before.forget()
+        return found

@@ -73,7 +73,6 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     OutOfReach
         If there is no saddle that a quadrature of affordable size reaches.
     """
-    mean, variance = _spread(measure)
 
     def equation(measure: Measure, c: float) -> tuple[float, float, float]:
         log_mass, mean, variance = (float(value) for value in measure.cumulants([c])[0])
@@ -81,15 +80,19 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
         integral = log_mass - epsilon * c - math.log(abs(c)) - math.log1p(c)
         return value, variance + 1 / c**2 + 1 / (1 + c) ** 2, integral
 
-    gap, subset = epsilon - mean, measure.subset
+    subset, most = measure.subset, _evaluations(measure)
     tolerance = COARSE if subset is None else _COARSE_OF_MANY
-    if gap < 0 and variance > _NARROW and not positive:
-        guess = -1 / (2 + math.sqrt(variance))
-        return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
-    # Root of variance c^2 - gap c - 1, written without cancellation.
-    root = math.sqrt(gap * gap + 4 * variance)
-    guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    start, most = measure.near or _first_tilt(guess, measure), _evaluations(measure)
+    start = measure.near if positive else None
+    if not start:
+        mean, variance = _spread(measure)
+        gap = epsilon - mean
+        if gap < 0 and variance > _NARROW and not positive:
+            guess = -1 / (2 + math.sqrt(variance))
+            return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
+        # Root of variance c^2 - gap c - 1, written without cancellation.
+        root = math.sqrt(gap * gap + 4 * variance)
+        guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
+        start = measure.near or _first_tilt(guess, measure)
     found = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
     # A guess is replaced, not made: trims are narrower where each search finds its own root.
     measure.near = measure.near and found

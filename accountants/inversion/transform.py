@@ -373,7 +373,7 @@ class Product(Measure):
         return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
     @property
-    def subset(self) -> Measure | None:
+    def subset(self) -> Product | None:
         """The measure of a subset of many pieces."""
         some = subset_of(self.pieces)
         return Product(some) if some else None
