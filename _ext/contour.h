@@ -151,7 +151,7 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
             /* An angle that a law much like this one needed is not sought again. */
             if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma && law->q <= like->q)
                 law->angle = like->angle;
-            const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0));
+            const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0), ask->work);
             if (status)
                 return status;
         }
@@ -394,7 +394,7 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     if ((status = dpcal_trials(ask)))
         return status;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        room += 9 * ask->laws[i]->n;
+        room += 10 * ask->laws[i]->n;
         most = ask->laws[i]->n > most ? ask->laws[i]->n : most;
     }
     if (dpcal_grow(&ask->work->block, &ask->work->capacity, room + most))
@@ -402,9 +402,9 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     block = ask->work->block + most;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         ask->parts[i].times = ask->counts[i];
-        if ((status = dpcal_tilt_law(ask->laws[i], ask->c, ask->work->block, block, &ask->parts[i])))
+        status = dpcal_tilt_law(ask->laws[i], ask->c, ask->work->block, ask->work, &block, &ask->parts[i]);
+        if (status)
             return status;
-        block += 9 * ask->laws[i]->n;
     }
     if ((status = dpcal_cut_off(ask)) || (status = dpcal_nodes(ask)))
         return status;

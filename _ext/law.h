@@ -35,6 +35,31 @@ enum { DPCAL_POINTS = 5120, DPCAL_LANES = 8 };
 /* Exponents of the largest exponential, and of the smallest mass, that are doubles of their own. */
 static const double DPCAL_FAR = 600.0, DPCAL_NO_MASS = -700.0;
 
+/* -- memory that questions share: it grows, and is freed by its owner */
+
+typedef struct {
+    ptrdiff_t capacity, node_capacity, line_capacity;
+    double *block, *nodes, *lines;
+} dpcal_work;
+
+static void dpcal_free_work(dpcal_work *work) {
+    free(work->block);
+    free(work->nodes);
+    free(work->lines);
+    memset(work, 0, sizeof *work);
+}
+
+static int dpcal_grow(double **block, ptrdiff_t *capacity, ptrdiff_t size) {
+    if (size <= *capacity)
+        return DPCAL_DONE;
+    free(*block);
+    *block = (double *)malloc((size_t)size * sizeof(double));
+    *capacity = *block ? size : 0;
+    return *block ? DPCAL_DONE : DPCAL_MEMORY;
+}
+
+/* -- a law */
+
 /* Values and logarithms of a density P on a shifted line: l = re + i im, log P = size + i phase. */
 typedef struct {
     ptrdiff_t n;
@@ -56,13 +81,15 @@ typedef struct dpcal_law {
     double *error, *slope; /* of P (exp(c l) - 1 - c l) in units, relative: error + c slope; error alone for l < 0 */
     int far;               /* whether some mass is 0 although its logarithm is finite */
     double largest, least; /* of the losses, and 0 */
-    dpcal_line line, near; /* `near` is closer to the real line and serves for bounds only */
+    /* `near` is closer to the real line and serves for bounds only. Both last until another law's lines are filled, as
+       those of many laws would take more memory than all else. */
+    dpcal_line line, near;
     /* Extends the points to a tilt; NULL for points that a caller holds. */
-    int (*serve)(struct dpcal_law *law, double highest);
-    int (*lines)(struct dpcal_law *law, ptrdiff_t from, ptrdiff_t to);
+    int (*serve)(struct dpcal_law *law, double highest, dpcal_work *work);
+    int (*lines)(struct dpcal_law *law, ptrdiff_t from, ptrdiff_t to, dpcal_work *work);
     double q, log_q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
     int add;
-    double *block, *lines_block;
+    double *block;
 } dpcal_law;
 
 /* The larger of two numbers, without a call. */
@@ -85,8 +112,7 @@ static double dpcal_log_complement_up(double x) {
 
 static void dpcal_free_law(dpcal_law *law) {
     free(law->block);
-    free(law->lines_block);
-    law->block = law->lines_block = NULL;
+    law->block = NULL;
 }
 
 /* -- the Poisson-sampled Gaussian: w(x) = 1 - q + q exp(u), u = (2 x - 1) / (2 sigma^2), is the density of
@@ -189,7 +215,7 @@ static int dpcal_place(dpcal_law *law, double low, double high) {
     law->first = floor(low / law->step);
     n = dpcal_padded((ptrdiff_t)(ceil(high / law->step) - law->first) + 1);
     free(law->block);
-    law->block = (double *)malloc((size_t)(7 * n) * sizeof(double));
+    law->block = (double *)malloc((size_t)(5 * n) * sizeof(double));
     if (law->block == NULL)
         return DPCAL_MEMORY;
     law->n = n;
@@ -202,7 +228,7 @@ static int dpcal_place(dpcal_law *law, double low, double high) {
     return DPCAL_DONE;
 }
 
-static int dpcal_fill_sampled(dpcal_law *law, double highest) {
+static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) {
     const double q = law->q, sigma = law->sigma, before = law->angle;
     const double at_zero = sigma > 0.03 ? q * exp(-0.5 / (sigma * sigma)) : 0.0;
     const double lowest = law->add ? highest * fmin(1.0, at_zero / (1.0 - q + at_zero)) : 0.0;
@@ -214,16 +240,18 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
     law->highest = highest;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
-        const int status = dpcal_place(law, low, high);
+        int status = dpcal_place(law, low, high);
+        if (!status)
+            status = dpcal_grow(&work->block, &work->capacity, 2 * law->n);
         if (status) {
             law->highest = 0.0;
             return status;
         }
-        if (!law->add || dpcal_grows_little(law, law->block + 5 * law->n))
+        if (!law->add || dpcal_grows_little(law, work->block))
             break;
     }
     /* P (exp(-l) - 1) adds up to 0: the mean is the sum of P (exp(-l) - 1 + l), whose terms have one sign. */
-    if (!dpcal_sums_at(law, -1.0, 1.0, law->block + 5 * law->n, sums) || !(sums[0] > 0.0))
+    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
         return DPCAL_REACH;
     law->mean = sums[0];
     law->mean_error = sums[3] / sums[0] + 10.0 + (double)law->n / 128.0;
@@ -231,14 +259,13 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest) {
 }
 
 /* Fills both shifted lines, from one real point to another. */
-static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to) {
+static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to, dpcal_work *work) {
     const ptrdiff_t n = to - from;
     const double nearer = fmin(law->angle, 0.6 / law->sigma);
     double *p;
-    free(law->lines_block);
-    law->lines_block = p = (double *)malloc((size_t)(12 * n) * sizeof(double));
-    if (p == NULL)
+    if (dpcal_grow(&work->lines, &work->line_capacity, 12 * n))
         return DPCAL_MEMORY;
+    p = work->lines;
     law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
     p += 6 * n;
     law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
@@ -326,33 +353,11 @@ static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpc
     return isfinite(grown) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
 }
 
-/* -- memory that questions share: it grows, and is freed by its owner */
-
-typedef struct {
-    ptrdiff_t capacity, node_capacity;
-    double *block, *nodes;
-} dpcal_work;
-
-static void dpcal_free_work(dpcal_work *work) {
-    free(work->block);
-    free(work->nodes);
-    memset(work, 0, sizeof *work);
-}
-
-static int dpcal_grow(double **block, ptrdiff_t *capacity, ptrdiff_t size) {
-    if (size <= *capacity)
-        return DPCAL_DONE;
-    free(*block);
-    *block = (double *)malloc((size_t)size * sizeof(double));
-    *capacity = *block ? size : 0;
-    return *block ? DPCAL_DONE : DPCAL_MEMORY;
-}
-
 /* Moments of a law at a tilt, whose points are extended where they end before it. */
 static int dpcal_law_at(dpcal_law *law, double c, dpcal_work *work, dpcal_moments *out) {
     int status = DPCAL_DONE;
     if (c > law->highest)
-        status = law->serve ? law->serve(law, fmax(1.1 * c, 2.0 * law->highest)) : DPCAL_SHORT;
+        status = law->serve ? law->serve(law, fmax(1.1 * c, 2.0 * law->highest), work) : DPCAL_SHORT;
     if (!status)
         status = dpcal_grow(&work->block, &work->capacity, law->n);
     return status ? status : dpcal_moments_at(law, c, work->block, out);

@@ -106,8 +106,11 @@ static void dpcal_magnitudes(
     ends[1] = dpcal_padded(to);
 }
 
-/* Weights, errors and bounds on the decay of one law along Re z = c, in `room` of 10 n numbers. */
-static int dpcal_tilt_law(dpcal_law *law, double c, double *weights, double *room, dpcal_tilt *tilt) {
+/* Weights, errors and bounds on the decay of one law along Re z = c, from `room` on, whose end is moved by up to 10 n
+   numbers. */
+static int dpcal_tilt_law(
+    dpcal_law *law, double c, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
+) {
     dpcal_moments at;
     ptrdiff_t ends[2];
     int status = dpcal_moments_at(law, c, weights, &at);
@@ -121,18 +124,19 @@ static int dpcal_tilt_law(dpcal_law *law, double c, double *weights, double *roo
         return DPCAL_DONE;
     dpcal_restrict(law, &at, weights, tilt);
     dpcal_window(law, &at, weights, ends);
-    if (law->lines && (status = law->lines(law, ends[0], ends[1])))
+    if (law->lines && (status = law->lines(law, ends[0], ends[1], work)))
         return status;
     const dpcal_line *line = &law->line, *near = &law->near;
     const ptrdiff_t n = line->n;
-    tilt->re = room, tilt->im = room + n, tilt->wr = room + 2 * n, tilt->wi = room + 3 * n;
-    tilt->error = room + 4 * n, tilt->shift = room + 5 * n, tilt->distance = room + 6 * n;
-    tilt->near_size = room + 7 * n;
+    tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
+    tilt->error = tilt->wi + n, tilt->shift = tilt->error + n, tilt->distance = tilt->shift + n;
+    tilt->size = tilt->distance + n, tilt->near_size = tilt->size + n;
     dpcal_magnitudes(near, c, &at, tilt->near_size, tilt->distance, ends);
     tilt->near_n = ends[1] - ends[0];
-    tilt->near_im = near->im + ends[0];
     tilt->near_size += ends[0];
-    tilt->size = room + 8 * n;
+    tilt->near_im = tilt->near_size + tilt->near_n;
+    memcpy(tilt->near_im, near->im + ends[0], (size_t)tilt->near_n * sizeof(double));
+    *room = tilt->near_im + tilt->near_n;
     dpcal_magnitudes(line, c, &at, tilt->size, tilt->distance, ends);
     tilt->n = ends[1] - ends[0];
     tilt->size += ends[0];

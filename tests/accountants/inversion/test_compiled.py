@@ -111,10 +111,13 @@ POINTS_OF = r"""
 
 int main(void) {
     const double q[] = {1e-9, 1e-4, 0.013, 0.3, 1 - 1e-9}, sigma[] = {0.02, 0.5, 1.07, 40, 1e4};
+    dpcal_work work = {0};
     for (int k = 0; k < 100; k++) {
         dpcal_law law;
         dpcal_sampled_gaussian(&law, q[k % 5], sigma[k / 5 % 5], k / 25 % 2);
-        if (law.serve(&law, k / 50 ? 40 * law.sigma : 1.0) || law.lines(&law, 0, law.n))
+        if (law.serve(&law, k / 50 ? 40 * law.sigma : 1.0, &work))
+            continue;
+        if (law.lines(&law, 0, law.n, &work))
             continue;
         for (ptrdiff_t j = k % 7; j < law.n; j += law.n / 9) {
             const dpcal_line *line = &law.line;
@@ -126,6 +129,7 @@ int main(void) {
         }
         dpcal_free_law(&law);
     }
+    dpcal_free_work(&work);
     return 0;
 }
 """
