@@ -6,8 +6,8 @@
 
    aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
-   points left out           below 1e-19 of the largest, also in the variance
-   rounding of psi           dpcal_node_error, from sums at 12 nodes
+   points left out           below 1e-19 of the largest, also in the variance; later ones are in dpcal_node_errors
+   rounding of psi           dpcal_node_errors, from sums at 12 nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
 
@@ -300,50 +300,65 @@ static double dpcal_decay_of_sum(const dpcal_question *ask, double t, double rat
     return decay;
 }
 
-/* The fewest nodes with a negligible remainder, from times t = h ratio^first on; DPCAL_SEARCH if they may be fewer.
+/* Size of the poles' factor 1 / ((1 + i t / c) (1 + i t / (1 + c))). */
+static double dpcal_poles(double c, double t) {
+    const double a = t / c, b = t / (1.0 + c);
+    return 1.0 / sqrt((1.0 + a * a) * (1.0 + b * b));
+}
+
+/* Log of a bound on the sum of abs(v) over the nodes in [t, ratio t). */
+static double dpcal_piece(const dpcal_question *ask, double t, double ratio) {
+    return dpcal_decay_of_sum(ask, t, ratio) + log(dpcal_poles(ask->c, t) * (t * (ratio - 1.0) / ask->step + 1.0));
+}
+
+/* The fewest nodes with a negligible remainder.
 
    Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
    c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
-static int dpcal_cut_off_from(dpcal_question *ask, int first) {
-    const double h = ask->step, c = ask->c;
-    const double log_sum = log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(h / DPCAL_PI);
-    const double target = log_sum + ask->log_tolerance;
-    double pieces[DPCAL_GRID], t = h * pow(DPCAL_RATIO, first), points = 0.0, rest = INFINITY, sum;
-    int last = first;
+static int dpcal_cut_off(dpcal_question *ask) {
+    const double h = ask->step, c = ask->c, eight = pow(DPCAL_RATIO, 8.0);
+    const double target = log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(h / DPCAL_PI) + ask->log_tolerance;
+    /* Not many fewer than of a normal law. */
+    const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / h;
+    double pieces[DPCAL_GRID], times[DPCAL_GRID], points = 0.0, most, t, end, rest, sum, part = 0.0;
+    int last;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         points += (double)(ask->parts[i].n + 1);
-    for (;; last++, t *= DPCAL_RATIO) {
-        double a, b, poles;
-        if (last == DPCAL_GRID || t / h > DPCAL_NODES || t / h * points > DPCAL_WORK * (double)ask->k)
-            return DPCAL_MANY;
-        a = t / c, b = t / (1.0 + c);
-        poles = 1.0 / sqrt((1.0 + a * a) * (1.0 + b * b));
-        pieces[last] = dpcal_decay_of_sum(ask, t, DPCAL_RATIO) + log(poles * (t * (DPCAL_RATIO - 1.0) / h + 1.0));
-        if (pieces[last] >= target - 3.0)
-            continue;
-        rest = log(poles + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
-        rest += dpcal_decay_of_sum(ask, t, INFINITY);
-        if (rest < target - 3.0)
+    most = h * fmin(DPCAL_NODES, DPCAL_WORK * (double)ask->k / points);
+    for (double begin = h * fmax(guess, 1.0);; begin = h) {
+        while (begin * eight < most && dpcal_piece(ask, begin * eight, DPCAL_RATIO) > target)
+            begin *= eight;
+        for (last = 0, rest = INFINITY, t = begin;; last++, t *= DPCAL_RATIO) {
+            if (last == DPCAL_GRID || t > most)
+                return DPCAL_MANY;
+            times[last] = t, pieces[last] = dpcal_piece(ask, t, DPCAL_RATIO);
+            if (pieces[last] >= target - 3.0)
+                continue;
+            rest = log(dpcal_poles(c, t) + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
+            rest += dpcal_decay_of_sum(ask, t, INFINITY);
+            if (rest < target - 3.0)
+                break;
+        }
+        /* From the outside in: `rest` bounds all nodes from the last time on. */
+        sum = exp(rest - target);
+        while (last > 0 && sum + exp(pieces[last - 1] - target) <= 1.0)
+            sum += exp(pieces[--last] - target);
+        if (last > 0 || begin == h)
             break;
     }
-    /* From the outside in: `rest` bounds all nodes from the last time on. */
-    sum = exp(rest - target);
-    while (last > first && sum + exp(pieces[last - 1] - target) <= 1.0)
-        sum += exp(pieces[--last] - target);
-    if (last == first && first > 0)
-        return DPCAL_SEARCH;
-    t = h * pow(DPCAL_RATIO, last) * (1.0 + 1e-12);
-    ask->remainder = target + log(sum) + 1e-9;
-    ask->nodes = (int)(t / h) + 2;
+    /* A part of the piece before, as long as it saves nodes. */
+    end = t = times[last];
+    for (double near = t / DPCAL_RATIO; last > 0 && end - near > h && end > 1.02 * near;) {
+        const double middle = sqrt(near * end), ratio = t / middle * (1.0 + 4.0 * DPCAL_UNIT);
+        const double more = exp(dpcal_piece(ask, middle, ratio) - target);
+        if (sum + more <= 1.0)
+            end = middle, part = more;
+        else
+            near = middle;
+    }
+    ask->remainder = target + log(sum + part) + 1e-9;
+    ask->nodes = (int)(end * (1.0 + 1e-12) / h) + 2;
     return DPCAL_DONE;
-}
-
-/* The fewest nodes with a negligible remainder: not many fewer than of a normal law. */
-static int dpcal_cut_off(dpcal_question *ask) {
-    const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / ask->step;
-    const int first = guess > 1.0 ? (int)(log(guess) / log(DPCAL_RATIO)) : 0;
-    const int status = dpcal_cut_off_from(ask, first < DPCAL_GRID ? first : 0);
-    return status == DPCAL_SEARCH ? dpcal_cut_off_from(ask, 0) : status;
 }
 
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */

@@ -106,8 +106,7 @@ static void dpcal_magnitudes(
     ends[1] = dpcal_padded(to);
 }
 
-/* Weights, errors and bounds on the decay of one law along Re z = c, from `room` on, whose end is moved by up to 10 n
-   numbers. */
+/* Weights, errors and bounds on the decay of one law along Re z = c, in up to 10 n numbers from `room` on. */
 static int dpcal_tilt_law(
     dpcal_law *law, double c, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
 ) {
@@ -186,16 +185,26 @@ static double dpcal_most(const double *x, ptrdiff_t first) {
     return most;
 }
 
+/* Whether terms w exp(i s) of a late block are left out from a time on: exp(i s) is below exp(-35), less than the error
+   of a direct evaluation, or terms are below `faint`, 2^-60 of the sum of min(s^2 / 2, 1) abs(w), which rises with the
+   time. A negative `faint` is not known yet. */
+static int dpcal_is_gone(const dpcal_tilt *tilt, double time, ptrdiff_t first, double *faint) {
+    const double decay = time * dpcal_least(tilt->im, first);
+    if (*faint < 0)
+        *faint = 0x1p-60 * DPCAL_WIDEST(dpcal_second_order)(tilt->distance, tilt->size, tilt->n, time);
+    return decay >= 35.0 || dpcal_most(tilt->size, first) * exp(-decay) < *faint;
+}
+
 /* Sorts blocks of points at a time into two lists: `blocks` has terms w (exp(i s) - 1 - i s), and `late`, where s is at
-   least sqrt(2), terms w exp(i s) and, by sums of w and w l in `gone`, - w - i s w. Late blocks whose exp(i s) is below
-   exp(-35) are left out: the rest is less than the error of a direct evaluation. Returns whether a list changed. */
-static int dpcal_sort(
+   least sqrt(2), terms w exp(i s) and, by sums of w and w l in `gone`, - w - i s w. */
+static void dpcal_sort(
     const dpcal_tilt *tilt, double time, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *late, ptrdiff_t *m, double *gone
 ) {
     const ptrdiff_t all = *n, before = *m;
+    double faint = -1.0;
     *n = *m = 0;
     for (ptrdiff_t i = 0; i < before / DPCAL_LANES; i++)
-        if (time * dpcal_least(tilt->im, late[i]) < 35.0)
+        if (!dpcal_is_gone(tilt, time, late[i], &faint))
             late[*m] = late[i], *m += 1;
     for (ptrdiff_t i = 0; i < all / DPCAL_LANES; i++) {
         const ptrdiff_t first = blocks[i];
@@ -203,7 +212,7 @@ static int dpcal_sort(
             blocks[*n] = first, *n += 1;
             continue;
         }
-        if (time * dpcal_least(tilt->im, first) < 35.0)
+        if (!dpcal_is_gone(tilt, time, first, &faint))
             late[*m] = first, *m += 1;
         for (ptrdiff_t j = first; j < first + DPCAL_LANES; j++) {
             gone[0] += tilt->wr[j];
@@ -213,37 +222,6 @@ static int dpcal_sort(
         }
     }
     *n *= DPCAL_LANES, *m *= DPCAL_LANES;
-    return *n < all || *m != before;
-}
-
-/* Moments sum w (i theta)^m / m!, theta = h nodes l, m = 2, ..., 19, of the blocks whose theta is at most 1 at the last
-   node, if they are many: their terms are a polynomial in k / nodes, up to s^2 / 2 times 2 / 20!. Other blocks are
-   listed. Returns the number of their points. */
-static ptrdiff_t dpcal_series(const dpcal_tilt *tilt, double h, int nodes, ptrdiff_t *blocks, double *re, double *im) {
-    ptrdiff_t far = 0;
-    memset(re, 0, 20 * sizeof(double));
-    memset(im, 0, 20 * sizeof(double));
-    for (int pass = 0; pass < 2; pass++) {
-        far = 0;
-        for (ptrdiff_t first = 0; first < tilt->n; first += DPCAL_LANES) {
-            if (dpcal_most(tilt->distance, first) * h * nodes > 1.0 || nodes < DPCAL_ANCHOR) {
-                blocks[far++] = first;
-                continue;
-            }
-            for (ptrdiff_t j = first; pass == 1 && j < first + DPCAL_LANES; j++) {
-                const double x = -h * nodes * tilt->im[j], y = h * nodes * tilt->re[j];
-                double a = tilt->wr[j], b = tilt->wi[j];
-                for (int m = 1; m < 20; m++) {
-                    const double t = (a * x - b * y) / m;
-                    b = (a * y + b * x) / m;
-                    a = t;
-                    re[m] += a;
-                    im[m] += b;
-                }
-            }
-        }
-    }
-    return far * DPCAL_LANES;
 }
 
 /* Sums at nodes start, ..., stop - 1 < start + 128 of the terms of two lists of dpcal_sort, by recurrences from node to
@@ -258,16 +236,20 @@ static void dpcal_near_sums(
         const int end = k + DPCAL_STRIDE < stop ? k + DPCAL_STRIDE : stop;
         double ignored[2];
         if (k == start || k == DPCAL_STRIDE) {
-            if (dpcal_sort(tilt, (k > 0 ? k : 1) * h, blocks, n, late, m, gone) || !*known) {
-                coarse = table + 8 * *n, power = coarse + 8 * *n;
+            const ptrdiff_t all = *known ? *n : -1, before = *known ? *m : -1;
+            dpcal_sort(tilt, (k > 0 ? k : 1) * h, blocks, n, late, m, gone);
+            coarse = table + 8 * *n, power = coarse + 8 * *n;
+            if (*n != all) {
                 DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, *n, h, table);
-                DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, h, 0, power + 2 * *m);
-                if (!few) {
+                if (!few)
                     DPCAL_WIDEST(dpcal_recurrence)(tilt, blocks, *n, DPCAL_STRIDE * h, coarse);
-                    DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, DPCAL_STRIDE * h, 0, power + 6 * *m);
-                }
-                *known = 1;
             }
+            if (*n != all || *m != before) {
+                DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, h, 0, power + 2 * *m);
+                if (!few)
+                    DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, DPCAL_STRIDE * h, 0, power + 6 * *m);
+            }
+            *known = 1;
             DPCAL_WIDEST(dpcal_anew)(tilt, blocks, *n, k * h, coarse);
             DPCAL_WIDEST(dpcal_powers)(tilt, late, *m, k * h, 1, power + 4 * *m);
         }
@@ -284,12 +266,14 @@ static void dpcal_near_sums(
     }
 }
 
-/* Moves the blocks whose theta is at most 1 over 128 nodes from one list to another. */
-static void dpcal_part(const dpcal_tilt *tilt, double h, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *slow, ptrdiff_t *m) {
+/* Moves the blocks whose s is at most 1 at a time from one list to another. */
+static void dpcal_part(
+    const dpcal_tilt *tilt, double time, ptrdiff_t *blocks, ptrdiff_t *n, ptrdiff_t *slow, ptrdiff_t *m
+) {
     const ptrdiff_t all = *n / DPCAL_LANES;
     *n = *m = 0;
     for (ptrdiff_t i = 0; i < all; i++) {
-        if (DPCAL_ANCHOR * h * dpcal_most(tilt->distance, blocks[i]) <= 1.0)
+        if (time * dpcal_most(tilt->distance, blocks[i]) <= 1.0)
             slow[*m] = blocks[i], *m += 1;
         else
             blocks[*n] = blocks[i], *n += 1;
@@ -297,34 +281,41 @@ static void dpcal_part(const dpcal_tilt *tilt, double h, ptrdiff_t *blocks, ptrd
     *n *= DPCAL_LANES, *m *= DPCAL_LANES;
 }
 
-/* Log psi(k h) and 1 / abs(psi) of one law, 128 nodes at a time. From node 128 on, terms whose theta is at most 1 over 128
-   nodes are powers of theta about the first of these, up to their size times 2 / 20!; `table` holds 17 numbers for each
-   point. */
+/* Log psi(k h) and 1 / abs(psi) of one law, 128 nodes at a time. Of 128 nodes or more, terms whose theta is at most 1
+   over all of them are powers of theta about node 0, and from node 128 on others whose theta is at most 1 over 128
+   nodes are powers about the first of these, up to their size times 2 / 20!; `table` holds 17 numbers a point. */
 static void dpcal_log_psi(
     const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
 ) {
     ptrdiff_t *blocks = (ptrdiff_t *)(void *)(table + 16 * tilt->n), *late = blocks + tilt->n / 4;
     ptrdiff_t *slow = late + tilt->n / 4, *slow_late = slow + tilt->n / 4, slow_n = 0, slow_m = 0;
-    double re[20], im[20], gone[4] = {0};
-    ptrdiff_t n = dpcal_series(tilt, h, nodes, blocks, re, im), m = 0;
-    const int series = n < tilt->n;
+    ptrdiff_t n = tilt->n, m = 0;
+    double gone[4] = {0};
     int known = 0;
     memset(lr, 0, (size_t)dpcal_padded(nodes) * sizeof(double));
     memset(li, 0, (size_t)dpcal_padded(nodes) * sizeof(double));
+    for (ptrdiff_t i = 0; i < n / DPCAL_LANES; i++)
+        blocks[i] = i * DPCAL_LANES;
+    if (nodes >= DPCAL_ANCHOR) {
+        dpcal_part(tilt, h * nodes, blocks, &n, slow, &slow_n);
+        if (slow_n > 0)
+            DPCAL_WIDEST(dpcal_about)(tilt, slow, slow_n, late, 0, h, nodes, 0, nodes, lr, li);
+        slow_n = 0;
+    }
     for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
         const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
         if (start == DPCAL_ANCHOR) {
-            dpcal_part(tilt, h, blocks, &n, slow, &slow_n);
-            dpcal_part(tilt, h, late, &m, slow_late, &slow_m);
+            dpcal_part(tilt, h * DPCAL_ANCHOR, blocks, &n, slow, &slow_n);
+            dpcal_part(tilt, h * DPCAL_ANCHOR, late, &m, slow_late, &slow_m);
             known = 0;
         }
         if (slow_n + slow_m > 0) {
             dpcal_sort(tilt, start * h, slow, &slow_n, slow_late, &slow_m, gone);
-            DPCAL_WIDEST(dpcal_about)(tilt, slow, slow_n, slow_late, slow_m, h, start, stop, lr, li);
+            DPCAL_WIDEST(dpcal_about)(tilt, slow, slow_n, slow_late, slow_m, h, DPCAL_ANCHOR, start, stop, lr, li);
         }
         dpcal_near_sums(tilt, h, start, stop, blocks, &n, late, &m, table, gone, &known, lr, li);
     }
-    DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, series, re, im, lr, li, inverse);
+    DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, lr, li, inverse);
 }
 
 /* The largest states of the recurrences over the weights: 2 + s until a block is late, and 1 from then on. A block is

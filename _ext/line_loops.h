@@ -180,13 +180,13 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_power_nodes)(
     }
 }
 
-/* Adds to the sums at nodes start, ..., stop - 1 < start + 128 terms w (exp(i s) - 1 - i s) of n points in `blocks`, and
-   w exp(i s) of m in `late`: powers of theta = 128 h (l - mean), at most 1 in size, about node `start`. */
+/* Adds to the sums at nodes start, ..., stop - 1 < start + span terms w (exp(i s) - 1 - i s) of n points in `blocks`,
+   and w exp(i s) of m in `late`: powers of theta = span h (l - mean), at most 1 in size, about node `start`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_about)(
     const dpcal_tilt *tilt, const ptrdiff_t *blocks, ptrdiff_t n, const ptrdiff_t *late, ptrdiff_t m, double h,
-    int start, int stop, double *lr, double *li
+    int span, int start, int stop, double *lr, double *li
 ) {
-    const double time = h * start, scale = h * DPCAL_ANCHOR;
+    const double time = h * start, scale = h * span;
     dpcal_v re[20] = {{0}}, im[20] = {{0}};
     double factorial = 1.0;
     for (ptrdiff_t i = 0; i < n + m; i += DPCAL_LANES_OF) {
@@ -233,7 +233,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_about)(
         si[power] = DPCAL_SUM_OF(im[power]) / factorial;
     }
     for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
-        const dpcal_v z = DPCAL_NUMBERS(i - start) / (double)DPCAL_ANCHOR;
+        const dpcal_v z = DPCAL_NUMBERS(i - start) / (double)span;
         dpcal_v c = {0}, d = {0};
         for (int power = 19; power >= 0; power--) {
             c = c * z + sr[power];
@@ -244,43 +244,33 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_about)(
     }
 }
 
-/* log psi and 1 / abs(psi) at the nodes from their sums, and the polynomial of dpcal_series if it has terms.
-   psi - 1 = S (1 - i k h left): the rest of the mean that the weights leave is taken out. */
+/* log psi and 1 / abs(psi) at the nodes from their sums. psi - 1 = S (1 - i k h left): the rest of the mean that the
+   weights leave is taken out. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
-    const dpcal_tilt *tilt, double h, int nodes, int series, const double *re, const double *im, double *lr, double *li,
-    double *inverse
+    const dpcal_tilt *tilt, double h, int nodes, double *lr, double *li, double *inverse
 ) {
     for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
-        const dpcal_v k = DPCAL_NUMBERS(i), x = k / (double)nodes;
-        dpcal_v sr = DPCAL_AT(lr), si = DPCAL_AT(li), size, turned, c = {0}, d = {0}, second, first;
-        for (int m = 19; series && m > 1; m--) {
-            c = (c + re[m]) * x;
-            d = (d + im[m]) * x;
-        }
-        sr += c * x;
-        si += d * x;
+        const dpcal_v k = DPCAL_NUMBERS(i), sr = DPCAL_AT(lr), si = DPCAL_AT(li);
+        dpcal_v twice, turned, root;
         const dpcal_v left_re = -k * (h * tilt->left_im), left_im = k * (h * tilt->left_re);
         const dpcal_v a = sr * (1.0 - left_re) + si * left_im, b = si * (1.0 - left_re) - sr * left_im, whole = 1.0 + a;
         const dpcal_v square = a * a + b * b, all = whole * whole + b * b;
         const dpcal_v grown = DPCAL_CHOICE(square < 0.25, a * (2.0 + a) + b * b, all - 1.0);
         const dpcal_v sum = DPCAL_CHOICE(square < 0.25, 1.0 + grown, DPCAL_CHOICE(all > 1e-300, all, 1e-300));
-        DPCAL_NAME(dpcal_log1p)(&grown, &sum, &size);
+        DPCAL_NAME(dpcal_log1p)(&grown, &sum, &twice);
         DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
-        size = 0.5 * size;
-        DPCAL_PUT(lr) = size;
+        DPCAL_ROOT(&sum, &root);
+        DPCAL_PUT(lr) = 0.5 * twice;
         DPCAL_PUT(li) = turned;
-        size = -size;
-        DPCAL_EXPONENTIALS(size, second, first, turned);
-        DPCAL_PUT(inverse) = turned;
-        (void)second;
-        (void)first;
+        DPCAL_PUT(inverse) = 1.0 / root;
     }
 }
 
 /* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are
    sums of dpcal_rounding_sums at the nodes `start` before and at or beyond them: all rise with t, and all but the last
    fall over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of a recurrence
-   adds 5, and the sum n / 16. Powers about an anchor have 52 in all, and up to 2.7 times the sum's. */
+   adds 5, the sum n / 16, and points that dpcal_sort leaves out n / 256. Powers about an anchor have 52 in all, and up
+   to 2.7 times the sum's. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
     const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
     const double *high, double points, double times, double *errors
@@ -291,9 +281,21 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
         const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
         const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
         const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
-        const double steps = k < most ? k : most, own = 10.0 + points / (k < DPCAL_ANCHOR ? 16.0 : 6.0) + 5.0 * steps;
+        const double steps = k < most ? k : most, own = 10.0 + points / (k < DPCAL_ANCHOR ? 15.0 : 6.0) + 5.0 * steps;
         errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + 4.0 * high[3]) * inverse[k];
     }
+}
+
+/* The sum of sizes times min(s^2 / 2, 1), s = t distance. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_second_order)(
+    const double *distance, const double *sizes, ptrdiff_t n, double t
+) {
+    dpcal_v sum = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v s = t * DPCAL_AT(distance), half = 0.5 * (s * s);
+        sum += DPCAL_CHOICE(half < 1.0, half, 1.0) * DPCAL_AT(sizes);
+    }
+    return DPCAL_SUM_OF(sum);
 }
 
 /* The integrand at nodes, of log psi: v = exp(vr + i (vi + t offset)) / ((1 + i t / c) (1 + i t / (1 + c)))

@@ -292,14 +292,14 @@ def test_bounds_meet_those_of_the_readable_contour_everywhere():
     assert _compared(0, 10_000, 200) > 2500
 
 
-def _in_balls(direction, epsilon):
-    """Bounds on log delta to 18 digits in balls of 256 bits; None if they take too long."""
+def _in_balls(direction, epsilon, most=4e5):
+    """Bounds on log delta to 18 digits in balls of 256 bits; None beyond so many terms."""
     try:
         chosen = choose_contour(direction.parts, epsilon, width=1e-18)
     except OutOfReach:
         return None
     points = sum(item.last - item.first for item in chosen.sums if item)
-    if (chosen.nodes + 100) * points > 4e5:
+    if (chosen.nodes + 100) * points > most:
         return None
     lower, upper = enclose(chosen, direction.parts, epsilon, bits=256)
     with ctx.workprec(256):
@@ -340,6 +340,21 @@ def test_balls_prove_both_ends():
 @pytest.mark.study
 def test_balls_prove_both_ends_of_many():
     assert _proved(2, 60) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "steps",
+    [[(0.02, 0.8, 30)], [(0.005, 0.8, 810)], [(0.01, 0.6, 90), (0.002, 1.0, 40)]],
+)
+def test_balls_prove_both_ends_of_a_long_contour(steps):
+    # Contours of 300 to 3,000 nodes, with points that fade on the way.
+    parts = tuple((SampledGaussian(q, sigma, "remove"), count) for q, sigma, count in steps)
+    direction, log_delta = Direction("", parts), -13.8
+    found = _epsilon(direction, log_delta)
+    above, below = (_in_balls(direction, end, 1e7) for end in (found.upper, found.lower))
+    assert above[1] <= log_delta <= below[0]
+    assert found.upper - found.lower < 1e-10 * found.upper
 
 
 def test_an_answer_does_not_depend_on_earlier_ones():
