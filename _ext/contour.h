@@ -22,7 +22,7 @@ enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
-/* With more losses than these, searches begin where those of a sample end, which has at most so many. */
+/* With more losses than these, searches begin where those of a sample of so many end. */
 enum { DPCAL_SAMPLE = 32 };
 /* Most products of points and nodes for each law: other ways cost less than a longer contour. */
 static const double DPCAL_WORK = 1e7;
@@ -108,19 +108,18 @@ typedef struct {
 } dpcal_sample;
 
 static void dpcal_take_sample(const dpcal_question *ask, dpcal_sample *out) {
-    const ptrdiff_t stride = (ask->k + DPCAL_SAMPLE - 1) / DPCAL_SAMPLE;
     double all = 0.0, taken = 0.0;
     out->ask = *ask;
-    out->ask.laws = out->laws, out->ask.counts = out->counts, out->ask.k = 0;
-    for (ptrdiff_t i = 0; i < ask->k; i++) {
+    out->ask.laws = out->laws, out->ask.counts = out->counts, out->ask.k = DPCAL_SAMPLE;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
         all += ask->counts[i];
-        if (i % stride)
-            continue;
-        out->laws[out->ask.k] = ask->laws[i];
-        out->counts[out->ask.k++] = ask->counts[i];
-        taken += ask->counts[i];
+    for (ptrdiff_t i = 0; i < DPCAL_SAMPLE; i++) {
+        /* In the middle of equal parts, so that parameters that change steadily have their mean. */
+        const ptrdiff_t j = (2 * i + 1) * ask->k / (2 * DPCAL_SAMPLE);
+        out->laws[i] = ask->laws[j];
+        taken += out->counts[i] = ask->counts[j];
     }
-    for (ptrdiff_t i = 0; i < out->ask.k; i++)
+    for (ptrdiff_t i = 0; i < DPCAL_SAMPLE; i++)
         out->counts[i] *= all / taken;
 }
 
@@ -148,8 +147,8 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
             /* Adding, further tilts take few points, and the guess is often low. */
             const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
             const dpcal_law *like = i > 0 ? ask->laws[i - 1] : law;
-            /* An angle that a law much like this one needed is not sought again. */
-            if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma && law->q <= like->q)
+            /* An angle that a law much like this one needed is not sought again; a larger q needs no wider one. */
+            if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma)
                 law->angle = like->angle;
             const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0), ask->work);
             if (status)
