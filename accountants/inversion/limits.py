@@ -85,7 +85,7 @@ class LayerLimits:
         Most work for each layer: ``work`` times the larger of the root of the number of losses and
         ``share`` of this number.
     points
-        Quadrature points of all layers, which bound the memory to a few hundred megabytes.
+        Most quadrature points of all layers, of which only those of one are held for many losses.
     """
 
     count: Final = 24
