@@ -63,6 +63,8 @@ _CORRECTIONS = 3
 _LEAST_SAID = 1.0
 # Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
+# Factor of a gap between an end and the root, since bounds on log delta are not quite lines.
+_LONGER = 1.001
 # Share of a bracket at each end in which no point is tried.
 _AWAY_FROM_ENDS = 0.02
 # Width of a bracket, relative to epsilon, at which a search ends.
@@ -269,7 +271,9 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     """Return ends on both sides of the root, moved outward until the bounds on delta prove them."""
     bounds = inversion.log_bounds(epsilon)
     _, slope = inversion.slopes(epsilon)
-    margin = 2 * UNIT * max(epsilon, 1e-300)
+    # Of epsilon, and of log delta at it: where a first gap proves an end, no gap is doubled.
+    moved = abs(log_delta / slope) if slope else 0.0
+    margin = 2 * UNIT * (max(epsilon, 1e-300) + moved)
     lower = upper = epsilon
 
     def above(gap: float) -> bool:
@@ -279,10 +283,10 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
         return epsilon <= gap or inversion.log_bounds(epsilon - gap).lower >= log_delta
 
     if not bounds.upper <= log_delta:
-        gap = (bounds.upper - log_delta) / -slope * (1 + 1e-9)
+        gap = (bounds.upper - log_delta) / -slope * _LONGER
         upper = epsilon + _first_gap(above, margin + gap)
     if not bounds.lower >= log_delta:
-        gap = (log_delta - bounds.lower) / -slope * (1 + 1e-9)
+        gap = (log_delta - bounds.lower) / -slope * _LONGER
         lower = max(0.0, epsilon - _first_gap(below, margin + gap))
     return Bounds(lower, upper, bounds.method)
 
