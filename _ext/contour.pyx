@@ -43,6 +43,9 @@ cdef extern from "law.h" nogil:
     )
     void dpcal_second_order_node(double *table, Py_ssize_t n, double slope, double *sums)
     void dpcal_power_node(double *table, Py_ssize_t n, double *sums)
+    void dpcal_phase_sums(
+        const double *distance, const double *sizes, const double *errors, Py_ssize_t n, double t, double *sums
+    )
 
 
 # Nodes between two direct evaluations of the recurrence, points that loops take at once, terms of a series in small
@@ -405,6 +408,25 @@ cdef void series_moments(
         moments[order] = 0.0
         for lane in range(LANES):
             moments[order] = moments[order] + (sums[order][lane][0] + 1j * sums[order][lane][1])
+
+
+def phase_sums(const double[::1] distances, const double[::1] sizes, const double[::1] errors, const double[::1] t):
+    """Return sums of min(s^2 / 2, 2) errors, min(s, 2) errors, and (2 + s) sizes where s > 1, s = t distances.
+
+    The shape is (3, len(t)).
+    """
+    cdef Py_ssize_t n = distances.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES, k
+    cdef double[3] found
+    table = np.zeros((3, padded))
+    table[0, :n], table[1, :n], table[2, :n] = distances, sizes, errors
+    cdef double[:, ::1] rows = table
+    out = np.empty((3, t.shape[0]))
+    cdef double[:, ::1] sums = out
+    with nogil:
+        for k in range(t.shape[0]):
+            dpcal_phase_sums(&rows[0, 0], &rows[1, 0], &rows[2, 0], padded, t[k], found)
+            sums[0, k], sums[1, k], sums[2, k] = found[0], found[1], found[2]
+    return out
 
 
 def plain_moments(const double[::1] ell, const double[::1] log_base, const double[::1] powers):

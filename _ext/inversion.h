@@ -68,9 +68,8 @@ static int dpcal_root(const dpcal_question *ask, double log_delta, double *root)
 
 /* Ends on both sides of a root, moved outward until the bounds on delta prove them. */
 static int dpcal_outward(const dpcal_question *ask, double at, double log_delta, double *lower, double *upper) {
-    double low, high, value, slope, gap, margin, below, above, ignored;
+    double low, high, value, slope, gap, margin = 2.0 * DPCAL_UNIT * at, below, above, ignored;
     dpcal_interval(ask, at, &low, &high, &value, &slope);
-    margin = 2.0 * DPCAL_UNIT * (at + log_delta / slope);
     *lower = *upper = at;
     if (!(high <= log_delta)) {
         gap = margin + (high - log_delta) / -slope * 1.001;

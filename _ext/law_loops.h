@@ -98,7 +98,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_line)(
     const double power = fabs(p), shift = line.angle, sigma = law->sigma;
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v x = DPCAL_AT(rows), scaled = x / sigma, u = (x - 0.5) * m.inverse;
-        dpcal_v re, im, grown, all, value, cosine, sine, second, first, weight, length, turned;
+        dpcal_v re, im, grown, all, value, cosine, sine, second, first, weight, length, turned, far;
         DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
         const dpcal_v size = ((scale - 0.5 * (scaled * scaled)) + p * re - log_mass) + DPCAL_AT(rows + n);
         const dpcal_v phase = p * im - shift * x + DPCAL_AT(rows + 2 * n), away = re - mean;
@@ -119,7 +119,9 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_line)(
         value = DPCAL_CHOICE(known < 0.0, known, 0.0);
         DPCAL_EXPONENTIALS(value, second, first, weight);
         const dpcal_v share = DPCAL_SIZE(DPCAL_AT(rows + n)) + DPCAL_SIZE(DPCAL_AT(rows + 2 * n));
-        DPCAL_PUT(rows + 7 * n) = 2.0 * (power * length + fabs(log_mass) + DPCAL_SIZE(size)) + power * (turned * weight)
+        /* Of small weights the density's logarithm counts by itself. */
+        far = DPCAL_CHOICE(size < -8.0, -8.0 - size, 0.0) + DPCAL_SIZE(size);
+        DPCAL_PUT(rows + 7 * n) = 2.0 * (power * length + fabs(log_mass)) + far + power * (turned * weight)
             + 4.0 * share + DPCAL_CHOICE(share > 1e-10, 24.0, 0.0);
         (void)second;
         (void)first;

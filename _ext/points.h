@@ -98,5 +98,6 @@ static const double dpcal_lane_numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #define dpcal_central_sums DPCAL_WIDEST(dpcal_central_sums)
 #define dpcal_second_order_node DPCAL_WIDEST(dpcal_second_order_node)
 #define dpcal_power_node DPCAL_WIDEST(dpcal_power_node)
+#define dpcal_phase_sums DPCAL_WIDEST(dpcal_phase_sums)
 
 #endif

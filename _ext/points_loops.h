@@ -185,6 +185,22 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_node)(
     sums[1] = DPCAL_SUM_OF(y);
 }
 
+/* Sums over points of min(s^2 / 2, 2) errors, min(s, 2) errors, and (2 + s) sizes where s > 1; s = t distance. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_phase_sums)(
+    const double *distance, const double *sizes, const double *errors, ptrdiff_t n, double t, double *sums
+) {
+    dpcal_v s0 = {0}, s1 = {0}, s2 = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v s = t * DPCAL_AT(distance), half = 0.5 * (s * s), error = DPCAL_AT(errors);
+        s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error;
+        s1 += DPCAL_CHOICE(s < 2.0, s, 2.0) * error;
+        s2 += DPCAL_CHOICE(s > 1.0, 2.0 + s, 0.0) * DPCAL_AT(sizes);
+    }
+    sums[0] = DPCAL_SUM_OF(s0);
+    sums[1] = DPCAL_SUM_OF(s1);
+    sums[2] = DPCAL_SUM_OF(s2);
+}
+
 /* One node of power_sums. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_power_node)(double *table, ptrdiff_t n, double *sums) {
     dpcal_v x = {0}, y = {0};

@@ -49,7 +49,7 @@ _LIKE = 30.0
 # Ratio of these from which layers out of reach at the saddle's epsilon are so at the answer.
 _FAR_ABOVE = 2.0
 # Width of an epsilon, relative to itself, from which further ways are tried.
-_WIDE = 1e-3
+_WIDE = 5e-4
 # Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
 # Largest step of Newton's method with a new inversion at each step, in log epsilon.
@@ -63,7 +63,8 @@ _CORRECTIONS = 3
 _LEAST_SAID = 1.0
 # Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
-# Factor of a gap between an end and the root, since bounds on log delta are not quite lines.
+# Factor of a gap between the root and an end, so that the first one proves it: the next is twice as
+# long.
 _LONGER = 1.001
 # Share of a bracket at each end in which no point is tried.
 _AWAY_FROM_ENDS = 0.02
@@ -271,9 +272,7 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     """Return ends on both sides of the root, moved outward until the bounds on delta prove them."""
     bounds = inversion.log_bounds(epsilon)
     _, slope = inversion.slopes(epsilon)
-    # Of epsilon, and of log delta at it: where a first gap proves an end, no gap is doubled.
-    moved = abs(log_delta / slope) if slope else 0.0
-    margin = 2 * UNIT * (max(epsilon, 1e-300) + moved)
+    margin = 2 * UNIT * max(epsilon, 1e-300)
     lower = upper = epsilon
 
     def above(gap: float) -> bool:

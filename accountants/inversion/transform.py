@@ -193,9 +193,9 @@ def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
 
     The error is absolute, so that it is relatively larger where the function is small.
     """
-    plain, relative = (some.between(part) for part in tilt.sum_rounding(some.t))
-    error = plain + relative * np.minimum(np.abs(log_ratio), 2.0)
-    error += 4 * some.above(tilt.growth(some.t))
+    plain, relative, cancelled = tilt.sum_rounding(some.t)
+    error = some.between(plain) + some.between(relative) * np.minimum(np.abs(log_ratio), 2.0)
+    error += some.above(cancelled)
     return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
 
 

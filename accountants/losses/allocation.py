@@ -409,12 +409,12 @@ class _AllocationTilt(Tilt):
         """Return the loss's bound."""
         return self._loss.log_decay(self._c, t, ratio)
 
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
         """Return errors of psi: twice those of transforms, made to rise, and none that scales."""
         _, errors = self._found(t)
         _, at_zero = self._loss.values(self._c)
         rising = np.maximum.accumulate(errors + 2 * at_zero) / UNIT
-        return np.asarray(2 * rising), np.zeros_like(t)
+        return np.asarray(2 * rising), np.zeros_like(t), np.zeros_like(t)
 
 
 @dataclass(frozen=True)

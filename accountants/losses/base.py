@@ -71,16 +71,12 @@ class Tilt(ABC):
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
 
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
-        """Return two errors of psi(t) in units: an absolute one, and one times abs(psi - 1).
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
+        """Return errors of psi(t) in units: absolute, times abs(psi - 1), and of terms that cancel.
 
-        Both rise with t, and fall when divided by t^2.
+        All rise with t, and the first two fall when divided by t^2.
         """
-        return np.zeros_like(t), np.full_like(t, 8 * self.amplification)
-
-    def growth(self, t: Reals) -> Reals:
-        """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
-        return np.zeros_like(t)
+        return np.zeros_like(t), np.full_like(t, 8 * self.amplification), np.zeros_like(t)
 
 
 @dataclass(frozen=True)

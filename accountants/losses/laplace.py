@@ -360,9 +360,10 @@ class IntervalTilt(QuadratureTilt):
         """Whether the transform decays: it does if some mass lies between the ends."""
         return bool(self._near + self._far < 1.0)
 
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
         """Return the errors of a closed form: one relative to psi - 1, and that of the mean."""
-        return np.zeros_like(t), 8 * self.amplification + self.mean_rounding * t
+        nothing = np.zeros_like(t)
+        return nothing, 8 * self.amplification + self.mean_rounding * t, nothing
 
     def absolute(self, t: Reals) -> Reals:
         """Return a bound on abs(psi): the ends, and the density's variation over t."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._ext.contour import power_sums, second_order_sums
+from dpcal._ext.contour import phase_sums, power_sums, second_order_sums
 from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
 
 __all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
@@ -28,6 +28,9 @@ __all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1
 _NEVER = 1e200
 # Most steps of Newton's method for a time: many more than it needs, so that the loop ends.
 _MOST_STEPS = 100
+# Imaginary part, over the largest one, up to which a point is taken not to fall: what rounding
+# leaves of a point mass.
+_FLAT = 1e-14
 # Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
@@ -110,8 +113,9 @@ class QuadratureTilt(Tilt):
         )
         self._half_time: float | None = None
         # With a point mass, abs(psi)^2 stays above its square: the half-way point is between that
-        # and 1.
-        plateau = float(self._sizes[self._centered.imag == 0.0].sum())
+        # and 1. What rounding leaves of one falls too late to count.
+        height = self._centered.imag
+        plateau = float(self._sizes[height <= _FLAT * height.max(initial=0.0)].sum())
         self._log_half = 0.5 * math.log((1 + min(plateau, 1.0) ** 2) / 2)
 
     @property
@@ -152,29 +156,18 @@ class QuadratureTilt(Tilt):
         left = 1j * np.arange(nodes) * (self._weights @ theta)
         return complex_log1p(sums * (1 - left))
 
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
         """Return errors of psi(t) in units, for weights w off by w d each.
 
         As the points are shifted to a mean of 0, psi is off by the sum of w d (exp(i s) - 1 - i s
         psi), where s = t x. The line's mean accounts for i s psi, which leaves abs(exp(i s) - 1) at
-        far points; near ones have s^2 / 2 and s times abs(psi - 1).
+        far points; near ones have s^2 / 2 and s times abs(psi - 1). Every term exp(i s) - 1 - i s
+        is at most s^2 / 2, the size of the sum itself, and at most 2 + s: the terms i s of points
+        with s > 1 cancel only in the sum.
         """
-        phases = np.outer(t, np.abs(self._centered))
         errors = self._sizes * (8 + self.exponents)
-        return np.minimum(0.5 * phases**2, 2.0) @ errors, np.minimum(phases, 2.0) @ errors
-
-    def growth(self, t: Reals) -> Reals:
-        """Return the sum of the terms of first order at points with large phases.
-
-        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, the size of the sum itself, and
-        at most 2 + s; the terms i s of points with s > 1 cancel only in the sum.
-        """
-        distances = np.abs(self._centered)
-        far = distances * t[-1] > 1.0
-        if not far.any():
-            return np.zeros_like(t)
-        phases = np.outer(t, distances[far])
-        return np.asarray(np.where(phases > 1.0, phases + 2.0, 0.0) @ self._sizes[far])
+        plain, relative, growth = phase_sums(np.abs(self._centered), self._sizes, errors, t)
+        return plain, relative, 4 * growth
 
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
         """Return E[exp(i k step (L - center))]."""

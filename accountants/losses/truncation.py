@@ -111,6 +111,8 @@ class _Integration:
         return self.shift > 1.0
 
 
+# Shares of the way from the start of a part to its upper cut, at which its size is asked.
+_BELOW_THE_CUT = np.linspace(0.0, 1.0, 64)
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # A trimmed law should be cheap: one that takes more points is cut at another place.
 _TRIMMED = _Integration(points=12_000, corrected=True)
@@ -228,9 +230,8 @@ class Truncation(Part):
         cut = self.upper
         if cut is None:
             return math.inf
-        x = np.concatenate(
-            [np.linspace(start, cut.position, 64), cut.position + cut.width * self._how.tail]
-        )
+        below = start + (cut.position - start) * _BELOW_THE_CUT
+        x = np.concatenate([below, cut.position + cut.width * self._how.tail])
         sizes = power * log_weights(self.loss, x) - 0.5 * (x / self.loss.noise_multiplier) ** 2
         sizes += cut.log_below(x)
         if self._how is _TRIMMED:
