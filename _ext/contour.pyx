@@ -307,8 +307,7 @@ def second_order_sums(
     """
     points, masses = np.asarray(theta), np.asarray(weights)
     near = np.abs(points) * stop <= 1.0
-    cdef double complex[ORDERS] moments
-    cdef double complex total
+    cdef double[ORDERS][2] moments
     cdef Py_ssize_t order
     cdef bint series = np.count_nonzero(near) >= FEW
     if series:
@@ -370,16 +369,17 @@ def second_order_sums(
                 k += 1
         if series:
             for k in range(start, stop):
-                total = 0.0
+                a = b = 0.0
                 x = <double> k / stop
                 for order in range(ORDERS - 1, 0, -1):
-                    total = (total + moments[order]) * x
-                result[k - start] = result[k - start] + total * x
+                    a = (a + moments[order][0]) * x
+                    b = (b + moments[order][1]) * x
+                result[k - start] = result[k - start] + (a * x + 1j * (b * x))
     return out
 
 
 cdef void series_moments(
-    const double complex[::1] theta, const double complex[::1] weights, Py_ssize_t stop, double complex *moments
+    const double complex[::1] theta, const double complex[::1] weights, Py_ssize_t stop, double[2] *moments
 ) noexcept:
     """Sums of weights (i s)^k / k!, s = stop theta, k = 1, ..., ORDERS, in LANES sums each.
 
@@ -405,9 +405,10 @@ cdef void series_moments(
                 sums[order][lane][0] += power[lane][0]
                 sums[order][lane][1] += power[lane][1]
     for order in range(ORDERS):
-        moments[order] = 0.0
+        moments[order][0] = moments[order][1] = 0.0
         for lane in range(LANES):
-            moments[order] = moments[order] + (sums[order][lane][0] + 1j * sums[order][lane][1])
+            moments[order][0] += sums[order][lane][0]
+            moments[order][1] += sums[order][lane][1]
 
 
 def phase_sums(const double[::1] distances, const double[::1] sizes, const double[::1] errors, const double[::1] t):
