@@ -204,13 +204,8 @@ def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wr
     plan, objective, found = boost_plan(steps=40, batch_size=60), wrap(OBJECTIVE), set()
     for seed in range(20):
         iterates = [np.zeros(4)]
-        last = spiderboost(
-            objective,
-            plan,
-            seed=seed,
-            callback=lambda p, to=iterates: to.append(p.w),
-            callback_every=1,
-        )
+        every = {"callback": lambda p, to=iterates: to.append(p.w), "callback_every": 1}
+        last = spiderboost(objective, plan, seed=seed, **every)
         chosen = spiderboost(objective, plan, seed=seed, output="smallest-norm")
         shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
         np.testing.assert_array_equal(chosen.w, iterates[shortest])
