@@ -472,7 +472,7 @@ def draw(found, path):
         axes.set_xlabel(label)
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("processor seconds")
-    figure.axes[0].legend(fontsize=7, loc="center")
+    figure.axes[0].legend(fontsize=7, loc=(0.12, 0.3))
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110)
 
