@@ -15,6 +15,7 @@ cdef extern from "law.h" nogil:
         double q, log_q, sigma, step
     ctypedef struct dpcal_angle:
         pass
+    Py_ssize_t dpcal_padded(Py_ssize_t n)
     dpcal_angle dpcal_angle_of(double angle)
     void dpcal_mixture_weights(
         const dpcal_law *law, dpcal_angle line, const double *points, Py_ssize_t n, double *re, double *im
@@ -95,7 +96,7 @@ def mixture_log_weights(const double[::1] x, double q, double sigma, double angl
 
     It is real for an angle of 0. The digits of the weight less one are kept, and nothing overflows.
     """
-    cdef Py_ssize_t n = x.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES
+    cdef Py_ssize_t n = x.shape[0], padded = dpcal_padded(n)
     cdef dpcal_law law
     table = np.zeros((2, padded))
     points = np.zeros(padded)
@@ -123,7 +124,7 @@ def tilted_line(
     tuple of ndarrays
         log w, weights, and the sizes of the terms of the weights' logarithms.
     """
-    cdef Py_ssize_t n = x.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES, j, kept = 0
+    cdef Py_ssize_t n = x.shape[0], padded = dpcal_padded(n), j, kept = 0
     cdef dpcal_law law
     cdef double most = -1e308
     table = np.zeros((9, padded))
@@ -274,7 +275,7 @@ def tilted_moments(
 cdef padded_points(const double[::1] ell, const double[::1] log_base, int rows):
     """Return an array of rows, of which the first two are ell and log_base, padded with mass 0."""
     cdef Py_ssize_t n = ell.shape[0]
-    out = np.zeros((rows, max(1, (n + LANES - 1) // LANES) * LANES))
+    out = np.zeros((rows, dpcal_padded(n)))
     out[0, :n] = ell
     out[1, :n] = log_base
     out[1, n:] = -1e300
@@ -314,7 +315,7 @@ def second_order_sums(
         series_moments(points[near], masses[near], stop, moments)
         theta, weights = points[~near], masses[~near]
     cdef Py_ssize_t n = theta.shape[0], j, k, stop_row
-    cdef Py_ssize_t padded = max(1, (n + LANES - 1) // LANES) * LANES
+    cdef Py_ssize_t padded = dpcal_padded(n)
     out = np.zeros(stop - start, dtype=np.complex128)
     cdef double complex[::1] result = out
     # Rows: state, step factor exp(i theta), constant and slope of the increment; real and
@@ -416,7 +417,7 @@ def phase_sums(const double[::1] distances, const double[::1] sizes, const doubl
 
     The shape is (3, len(t)).
     """
-    cdef Py_ssize_t n = distances.shape[0], padded = max(1, (n + LANES - 1) // LANES) * LANES, k
+    cdef Py_ssize_t n = distances.shape[0], padded = dpcal_padded(n), k
     cdef double[3] found
     table = np.zeros((3, padded))
     table[0, :n], table[1, :n], table[2, :n] = distances, sizes, errors
@@ -453,7 +454,7 @@ def power_sums(
     As :func:`second_order_sums`, without keeping the digits of a difference from the first order.
     """
     cdef Py_ssize_t n = theta.shape[0], j, k, stop_row
-    cdef Py_ssize_t padded = max(1, (n + LANES - 1) // LANES) * LANES
+    cdef Py_ssize_t padded = dpcal_padded(n)
     out = np.zeros(stop - start, dtype=np.complex128)
     cdef double complex[::1] result = out
     # Rows: state and step factor; real and imaginary parts apart.

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,8 @@ class Contour:
     ----------
     nodes, step
         Number of nodes and their distance.
+    points
+        Complex multiplications that one node takes.
     width
         Width of the integrand's peak along the line.
     smoothing
@@ -109,7 +112,7 @@ class Contour:
         self.c = c
         line = self._line = measure.line(c)
         self.points = line.points
-        self._roundings = line.mean_rounding, line.log_mass_rounding
+        self._mean_rounding, self._mass_rounding = line.mean_rounding, line.log_mass_rounding
         error = max(CONTOUR.error, line.accuracy)
         self._log_tolerance = min(math.log(error) + excess, math.log(CONTOUR.error_of_parts))
         self.log_mgf, self.mean = line.log_mass, line.mean
@@ -242,11 +245,15 @@ class Contour:
         t = self.step * np.arange(self.nodes)
         z = self.c + 1j * t
         values = self._line.log_ratio(self.step, self.nodes)
-        poles = (z / self.c) * ((1 + z) / (1 + self.c))
+        poles = self._poles(z)
         relative, absolute = self._line.rounding(self.step, values)
         values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)
+
+    def _poles(self, z: Any) -> Complexes:
+        """Return what divides the transform at the nodes, over its value at the real node."""
+        return np.asarray((z / self.c) * ((1 + z) / (1 + self.c)))
 
     def drop_points(self) -> None:
         """Keep the nodes alone, and not the points of the transform: most of the memory."""
@@ -266,6 +273,11 @@ class Contour:
             integrand[0] = 0.5
             self._last = epsilon, integrand
         return self._last[1]
+
+    def _integrands(self, epsilon: float) -> tuple[Complexes, Complexes]:
+        """Return the integrand at the nodes, and minus its derivative in epsilon."""
+        integrand = self._integrand(epsilon)
+        return integrand, self._nodes[2] * integrand
 
     def log_estimate(self, epsilon: float) -> float:
         """Return the saddle-point estimate of the logarithm of the value, without error bound."""
@@ -288,7 +300,7 @@ class Contour:
     def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Return normalised sums over the nodes, and their rounding in units."""
         t, values, _, rounding = self._nodes
-        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self._roundings[0]
+        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self._mean_rounding
         if len(epsilons) == 1:
             integrand = self._integrand(float(epsilons[0]))
             total = np.array([integrand.real.sum()])
@@ -305,7 +317,7 @@ class Contour:
         totals, rounding = self._sums(epsilons)
         scales = self._log_scales(epsilons)
         prefactors = 16 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons))
-        prefactors += self._roundings[1]
+        prefactors += self._mass_rounding
         errors = np.exp(np.minimum(_HUGE, self._log_aliases(epsilons) - scales))
         errors += math.exp(min(_HUGE, self._remainder))
         errors += UNIT * (rounding + prefactors * np.abs(totals))
@@ -366,12 +378,12 @@ class Contour:
     @_silent
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Return log delta(epsilon), without error bound, and its derivative in epsilon."""
-        integrand = self._integrand(epsilon)
+        integrand, derivative = self._integrands(epsilon)
         total = float(integrand.real.sum())
         if not 0 < total < math.inf:
             return math.nan, math.nan
         value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
-        ratio = -float((self._nodes[2] * integrand).real.sum()) / total
+        ratio = -float(derivative.real.sum()) / total
         if self.c > 0:
             return value, ratio
         complement = log_complement(value)

@@ -161,25 +161,11 @@ class Jumps(Measure):
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""
         bulk, rows = self.bulk.line(c), self._rows([c])[:, 0]
-        jumps: list[tuple[QuadratureTilt, float] | None] = [None] * len(self._pieces)
-        for place, part, row in zip(self._places, self._jumps, rows, strict=True):
-            jumps[place] = part.tilt(c), float(row[0]) - bulk.log_masses[place]
+        jumps = {
+            place: (part.tilt(c), float(row[0]) - bulk.log_masses[place])
+            for place, part, row in zip(self._places, self._jumps, rows, strict=True)
+        }
         return JumpLine(bulk, jumps, self.cumulants([c])[0])
-
-
-def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
-    """Return the relative change of prod A^T (exp(rho) - 1) with one A at a fixed B.
-
-    With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
-    exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
-    """
-    whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        exact = np.abs((whole - rest) / (1 - rest))
-        # This bound has no cancellation where both terms are near 1.
-        bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
-    small = np.abs(1 - rest) < 0.1
-    return np.asarray(np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact))
 
 
 class JumpLine(Line):
@@ -190,8 +176,7 @@ class JumpLine(Line):
     bulk
         The transform of the bulk.
     jumps
-        For each of its factors the tilted jumps, and the log of their odds to the factor at c; None
-        where there are none.
+        Tilted jumps, and the log of their odds at c, by the place of the bulk's factor.
     cumulants
         Log mass, mean and variance of the jumps' measure at c.
     """
@@ -201,14 +186,13 @@ class JumpLine(Line):
     def __init__(
         self,
         bulk: ProductLine,
-        jumps: Sequence[tuple[QuadratureTilt, float] | None],
+        jumps: dict[int, tuple[QuadratureTilt, float]],
         cumulants: Reals,
     ) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self._rounding: Reals = np.zeros(0)
         self._bulk = bulk
-        times = [times for _, times in bulk.tilts]
-        known = [(*found, n) for found, n in zip(jumps, times, strict=True) if found]
+        known = [(*found, bulk.tilts[place][1]) for place, found in jumps.items()]
         most = max(log_odds for _, log_odds, _ in known)
         # If a second jump is below rounding, the odds are scaled and may lie below the range of a
         # double.
@@ -216,12 +200,9 @@ class JumpLine(Line):
         self._scale = most if rare else 0.0
         if most - self._scale > _CERTAIN:
             raise OutOfReach
-        # Tilted jumps, odds and power of each factor.
-        self._jumps = [
-            found and (found[0], math.exp(found[1] - self._scale), n)
-            for found, n in zip(jumps, times, strict=True)
-        ]
-        self._known = [item for item in self._jumps if item]
+        # Tilted jumps, odds and power of each factor that has jumps.
+        self._known = [(tilt, math.exp(value - self._scale), n) for tilt, value, n in known]
+        self._jumps = dict(zip(jumps, self._known, strict=True))
         self._rho = sum(n * float(self._log1p(odds)) for _, odds, n in self._known)
         self.points = bulk.points + sum(tilt.points for tilt, _, _ in self._known)
         # The factor turns a relative error of rho into one of the value.
@@ -255,13 +236,13 @@ class JumpLine(Line):
         rho = np.zeros(nodes, dtype=complex)
         self._rounding = np.full(nodes, 8.0)
         split = []
-        factors = zip(self._bulk.factors(step, nodes), self._jumps, strict=True)
-        for (bulk, times, log_bulk, error), found in factors:
+        for place, factor in enumerate(self._bulk.factors(step, nodes)):
+            bulk, times, log_bulk, error = factor
             total += times * log_bulk
-            if not found:
+            if place not in self._jumps:
                 self._rounding += error
                 continue
-            jumps, odds, _ = found
+            jumps, odds, _ = self._jumps[place]
             # Where the bulk is tiny its inverse overflows, and the contour gives no bound.
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
@@ -287,9 +268,17 @@ class JumpLine(Line):
         return self._rounding, 8 * self._amplification
 
     def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
-        """Return the sensitivity; for scaled odds its limit."""
-        if not self._scale:
-            return _sensitivity(log_whole, rho)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bound = 1 + np.abs(log_whole) / np.abs(rho)
-        return np.asarray(np.nan_to_num(bound, nan=2.0, posinf=1e300))
+        """Return the relative change of prod A^T (exp(rho) - 1) with one A at a fixed B.
+
+        With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
+        exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A). Scaled odds have its limit.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # These bounds have no cancellation where both terms are near 1.
+            if self._scale:
+                return np.nan_to_num(1 + np.abs(log_whole) / np.abs(rho), nan=2.0, posinf=1e300)
+            bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
+            whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
+            exact = np.abs((whole - rest) / (1 - rest))
+        small = np.abs(1 - rest) < 0.1
+        return np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact)

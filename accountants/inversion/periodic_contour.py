@@ -21,12 +21,12 @@ those of :mod:`dpcal.accountants.inversion.contour`.
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.inversion.contour import Contour, log_complement
+from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.limits import LATTICE
 from dpcal.accountants.inversion.transform import Measure
 from dpcal.accountants.losses.base import Lattice, OutOfReach
@@ -46,42 +46,24 @@ _NOTHING = -50.0
 class LatticeContour(Contour):
     """Nodes on one period of a line, for a measure on a lattice.
 
-    Parameters
-    ----------
-    measure
-        The measure that is inverted.
-    c
-        Real part of the line, in (0, inf) for delta or, for a law, in (-1, 0) for 1 - delta.
-    epsilon
-        Where the saddle is: step and cut-off are chosen for this epsilon.
-    excess
-        Log of the factor by which the error may grow: the value is added to a larger one.
-    spread
-        Distance from the saddle's epsilon, in standard deviations of the tilted law, up to which
-        the aliases stay as small, relative to the peak, as at the saddle.
+    The parameters are those of :class:`Contour`; nodes are neither limited by work nor smoothed.
 
     Raises
     ------
     OutOfReach
-        If the period takes more nodes than are affordable, or K(c) leaves the range of a double.
+        If the measure is on no lattice, the period takes more nodes than are affordable, or K(c)
+        leaves the range of a double.
     """
 
     method = "lattice"
+    _lattice: Lattice
 
-    def __init__(
-        self,
-        measure: Measure,
-        c: float,
-        epsilon: float,
-        *,
-        excess: float = 0.0,
-        spread: float = 0.0,
-    ) -> None:
-        lattice = measure.lattice
-        if lattice is None:
+    def _choose_step(self, measure: Measure, epsilon: float) -> None:
+        """Choose the largest step whose aliases are below the tolerance, by Chernoff bounds."""
+        if measure.lattice is None:
             raise OutOfReach
-        self._lattice: Lattice = lattice
-        super().__init__(measure, c, epsilon, excess=excess, spread=spread)
+        self._lattice = measure.lattice
+        super()._choose_step(measure, epsilon)
 
     def _choose_nodes(self, work: float, smooth: bool) -> None:
         """Choose an odd number of nodes for the period, and leave out negligible ones."""
@@ -133,7 +115,11 @@ class LatticeContour(Contour):
         return self._integrands(epsilon)[0]
 
     def _integrands(self, epsilon: float) -> tuple[Complexes, Complexes]:
-        """Return the normalised integrand, and the second term of K in it, at the nodes."""
+        """Return the normalised integrand at the nodes, and minus its derivative in epsilon.
+
+        The derivative of 1 - exp(epsilon - l) in epsilon is -exp(epsilon - l), at each value l: the
+        second term of K.
+        """
         self._kernel_at_c(epsilon)
         t, values, z, _ = self._nodes
         phase = np.exp(values + 1j * t * (self._mean - epsilon))
@@ -143,15 +129,9 @@ class LatticeContour(Contour):
         integrand[0], part[0] = 0.5, 0.5 * part[0]
         return integrand, part
 
-    @cached_property
-    def _nodes(self) -> tuple[Reals, Complexes, Complexes, Reals]:
-        """Times, log transform relative to the real node, nodes, and rounding in units."""
-        t = self.step * np.arange(self.nodes)
-        values = self._line.log_ratio(self.step, self.nodes)
-        relative, absolute = self._line.rounding(self.step, values)
-        rounding = (8 + relative) * np.exp(values.real) + absolute
-        z = np.asarray(self.c + 1j * t)
-        return np.asarray(t, dtype=float), np.asarray(values), z, np.asarray(rounding)
+    def _poles(self, z: Any) -> Complexes:
+        """Return ones: K stands for the poles, and depends on epsilon."""
+        return np.ones(len(z), dtype=complex)
 
     def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Return normalised sums over the nodes, and their rounding in units."""
@@ -164,20 +144,6 @@ class LatticeContour(Contour):
             # The rounding of the lattice's values changes the phases and the gap.
             reach = abs(self._mean) + abs(self._lattice.offset) + self._lattice.spacing
             reach += abs(epsilon)
-            phase = 64 + (np.abs(z) + 1) * (4 * reach + self._roundings[0])
+            phase = 64 + (np.abs(z) + 1) * (4 * reach + self._mean_rounding)
             rounded.append(float((kernel * (rounding + np.exp(values.real) * phase)).sum()))
         return np.array(totals), np.array(rounded)
-
-    def slopes(self, epsilon: float) -> tuple[float, float]:
-        """Return log delta(epsilon) (no error bound) and its derivative in epsilon."""
-        integrand, part = self._integrands(epsilon)
-        total = float(integrand.real.sum())
-        if total <= 0:
-            return math.nan, math.nan
-        value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
-        # The derivative of 1 - exp(epsilon - l) in epsilon is -exp(epsilon - l), at each value l.
-        ratio = -float(part.real.sum()) / total
-        if self.c > 0:
-            return value, ratio
-        complement = log_complement(value)
-        return complement, -ratio * math.exp(value - complement)

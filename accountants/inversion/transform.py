@@ -41,13 +41,9 @@ __all__ = [
     "Product",
     "ProductLine",
     "Rows",
-    "SomeNodes",
     "Total",
     "common_lattice",
-    "extra_rounding",
     "extra_sizes",
-    "mass_rounding",
-    "ratio_rounding",
     "rows_of",
     "subset_of",
 ]
@@ -163,7 +159,7 @@ def _log_complement_up(log_value: float) -> float:
     return min(0.0, value + UNIT * (8 + 4 * abs(value)))
 
 
-class SomeNodes:
+class _SomeNodes:
     """Nodes of a contour at which errors are computed: errors that rise in t, but fall over t^2.
 
     Parameters
@@ -188,25 +184,6 @@ class SomeNodes:
         return np.asarray(np.minimum(values[self._after], values[self._before] * self._growth))
 
 
-def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
-    """Return the relative rounding of a tilt's characteristic function at the nodes, in units.
-
-    The error is absolute, so that it is relatively larger where the function is small.
-    """
-    plain, relative, cancelled = tilt.sum_rounding(some.t)
-    error = some.between(plain) + some.between(relative) * np.minimum(np.abs(log_ratio), 2.0)
-    error += some.above(cancelled)
-    return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
-
-
-def mass_rounding(tilts: Sequence[tuple[Tilt, int]], log_masses: Sequence[float]) -> float:
-    """Return the rounding of log masses in units: that of a sum of weights, or less near mass 1."""
-    pairs = zip(tilts, log_masses, strict=True)
-    return sum(
-        4 * times * tilt.amplification * min(abs(size), 1.0) for (tilt, times), size in pairs
-    )
-
-
 class ProductLine(Line):
     """A product of tilted transforms, each to its power."""
 
@@ -222,7 +199,11 @@ class ProductLine(Line):
         self.offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
-        self.log_mass_rounding = mass_rounding(tilts, log_masses)
+        # Rounding is that of a sum of weights, or less near mass 1.
+        self.log_mass_rounding = sum(
+            4 * times * tilt.amplification * min(abs(size), 1.0)
+            for (tilt, times), size in zip(tilts, log_masses, strict=True)
+        )
         self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
@@ -236,10 +217,14 @@ class ProductLine(Line):
 
     def factors(self, step: float, nodes: int) -> Iterator[tuple[Tilt, int, Complexes, Reals]]:
         """Yield each tilt, its power, its logarithm, and the relative rounding of the power."""
-        some = SomeNodes(step, nodes)
+        some = _SomeNodes(step, nodes)
         for tilt, times in self.tilts:
             part = tilt.log_ratio(step, nodes)
-            yield tilt, times, part, times * ratio_rounding(tilt, part, some)
+            plain, relative, cancelled = tilt.sum_rounding(some.t)
+            error = some.between(plain) + some.between(relative) * np.minimum(np.abs(part), 2.0)
+            error += some.above(cancelled)
+            # The error is absolute: it is relatively larger where the transform is small.
+            yield tilt, times, part, times * (error * np.exp(np.minimum(-part.real, 600.0)))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return the sum of the parts' bounds."""
@@ -282,7 +267,7 @@ def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
     return [(piece, stride * times) for piece, times in pieces[::stride]]
 
 
-def extra_rounding(pieces: Pieces, c: float) -> float:
+def _extra_rounding(pieces: Pieces, c: float) -> float:
     """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
     return sum(times * piece.mass_rounding(c) for piece, times in pieces if isinstance(piece, Part))
 
@@ -290,7 +275,7 @@ def extra_rounding(pieces: Pieces, c: float) -> float:
 def extra_sizes(pieces: Pieces, c: Reals) -> Reals | float:
     """Return the rounding of truncated pieces' log masses at each c, in 32 units."""
     cut = [(piece, times) for piece, times in pieces if isinstance(piece, Part)]
-    return np.array([extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
+    return np.array([_extra_rounding(cut, float(at)) / 32 for at in c]) if cut else 0.0
 
 
 def rows_of(pieces: Sequence[Piece]) -> Rows:
@@ -364,7 +349,7 @@ class Product(Measure):
         rows = self.rows([c])[:, 0]
         total = (self.times * rows[:, :3]).sum(axis=0)
         line = ProductLine(tilts, total, [float(row[0]) for row in rows])
-        line.log_mass_rounding += extra_rounding(self.pieces, c)
+        line.log_mass_rounding += _extra_rounding(self.pieces, c)
         return line
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:

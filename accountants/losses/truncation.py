@@ -202,7 +202,8 @@ class Truncation(Part):
         if self._how.sharp:
             width = 1 / math.hypot(*(1 / cut.width for cut in cuts))
         angle = min(Limits().angle, self._how.shift * min(cut.width for cut in cuts) / sigma**2)
-        if self._how.points is None:
+        points = self._how.points
+        if points is None:
             return TrapezoidRule(q, sigma, lowest, highest, Limits(angle, width=width))
         floor, start = -math.inf, -RANGE * sigma
         if self.lower is not None:
@@ -210,15 +211,17 @@ class Truncation(Part):
             # exp(s width position / sigma^2) times what it is at the cut.
             start, narrow = self.lower.position, self.lower.width
             floor = start - narrow * (_DEEPEST + 2 * narrow * max(start, 0.0) / sigma**2)
+
+        def rule(factor: float) -> TrapezoidRule:
+            served = max(8.0, factor * highest)
+            limits = Limits(angle, floor, self._end(served, start), points, width)
+            return TrapezoidRule(q, sigma, lowest, served, limits)
+
         *more, least = self._how.headroom
         for factor in more:
             with contextlib.suppress(OutOfReach):
-                served = max(8.0, factor * highest)
-                limits = Limits(angle, floor, self._end(served, start), self._how.points, width)
-                return TrapezoidRule(q, sigma, lowest, served, limits)
-        served = max(8.0, least * highest)
-        limits = Limits(angle, floor, self._end(served, start), self._how.points, width)
-        return TrapezoidRule(q, sigma, lowest, served, limits)
+                return rule(factor)
+        return rule(least)
 
     def _end(self, power: float, start: float) -> float:
         """Return the first point beyond the upper cut where the tilted part has become negligible.
