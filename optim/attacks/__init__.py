@@ -2,7 +2,8 @@
 
 :func:`replay` runs anything that trains twice, on neighbouring data, with the same answers, and
 checks every sum, batch, noise and entry of the ledger. :func:`likelihood` bounds epsilon from below
-by all answers of a run about canaries; :func:`plant` and :func:`one_run` by the output of one run.
+by all answers of a run about canaries; :func:`plant` and :func:`one_run` by the output of one run;
+:func:`many_runs` and :func:`from_confusion_matrix` by tests of many runs, of any package.
 """
 
 from dpcal import _lazy

@@ -26,5 +26,10 @@ from dpcal.optim.attacks.neighbouring import (
     random_table as random_table,
     without as without,
 )
+from dpcal.optim.attacks.rates import (
+    ManyRuns as ManyRuns,
+    from_confusion_matrix as from_confusion_matrix,
+    many_runs as many_runs,
+)
 from dpcal.optim.attacks.replaying import replay as replay
 from dpcal.optim.attacks.searching import replay_table as replay_table

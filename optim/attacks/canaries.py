@@ -37,6 +37,7 @@ from dpcal import _validate
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.attacks.likelihood_ratio import Canaries, Flags
+from dpcal.optim.attacks.rates import share
 from dpcal.optim.objectives.arrays import numbers
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import find
@@ -129,18 +130,24 @@ def one_run(
         output. Shape (m,), finite.
     guesses
         Number of canaries that are guessed, in [1, m], chosen before the run: one half of the
-        guesses on the largest scores, the other on the smallest.
+        guesses on the largest scores, the other on the smallest. Which of equal scores are guessed
+        is drawn by a fixed seed, so that the order of the canaries tells nothing.
     delta, confidence
         In [0, 1); and in (0, 1), of each bound.
     """
-    there, values = np.asarray(included, dtype=bool), numbers("scores", scores)
-    m = len(there)
+    flags, values = numbers("included", included), numbers("scores", scores)
+    if flags.ndim != 1 or not len(flags) or not np.isin(flags, (0, 1)).all():
+        raise ValueError("included must be flags of shape (m,), each of them True or False.")
+    there, m = flags.astype(bool), len(flags)
     if values.shape != (m,):
         raise ValueError(f"scores must have shape ({m},), got {values.shape}.")
-    if not 1 <= guesses <= m:
+    guesses = _validate.count(guesses=guesses)
+    if guesses > m:
         raise ValueError(f"guesses must be in [1, {m}], got {guesses!r}.")
+    share(delta=delta)
     _validate.probability(confidence=confidence)
-    order = np.argsort(values, kind="stable")
+    mixed = np.random.default_rng(0).permutation(m)
+    order = mixed[np.argsort(values[mixed], kind="stable")]
     highest, lowest = order[m - (guesses + 1) // 2 :], order[: guesses // 2]
     right = int(there[highest].sum() + (~there[lowest]).sum())
     chance = 1 - confidence
@@ -213,12 +220,13 @@ def power(
     seed, trials
         Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
     """
+    share(delta=delta)
     rng = np.random.default_rng(seed)
     included = rng.random((_validate.count(trials=trials), canaries)) < 0.5
     scores = _validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
     best = Power(guesses=1, epsilon=0.0, expected_mu=0.0)
-    for share in _SHARES:
-        guesses = max(1, round(share * canaries))
+    for part in _SHARES:
+        guesses = max(1, round(part * canaries))
         found = [
             one_run(i, s, guesses=guesses, delta=delta, confidence=confidence)
             for i, s in zip(included, scores, strict=True)

@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.attacks.rates import apart, without_curve
+from dpcal.optim.attacks.rates import either_way
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["LoaderAttack", "loader"]
@@ -183,14 +183,9 @@ def loader(
     runs = _Runs(sizes, _validate.count(epochs=epochs), sigma, means)
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     present, absent = (runs.log_ratios(mean, samples, rng) for mean in means)
-    # Two rates in each of two directions.
-    chance = (1 - _validate.probability(confidence=confidence)) / 4
-    lower = max(
-        without_curve(apart, present, absent, delta, chance),
-        without_curve(apart, -absent, -present, delta, chance),
-    )
+    chance = 1 - _validate.probability(confidence=confidence)
     return LoaderAttack(
-        epsilon=lower,
+        epsilon=either_way(present, absent, delta, chance),
         claim=_validate.non_negative(epsilon=epsilon),
         delta=delta,
         confidence=confidence,
