@@ -6,6 +6,8 @@ Everything declarative is in ``pyproject.toml``. Environment variables:
     Compile for this machine's processor (``-march=native``). The result may not run elsewhere.
 ``DPCAL_BOUNDSCHECK=1``
     Compile with bounds checks, for running the tests against checked kernels.
+``DPCAL_BASELINE=1``
+    Compile without the wider registers that a processor may have, for tests of what others compute.
 ``DPCAL_TRACE=1``
     Compile with the hooks that count which lines of a kernel run (``make coverage``); slow.
 ``DPCAL_OPTIMISE=0``
@@ -101,6 +103,7 @@ def compiled_modules():
     checked = os.environ.get("DPCAL_BOUNDSCHECK") == "1"
     traced = os.environ.get("DPCAL_TRACE") == "1"
     macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
+    macros += [("DPCAL_BASELINE", "1")] if os.environ.get("DPCAL_BASELINE") == "1" else []
     macros += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if traced else []
     extensions = [
         Extension(

@@ -33,7 +33,7 @@ cdef extern from *:
 
     #define LANES 32
 
-    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(DPCAL_BASELINE)
     /* One copy for each generation of vector instructions, chosen when the module is loaded. */
     #define CLONED
     #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))

@@ -18,7 +18,7 @@
 /* Where the loader can choose, these two are compiled for wider registers as well. The order of
    every addition is written out and products are never fused into sums, so that all versions
    give the same bits. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(DPCAL_BASELINE)
 #define DPCAL_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define DPCAL_WIDER

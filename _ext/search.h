@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
 #define DPCAL_GATHERS
 #include <immintrin.h>
 #endif

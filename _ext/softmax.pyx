@@ -29,7 +29,7 @@ cdef enum:
 
 cdef extern from *:
     """
-    #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+    #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(DPCAL_BASELINE)
     #define DPCAL_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
     #else
     #define DPCAL_WIDER

@@ -7,7 +7,7 @@
 #include DPCAL_LOOPS
 
 #undef DPCAL_WIDEST
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
 #undef DPCAL_TARGET
 #undef DPCAL_NAME
 #define DPCAL_TARGET __attribute__((target("avx2")))
