@@ -7,7 +7,8 @@ Task: an MLP of 784 inputs, 128 hidden units and 10 classes, expected batch 256.
 Medians over interleaved rounds, in milliseconds a step, on one thread and then on two: processor
 time, and time on the clock, which is what a second thread can save.
 
-* ``dpcal``: sample, gather, clip every record, sum, add noise, update; in double precision.
+* ``dpcal``: sample, gather, clip every record, sum, add noise, update; in double precision, with
+  the noise that runs have by default (discrete), and with ``noise="gaussian"``.
 * ``yardstick``: forward and backward pass of a gathered batch in BLAS, its update, and drawing as
   many normals, in double precision; nothing is clipped.
 * ``Opacus``: what ``PrivacyEngine.make_private`` sets up, its Poisson data loader included; in
@@ -38,8 +39,8 @@ def records():
     return rng.random((N, D)), rng.integers(CLASSES, size=N)
 
 
-def ours(X, y, steps):
-    """Return a function that takes ``steps`` private steps."""
+def ours(X, y, steps, noise=None):
+    """Return a function that takes ``steps`` private steps, with the default noise or another."""
     import numpy as np
 
     from dpcal.calibrate import Plan, Query
@@ -56,7 +57,7 @@ def ours(X, y, steps):
         count=10**9,
     )
     plan = Plan(optimizer="dpsgd", n=N, queries=(query,), epsilon=1.0, delta=1e-6)
-    oracle = PrivateOracle(network, plan, seed=0)
+    oracle = PrivateOracle(network, plan, seed=0, noise=noise)
     start, rates = network.initial(seed=0), np.full(steps, 0.1)
 
     def run():
@@ -139,7 +140,8 @@ def opacus(X, y, steps, *, mode, loaded):
 def contestants(steps):
     """Functions that take ``steps`` steps each, by name."""
     X, y = records()
-    runs = {"dpcal": ours(X, y, steps), "yardstick": yardstick(X, y, steps)}
+    runs = {"dpcal": ours(X, y, steps), "dpcal, gaussian": ours(X, y, steps, "gaussian")}
+    runs |= {"yardstick": yardstick(X, y, steps)}
     if importlib.util.find_spec("opacus"):
         for mode in ("hooks", "ghost"):
             ghost = ", ghost" if mode == "ghost" else ""
