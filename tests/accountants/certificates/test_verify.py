@@ -259,7 +259,7 @@ HOSTILE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_document_is_rejected_before_its_work_is_done(name):
+def test_a_hostile_document_is_rejected_before_its_work_is_done(name, monkeypatch):
     mechanisms, direction, proof = HOSTILE[name]
     document = json.loads(
         claim_about(mechanisms, direction, 1.0, ("0", "0.5"), ("both", proof), bits=4096)
@@ -267,11 +267,11 @@ def test_a_hostile_document_is_rejected_before_its_work_is_done(name):
     if direction == "remove":
         added = {"direction": "add", "lower": "0", "upper": "1", "arguments": []}
         document["proofs"][0]["directions"].append(added)
-    started = time.process_time()
+    # Each of them would take from ten minutes to days, all of it in what checks a direction.
+    checks = "dpcal.accountants.certificates.verify._check_bounds"
+    monkeypatch.setattr(checks, lambda *_: pytest.fail("it was begun"))
     with pytest.raises(CertificateRejected, match=r"more work|at most|a list of"):
         verify_certificate(resigned(document))
-    # Each of them would take from ten minutes to days.
-    assert time.process_time() - started < 10
 
 
 def test_a_document_of_endless_length_is_rejected():
@@ -279,6 +279,7 @@ def test_a_document_of_endless_length_is_rejected():
         verify_certificate(" " * (1 << 26) + "{}")
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("bits", [128, 1024, 4096])
 @pytest.mark.parametrize(
     ("event", "count", "proof"),

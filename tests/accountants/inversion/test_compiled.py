@@ -410,6 +410,7 @@ def _fastest(call, times):
     return min(seconds) * 1e-9
 
 
+@pytest.mark.study
 def test_an_epsilon_takes_a_few_times_as_long_as_numpy_takes_for_3600_exponentials():
     numbers = np.random.default_rng(0).standard_normal((60, 60)) + 1j
     steps = iter(range(8_000, 9_000))

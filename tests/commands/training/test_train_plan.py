@@ -76,6 +76,7 @@ def test_training_runs_what_is_chosen(table):
     assert found.result.epsilon(1e-6) <= 4.0
 
 
+@pytest.mark.study
 def test_seconds_are_predicted_within_a_factor_of_two():
     """Of processor time: the better of three runs."""
     n, d = 40_000, 20
