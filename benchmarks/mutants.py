@@ -1,0 +1,342 @@
+"""What are the tests worth? Mutants of the code, and the share of them that a test finds.
+
+    python -m benchmarks.mutants cover                     # which test reaches which line; once
+    python -m benchmarks.mutants run [--count 300] [--seed 0] [--most 20]
+    python -m benchmarks.mutants page                      # docs/internals/mutants.md
+
+A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
+Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
+against the tests that reach its line, the quickest first, until one fails. For a line of a kernel
+these are the tests that reach a module which imports the kernel. All is done in a copy of the tree
+(``build/mutants``), and results are kept there: a run that was stopped goes on where it was.
+
+A mutant that no test finds is a survivor, unless ``benchmarks/equivalent_mutants.json`` names it
+with the reason why nobody can tell it from the code.
+"""
+
+import argparse
+import ast
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HOME = ROOT / "build" / "mutants"
+TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
+EQUIVALENT, PAGE = Path(__file__).with_name("equivalent_mutants.json"), "docs/internals/mutants.md"
+
+# Patterns of files, and the share of the mutants that is drawn from them.
+ROOMS = {
+    "accountants/**/*.py": 0.35,
+    "calibrate/**/*.py": 0.2,
+    "optim/boundary/**/*.py": 0.2,
+    "optim/first_order/*.py": 0.1,
+    "_ext/*.pyx": 0.15,
+}
+# Kernels of the boundary: noise, batches, clipped sums.
+KERNELS = (
+    "keyed",
+    "discrete",
+    "noise",
+    "samples",
+    "streams",
+    "gradients",
+    "grid",
+    "pairs",
+    "loops",
+)
+
+SWAPS = {
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
+    "+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "**": "*", "%": "*",
+    "and": "or", "or": "and", "min": "max", "max": "min", "minimum": "maximum",
+    "maximum": "minimum", "lower": "upper", "upper": "lower", "True": "False", "False": "True",
+    "floor": "ceil", "ceil": "floor", "log1p": "log", "expm1": "exp",
+}  # fmt: skip
+_IN_KERNELS = re.compile(
+    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b|(?<![\w.])(\d+)(?![\w.])"
+)
+
+
+@dataclass(frozen=True, order=True)
+class Mutant:
+    """A place in a file, and the text that stands there instead."""
+
+    path: str
+    line: int
+    column: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column} {self.old} -> {self.new}"
+
+    def text(self) -> str:
+        """Return the file's text, mutated."""
+        lines = (ROOT / self.path).read_text().splitlines(keepends=True)
+        row = lines[self.line - 1].encode()
+        end = self.column + len(self.old.encode())
+        assert row[self.column : end].decode() == self.old, self
+        lines[self.line - 1] = (row[: self.column] + self.new.encode() + row[end:]).decode()
+        return "".join(lines)
+
+
+# -- which mutants there are
+
+
+def _number(text):
+    """Return another number in place of one that is written so."""
+    value = ast.literal_eval(text)
+    return str(value + 1) if isinstance(value, int) else repr(1.25 * value or 1e-3)
+
+
+def _tokens(node):
+    """Yield (line, column, end) of the parts of an expression that can be mutated."""
+    if isinstance(node, ast.BinOp):
+        yield node.left.end_lineno, node.left.end_col_offset, node.right.col_offset
+    elif isinstance(node, ast.Compare | ast.BoolOp):
+        parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else node.values
+        for one, other in itertools.pairwise(parts):
+            yield one.end_lineno, one.end_col_offset, other.col_offset
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield node.lineno, node.col_offset, node.operand.col_offset
+    elif isinstance(node, ast.Constant | ast.Name):
+        yield node.lineno, node.col_offset, node.end_col_offset
+    elif isinstance(node, ast.Attribute):
+        yield node.end_lineno, node.end_col_offset - len(node.attr), node.end_col_offset
+
+
+def _of_python(path):
+    """Yield the mutants of a module, of what its functions do."""
+    text = (ROOT / path).read_text()
+    rows = [row.encode() for row in text.splitlines()]
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in (each for part in function.body for each in ast.walk(part)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+                continue
+            for line, start, end in _tokens(node):
+                part = rows[line - 1][start:end].decode() if end > start else ""
+                old = part.strip("() ")
+                column = start + len(part[: part.find(old)].encode())
+                if isinstance(node, ast.UnaryOp):
+                    yield Mutant(path, line, column, "-", "+")
+                elif old in SWAPS:
+                    yield Mutant(path, line, column, old, SWAPS[old])
+                elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+                    yield Mutant(path, line, column, old, _number(old))
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+                yield from _swapped(path, node.value, rows)
+
+
+def _swapped(path, pair, rows):
+    """Yield the mutant that returns the two ends in the other order."""
+    if len(pair.elts) == 2 and pair.elts[0].lineno == pair.elts[1].end_lineno:
+        one, other = pair.elts
+        row = rows[one.lineno - 1]
+        first = row[one.col_offset : one.end_col_offset]
+        second = row[other.col_offset : other.end_col_offset]
+        old = row[one.col_offset : other.end_col_offset].decode()
+        between = row[one.end_col_offset : other.col_offset]
+        new = (second + between + first).decode()
+        if new != old:
+            yield Mutant(path, one.lineno, one.col_offset, old, new)
+
+
+def _of_kernel(path):
+    """Yield the mutants of a kernel's lines of code, outside of comments and texts."""
+    quoted = False
+    for number, row in enumerate((ROOT / path).read_text().splitlines(), 1):
+        marks, code = row.count('"""'), row.split("#")[0]
+        inside, quoted = quoted or marks, quoted ^ (marks % 2 == 1)
+        if inside or re.match(r"\s*(cimport|from|import|cdef extern|@|def |cdef enum)", row):
+            continue
+        for found in _IN_KERNELS.finditer(code):
+            group = found.lastindex
+            old = found[group]
+            new = SWAPS.get(old) or _number(old)
+            yield Mutant(path, number, len(code[: found.start(group)].encode()), old, new)
+
+
+def drawn(count, seed):
+    """Return so many mutants, drawn by the seed, with the shares of ``ROOMS``."""
+    chance, chosen = random.Random(seed), []
+    for pattern, share in ROOMS.items():
+        paths = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
+        if pattern.endswith("pyx"):
+            paths = [path for path in paths if Path(path).stem in KERNELS]
+        of = _of_kernel if pattern.endswith("pyx") else _of_python
+        sites = sorted({mutant for path in paths for mutant in of(path)})
+        chosen += chance.sample(sites, min(len(sites), round(share * count)))
+    return chosen
+
+
+# -- which test reaches which line
+
+
+def _python(*words, **how):
+    environment = os.environ | {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, *words], cwd=TREE, env=environment, **how)
+
+
+def copy():
+    """Copy the tree, with the compiled kernels of the installed package."""
+    import dpcal
+
+    shutil.rmtree(TREE, ignore_errors=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in listed.stdout.split("\n"):
+        if name and (ROOT / name).is_file():
+            (TREE / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, TREE / name)
+    for kernel in (Path(dpcal.__file__).parent / "_ext").glob("*.so"):
+        shutil.copy2(kernel, TREE / "_ext")
+
+
+def cover():
+    """Run all tests once, and write which of them reach each line, and how long each takes."""
+    from coverage import CoverageData
+
+    copy()
+    options = ["--cov", "--cov-context=test", "--cov-report=", "--junit-xml=times.xml"]
+    _python("-m", "pytest", "-q", "--numprocesses", "2", *options, "tests")
+    data = CoverageData(str(TREE / ".coverage"))
+    data.read()
+    names, lines = {}, {}
+    for path in data.measured_files():
+        name = Path(path).relative_to(TREE).as_posix()
+        lines[name] = {
+            line: [names.setdefault(test.rpartition("|")[0], len(names)) for test in tests if test]
+            for line, tests in data.contexts_by_lineno(path).items()
+        }
+    seconds = Counter()
+    for case in xml.etree.ElementTree.parse(TREE / "times.xml").iter("testcase"):
+        path = case.get("classname").replace(".", "/") + ".py"
+        seconds[f"{path}::{case.get('name')}"] += float(case.get("time"))
+    REACHED.write_text(json.dumps({"tests": list(names), "lines": lines, "seconds": dict(seconds)}))
+
+
+def tests_of(mutant, reached):
+    """Return the tests that reach a mutant's line, the quickest first."""
+    if mutant.path.endswith(".pyx"):
+        kernel = re.compile(rf"\b_ext(\.| import .*\b){Path(mutant.path).stem}\b")
+        importing = [path for path in reached["lines"] if kernel.search((ROOT / path).read_text())]
+        numbers = {
+            test
+            for path in importing
+            for tests in reached["lines"][path].values()
+            for test in tests
+        }
+    else:
+        numbers = set(reached["lines"].get(mutant.path, {}).get(str(mutant.line), ()))
+    names = [reached["tests"][number] for number in numbers]
+    return sorted(names, key=lambda name: (reached["seconds"].get(name, 1.0), name))
+
+
+# -- what becomes of each
+
+
+def outcome(mutant, reached, limit):
+    """Return "killed", "survived", "slow" or "unreached", and the test that failed."""
+    tests = tests_of(mutant, reached)
+    if not tests:
+        return "unreached", ""
+    place = TREE / mutant.path
+    place.write_text(mutant.text())
+    try:
+        if place.suffix == ".pyx" and not _built():
+            return "killed", "it does not compile"
+        (HOME / "tests.txt").write_text("\n".join(tests))
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=60", "--tb=no"]
+        done = _python(
+            "-m", "pytest", *options, f"@{HOME / 'tests.txt'}",
+            capture_output=True, text=True, timeout=limit,
+        )  # fmt: skip
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        return (
+            ("killed", failed[1] if failed else "a crash") if done.returncode else ("survived", "")
+        )
+    except subprocess.TimeoutExpired:
+        return "slow", ""
+    finally:
+        shutil.copy2(ROOT / mutant.path, place)
+
+
+def _built():
+    return _python("setup.py", "-q", "build_ext", "--inplace", capture_output=True).returncode == 0
+
+
+def run(count, seed, most, limit):
+    """Run mutants that have no result yet, at most so many."""
+    reached = json.loads(REACHED.read_text())
+    known = {result["mutant"] for result in results(seed)}
+    for mutant in [each for each in drawn(count, seed) if str(each) not in known][:most]:
+        began = time.perf_counter()
+        became, test = outcome(mutant, reached, limit)
+        row = {"seed": seed, "mutant": str(mutant), "became": became, "test": test}
+        row["seconds"] = round(time.perf_counter() - began, 1)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{became:9} {mutant}  {test}", flush=True)
+
+
+def results(seed):
+    """Return the results that are kept for a seed."""
+    rows = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return [row for row in map(json.loads, rows) if row["seed"] == seed]
+
+
+def page(seed):
+    """Write the kill rate and the survivors."""
+    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    rows = [row for row in results(seed) if row["mutant"] not in reasons]
+    became = Counter(row["became"] for row in rows)
+    killed, seconds = became["killed"], sum(row["seconds"] for row in rows)
+    alive = "\n".join(
+        f"- `{row['mutant']}` ({row['became']})" for row in rows if row["became"] != "killed"
+    )
+    same = "\n".join(f"- `{name}`: {why}" for name, why in reasons.items())
+    (ROOT / PAGE).write_text(
+        f"# Mutants\n\n`python -m benchmarks mutants run` changed one thing in {len(rows)} places "
+        f"(seed {seed}): {killed} were found by a test, {killed / max(1, len(rows)):.1%}, in "
+        f"{seconds:.0f} seconds.\n\n## Not found\n\n{alive}\n\n## Equal to the code\n\n{same}\n"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description="Mutants.")
+    parser.add_argument("what", nargs="?", default="run", choices=["cover", "run", "page", "list"])
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=10**9, help="how many are run now")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for one")
+    given = parser.parse_args()
+    if given.what == "cover" or (given.what == "run" and not REACHED.exists()):
+        cover()
+    if given.what == "run":
+        run(given.count, given.seed, given.most, given.limit)
+    elif given.what == "page":
+        page(given.seed)
+    elif given.what == "list":
+        print("\n".join(map(str, drawn(given.count, given.seed))))
+
+
+if __name__ == "__main__":
+    main()
