@@ -2,12 +2,10 @@
 
 import importlib
 import pickle
-import re
 from collections import Counter
 from fractions import Fraction
 
 import pytest
-from _tree import ROOT
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
@@ -455,14 +453,3 @@ def test_opacus_accountant_refuses_a_loader_that_its_steps_are_not_about():
     accountant, loader = prepared(False, batch_sampler=own, collate_fn=collate(DATA))
     accountant.step(noise_multiplier=1.0, sample_rate=1 / len(loader))
     assert accountant.check(loader).law == own.law
-
-
-def test_the_lines_of_the_page_run(capsys):
-    page = (ROOT / "docs" / "other_libraries.md").read_text()
-    section = page.partition("### A loader in place of `shuffle=True`")[2]
-    lines = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
-    exec(lines, {"dataset": DATA})
-    told = capsys.readouterr().out.split()
-    event = AllocationSampler(N, 10).event(1.1, 5)
-    assert float(told[0]) == accountants.epsilon(event, delta=1e-6)
-    assert told[1] == "RandomSampler"
