@@ -124,25 +124,24 @@ class Guard(Guarded):
         TypeError
             By its update, in compiled code: inside ``jax.jit``, or in a wrapper that compiles.
         """
+        begun = False
 
         def init(params: Any) -> optax.EmptyState:
             return optax.EmptyState()
 
         def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+            nonlocal begun
+            if not begun:
+                # A wrapper that compiles may hand in arrays, but what is made there is traced.
+                _check_arrays(jnp.zeros(()))
+                begun = True
             return self._answer(updates), state
 
         return optax.GradientTransformation(init, update)
 
     def _answer(self, gradients: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(gradients)
-        # What is made inside of compiled code is traced, whatever the gradients are.
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in (*leaves, jnp.zeros(()))):
-            raise TypeError(
-                "The update of private gradients must not be compiled: call it outside of jax.jit, "
-                "and put what compiles its inside (optax.MultiSteps, apply_if_finite and "
-                "conditionally_transform do) behind the guard: optax.chain(guard.transformation(), "
-                "wrapped). The gradients that it takes may be compiled."
-            )
+        _check_arrays(*leaves)
         _check_whole(gradients=gradients)
         if not self._oracle.drawn:
             raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
@@ -170,6 +169,17 @@ class Guard(Guarded):
                 )
             columns.append(found.astype(np.float64).reshape(self._drawn, math.prod(shape)))
         return np.hstack(columns)
+
+
+def _check_arrays(*leaves: Any) -> None:
+    """Refuse values of compiled code, which has no ledger."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        raise TypeError(
+            "The update of private gradients must not be compiled: call it outside of jax.jit, "
+            "and put what compiles its inside (optax.MultiSteps, apply_if_finite and "
+            "conditionally_transform do) behind the guard: optax.chain(guard.transformation(), "
+            "wrapped). The gradients that it takes may be compiled."
+        )
 
 
 def _check_whole(**trees: Any) -> None:
