@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -41,6 +42,7 @@ __all__ = [
     "Verdict",
     "check",
     "drawn_probability",
+    "repetition",
 ]
 
 EventOf = Callable[[float, int], events.DpEvent]
@@ -301,13 +303,13 @@ def check(loader: Any) -> Verdict:
     'The law of its batches is not known here, and no price is: use AllocationSampler.'
     """
     sampler, size, drop_last = _opened(loader)
-    name = type(sampler).__name__
-    if isinstance(sampler, PricedSampler):
-        return _ours(name, sampler, loader)
-    judge = _JUDGES.get((type(sampler).__module__.partition(".")[0], name))
+    name, judge = type(sampler).__name__, _JUDGES.get(_named(sampler))
+    if isinstance(sampler, PricedSampler) and type(sampler).__iter__ is PricedSampler.__iter__:
+        judge = _ours
     if judge is None:
         return Verdict(name, _REFUSED.get(name, _UNKNOWN))
-    return judge(sampler, size, drop_last)
+    fault = _fault(loader, sampler, size)
+    return judge(sampler, size, drop_last) if fault is None else Verdict(name, fault)
 
 
 def drawn_probability(sample_rate: float) -> float:
@@ -323,26 +325,138 @@ def drawn_probability(sample_rate: float) -> float:
     return math.ceil(max(rate, float(np.float32(rate))) * 2**24) / 2**24
 
 
+def repetition(dataset: Any) -> str | None:
+    """Return the part of a sentence about records that a data set holds twice; None without them.
+
+    Subsets, concatenations and stacks of PyTorch are opened, however they are nested, and rows of
+    tensors are known by their place in memory. A data set of any other class is not opened: its
+    items are taken for records.
+
+    Parameters
+    ----------
+    dataset
+        The ``dataset`` of a loader.
+    """
+    parts = _parts(dataset)
+    if any(type(each).__module__.startswith(_PIPES) for each in (dataset, *parts)):
+        return "it is made of data pipes, whose items are not known to be records"
+    if not parts:
+        return None
+    held = np.sort(_records(dataset, {}), axis=1)
+    held[:, 1:][held[:, 1:] == held[:, :-1]] = _NOTHING
+    places = held[held != _NOTHING]
+    if len(np.unique(places)) == len(places):
+        return None
+    return f"its {type(dataset).__name__} holds a record more than once"
+
+
+def _parts(dataset: Any) -> list[Any]:
+    """Return the data sets that one of PyTorch is made of, and theirs; none for any other one."""
+    direct: list[Any] = []
+    if _is(dataset, "Subset"):
+        direct = [dataset.dataset]
+    elif _is(dataset, "ConcatDataset"):
+        direct = list(dataset.datasets)
+    elif _is(dataset, "StackDataset"):
+        held = dataset.datasets
+        direct = list(held.values() if isinstance(held, dict) else held)
+    return direct + [part for each in direct for part in _parts(each)]
+
+
+def _records(dataset: Any, leaves: dict[int, int]) -> NDArray[np.int64]:
+    """Return a number for each record that an item is made of, shape (items, records of one)."""
+    if _is(dataset, "Subset"):
+        held = _records(dataset.dataset, leaves)
+        return held[np.asarray(dataset.indices, dtype=np.int64).reshape(-1)]
+    if _is(dataset, "ConcatDataset"):
+        parts = [_records(each, leaves) for each in dataset.datasets]
+        held = np.full((len(dataset), max(part.shape[1] for part in parts)), _NOTHING)
+        first = 0
+        for part in parts:
+            held[first : first + len(part), : part.shape[1]] = part
+            first += len(part)
+        return held
+    if _is(dataset, "StackDataset"):
+        stacked = dataset.datasets
+        stacked = stacked.values() if isinstance(stacked, dict) else stacked
+        return np.hstack([_records(each, leaves) for each in stacked])
+    rows = np.arange(len(dataset))[:, np.newaxis]
+    tensors = [each for each in getattr(dataset, "tensors", ()) if each.stride(0)]
+    if _is(dataset, "TensorDataset") and tensors:
+        widest = max(tensors, key=lambda each: each[:1].numel())
+        step = widest.stride(0) * widest.element_size()
+        return np.asarray(widest.data_ptr() + step * rows, dtype=np.int64)
+    # Numbers of other data sets are above all places in memory.
+    start = leaves.setdefault(id(dataset), _ABOVE + (len(leaves) << 40))
+    return start + rows
+
+
+def _is(dataset: Any, name: str) -> bool:
+    """Return whether a data set is of a class of PyTorch, or of one that is derived from it."""
+    return any(
+        each.__name__ == name and each.__module__.startswith("torch.")
+        for each in type(dataset).__mro__
+    )
+
+
+def _named(sampler: Any) -> tuple[str, str]:
+    """Return the package and the name of a sampler's class."""
+    return type(sampler).__module__.partition(".")[0], type(sampler).__name__
+
+
 def _opened(loader: Any) -> tuple[Any, int, bool]:
     """Return a loader's sampler, its size of batches, and whether a short last one is left out."""
     batches: Any = getattr(loader, "batch_sampler", None)
     if batches is None:
         # Without batches of its own a loader gives what its sampler gives: records or batches.
         batches = getattr(loader, "sampler", None)
-    if type(batches).__name__ == "BatchSampler" and type(batches).__module__.startswith("torch."):
+    if _named(batches) == ("opacus", "BatchSplittingSampler"):
+        # Opacus sums the parts that it gives of a batch, and adds noise to their sum.
+        batches = batches.sampler
+    if _named(batches) == ("torch", "BatchSampler"):
         return batches.sampler, batches.batch_size, batches.drop_last
     return batches, 1, False
 
 
-def _ours(name: str, sampler: PricedSampler, loader: Any) -> Verdict:
-    size = len(loader.dataset)
-    if size != sampler.n:
-        return Verdict(name, f"It draws from n={sampler.n} records, and the data set has {size}.")
+def _fault(loader: Any, sampler: Any, size: int) -> str | None:
+    """Return a sentence on a loader whose batches are not those of its sampler's law."""
+    draws_batches = hasattr(sampler, "law") or hasattr(sampler, "sample_rate")
+    if draws_batches and size > 1:
+        return (
+            f"The loader puts {size} of its batches together, and a record may be in several: "
+            "give it as batch_sampler, or as sampler with batch_size=None."
+        )
+    drawn, items = _drawn_from(sampler), len(loader.dataset)
+    if drawn not in (None, items):
+        return f"It draws from n={drawn} records, and the data set has {items}."
+    rows = np.asarray(getattr(sampler, "indices", ()), dtype=np.int64)
+    if len(np.unique(rows % max(items, 1))) < len(rows):
+        return f"Its indices name a record more than once: {_NO_PRICE}"
+    repeated = repetition(loader.dataset)
+    if repeated is not None:
+        return f"Each record must be in the data set once, and {repeated}: {_NO_PRICE}"
+    if getattr(getattr(loader, "collate_fn", None), "rand_on_empty", False):
+        return (
+            "Random numbers take the place of an empty batch (rand_on_empty), so that a record "
+            "moves the sum by up to twice its bound where it is alone in a batch. Leave it out."
+        )
+    return None
+
+
+def _drawn_from(sampler: Any) -> int | None:
+    """Return the number of records that a sampler draws from; None for one with indices."""
+    if hasattr(sampler, "data_source"):
+        return len(sampler.data_source)
+    found: int | None = getattr(sampler, "n", getattr(sampler, "num_samples", None))
+    return found
+
+
+def _ours(sampler: PricedSampler, size: int, drop_last: bool) -> Verdict:
     words = (
         f"Its batches have a price. Divide sums by expected_batch_size="
         f"{sampler.expected_batch_size:.6g}, answer batches without records, release no draws."
     )
-    return Verdict(name, words, sampler.law, sampler.event)
+    return Verdict(type(sampler).__name__, words, sampler.law, sampler.event)
 
 
 def _random(sampler: Any, size: int, drop_last: bool) -> Verdict:
@@ -378,10 +492,7 @@ def _random(sampler: Any, size: int, drop_last: bool) -> Verdict:
 
 def _subset(sampler: Any, size: int, drop_last: bool) -> Verdict:
     """Judge ``SubsetRandomSampler``: a shuffle of some records."""
-    name, rows = "SubsetRandomSampler", [int(row) for row in sampler.indices]
-    if len(set(rows)) < len(rows):
-        return Verdict(name, f"Its indices name a record more than once: {_NO_PRICE}")
-    found = _shuffled(name, len(rows), size)
+    found = _shuffled("SubsetRandomSampler", len(sampler.indices), size)
     note = " This is about the records of the subset, which must not be chosen by their contents."
     return replace(found, sentence=found.sentence + note)
 
@@ -437,6 +548,9 @@ def _coins(sampler: Any, size: int, drop_last: bool) -> Verdict:
     )
 
 
+# Numbers of records: none at all, and those of data sets whose rows have no place in memory.
+_NOTHING, _ABOVE = -1, 1 << 60
+_PIPES = "torch.utils.data.datapipes"
 _NO_PRICE = "no theorem here prices this. Use AllocationSampler."
 _UNKNOWN = "The law of its batches is not known here, and no price is: use AllocationSampler."
 # By package and class.

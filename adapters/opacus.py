@@ -10,10 +10,13 @@ estimates with errors, and its search for sigma is a solver's.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from opacus.accountants import registry
 from opacus.accountants.accountant import IAccountant
+from opacus.optimizers import AdaClipDPOptimizer
 
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.samplers import Poisson
@@ -31,11 +34,45 @@ class Accountant(IAccountant):  # type: ignore[misc]
     history
         Triples (noise multiplier, sampling probability, steps), as Opacus keeps them. Steps are
         Poisson sampled Gaussian mechanisms, and neighbors differ by one record that is added or
-        removed. Their price is that of :func:`dpcal.adapters.loaders.drawn_probability`.
+        removed. Their price is that of :func:`dpcal.adapters.loaders.drawn_probability`. A step on
+        k batches that Opacus accumulated is k of them, with noise that is smaller by sqrt(k).
     """
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float, int]] = []
+        # The rates that Opacus will tell with the steps of its optimizers.
+        self._rates: list[float] = []
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
+        """Return the function that Opacus calls in each step of an optimizer, before it moves.
+
+        Parameters
+        ----------
+        sample_rate
+            Probability in (0, 1] that a record is in a batch of its loader.
+
+        Raises
+        ------
+        UnsupportedEvent
+            By the function, for adaptive clipping.
+        """
+        self._rates.append(sample_rate)
+
+        def hook(optimizer: Any) -> None:
+            if isinstance(optimizer, AdaClipDPOptimizer):
+                raise UnsupportedEvent(
+                    "Adaptive clipping has no price here: one record moves Opacus' count of "
+                    "unclipped records by 1, where the theorem (Andrew et al. 2021) has 1/2, and "
+                    "the divisor of the count is the size of the batch, without noise."
+                )
+            # Opacus would price one batch at k times the rate, in which a record is once; here it
+            # may be in all k. Their noise is a sum of k parts, and to release each costs no less.
+            batches = optimizer.accumulated_iterations
+            noise = optimizer.noise_multiplier / math.sqrt(batches)
+            for _ in range(batches):
+                self.step(noise_multiplier=noise, sample_rate=sample_rate)
+
+        return hook
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Add one step.
@@ -58,16 +95,23 @@ class Accountant(IAccountant):  # type: ignore[misc]
         Parameters
         ----------
         loader
-            The one that the steps' batches come from. Without ``poisson_sampling``, Opacus leaves a
-            loader as it is, and its accountants price Poisson samples all the same.
+            The one that the steps' batches come from, or that of a ``BatchMemoryManager``. Without
+            ``poisson_sampling``, Opacus leaves a loader as it is, and its accountants price Poisson
+            samples all the same.
 
         Raises
         ------
         UnsupportedEvent
-            If its batches are not Poisson samples, or are at a higher rate than those of a step.
+            If its batches are not Poisson samples, or are at a higher rate than those of a step,
+            taken or to come; or if there is neither.
         """
-        found = loaders.check(loader)
-        least = min((rate for _, rate, steps in self.history if steps), default=1.0)
+        rates = [*self._rates, *(rate for _, rate, steps in self.history if steps)]
+        if not rates:
+            raise UnsupportedEvent(
+                "The rate that steps are priced at is not known yet: check the loader after "
+                "make_private, or after a step."
+            )
+        found, least = loaders.check(loader), min(rates)
         if not isinstance(found.law, Poisson):
             raise UnsupportedEvent(
                 f"Steps are priced as Poisson samples, and the loader has {found.name}. "

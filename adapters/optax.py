@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -58,9 +59,13 @@ class Guard(Guarded):
     def __init__(
         self, plan: Plan, params: Any, *, noise: str | None = None, seed: Seed = None
     ) -> None:
+        _check_whole(params=params)
         leaves, self._tree = jax.tree_util.tree_flatten(params)
         self._like = [(leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)]
-        dimension = sum(int(np.prod(shape)) for shape, _ in self._like)
+        for _, dtype in self._like:
+            if not jnp.issubdtype(dtype, jnp.floating):
+                raise ValueError(f"params must be real floating-point numbers, got {dtype}.")
+        dimension = sum(math.prod(shape) for shape, _ in self._like)
         if not dimension:
             raise ValueError("params must hold at least one number, got none.")
         self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
@@ -105,6 +110,10 @@ class Guard(Guarded):
         first one, over the records that :meth:`draw` named last, or over those with what
         :meth:`padded` puts behind them, which is left out; its state is empty.
 
+        It comes first in a chain. A wrapper of optax, such as ``masked`` or ``MultiSteps``, goes
+        around what follows it and never around the guard, because it would see the gradients of
+        single records, and what it does with them is not private.
+
         Raises
         ------
         OutOfTurn
@@ -113,24 +122,27 @@ class Guard(Guarded):
             By its update, if there are more or fewer gradients than records in the batch, or their
             shapes are not those of ``params``. The answer stays in the ledger.
         TypeError
-            By its update, inside ``jax.jit``.
+            By its update, in compiled code: inside ``jax.jit``, or in a wrapper that compiles.
         """
+        begun = False
 
         def init(params: Any) -> optax.EmptyState:
             return optax.EmptyState()
 
         def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+            nonlocal begun
+            if not begun:
+                # A wrapper that compiles may hand in arrays, but what is made there is traced.
+                _check_arrays(jnp.zeros(()))
+                begun = True
             return self._answer(updates), state
 
         return optax.GradientTransformation(init, update)
 
     def _answer(self, gradients: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(gradients)
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            raise TypeError(
-                "The update of private gradients must not be compiled: call it outside of jax.jit. "
-                "The gradients that it takes may be compiled."
-            )
+        _check_arrays(*leaves)
+        _check_whole(gradients=gradients)
         if not self._oracle.drawn:
             raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
         if tree != self._tree:
@@ -138,7 +150,7 @@ class Guard(Guarded):
         self._oracle.add(self._table(leaves))
         answer, parts, start = self._oracle.answer(), [], 0
         for shape, dtype in self._like:
-            stop = start + int(np.prod(shape))
+            stop = start + math.prod(shape)
             parts.append(jnp.asarray(answer[start:stop].reshape(shape), dtype=dtype))
             start = stop
         return jax.tree_util.tree_unflatten(self._tree, parts)
@@ -155,8 +167,32 @@ class Guard(Guarded):
                     "gradients must be those of the single records of the batch, here of shape "
                     f"{(self._drawn, *shape)}, got {found.shape}."
                 )
-            found = found.astype(np.float64)
-            columns.append(found.reshape(self._drawn, -1) if found.size else np.zeros((0, 0)))
-        if not self._drawn:
-            return np.zeros((0, self._oracle.dimension))
+            columns.append(found.astype(np.float64).reshape(self._drawn, math.prod(shape)))
         return np.hstack(columns)
+
+
+def _check_arrays(*leaves: Any) -> None:
+    """Refuse values of compiled code, which has no ledger."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        raise TypeError(
+            "The update of private gradients must not be compiled: call it outside of jax.jit, "
+            "and put what compiles its inside (optax.MultiSteps, apply_if_finite and "
+            "conditionally_transform do) behind the guard: optax.chain(guard.transformation(), "
+            "wrapped). The gradients that it takes may be compiled."
+        )
+
+
+def _check_whole(**trees: Any) -> None:
+    """Refuse a tree from which optax has taken leaves."""
+    for name, tree in trees.items():
+        parts = jax.tree_util.tree_leaves(tree, is_leaf=_is_masked)
+        if any(map(_is_masked, parts)):
+            raise ValueError(
+                f"{name} must be whole, got some that optax.masked, or a wrapper that uses it, "
+                "hides: it would let gradients of single records through. Put it behind the guard: "
+                "optax.chain(guard.transformation(), optax.masked(...))."
+            )
+
+
+def _is_masked(part: Any) -> bool:
+    return isinstance(part, optax.MaskedNode)

@@ -18,8 +18,11 @@ when the batch is complete.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock, RLock
+from typing import Any, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +49,39 @@ class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
     """Gradients were handed in without a batch, or a batch was drawn before the last one's end."""
 
 
-class StepwiseOracle(PrivateOracle):
+class Uncopied:
+    """Refuses copies and pickles of an object that spends a plan: each could spend it again."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all ask for this."""
+        raise TypeError(
+            f"A {type(self).__name__} must not be copied or pickled, because each copy could spend "
+            "the plan again: use one object, or go on from its state once."
+        )
+
+
+class _Given:
+    """The number of answers that this process has given of each run, in however many oracles."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, int] = {}
+        self._lock = Lock()
+
+    def claim(self, run: str, answer: int) -> None:
+        """Refuse an answer of a run, from 1 on, if it or a later one was given before."""
+        with self._lock:
+            if answer <= self.answers.get(run, 0):
+                raise LedgerMismatch(
+                    f"this process has given answer {answer} of this run already: go on from a "
+                    "state once, and from the last one."
+                )
+            self.answers[run] = answer
+
+
+_GIVEN = _Given()
+
+
+class StepwiseOracle(Uncopied, PrivateOracle):
     """An oracle for one query of gradients, whose batches are loaded by somebody else.
 
     Parameters
@@ -86,11 +121,19 @@ class StepwiseOracle(PrivateOracle):
             streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._elsewhere = objective
-        self._total: Any = None
-        self._batch: Rows = np.empty(0, dtype=np.intp)
+        self._begin()
         if ledger is not None:
             self._check_epoch(ledger)
             self._batches.skip_to(ledger)
+
+    def _begin(self) -> None:
+        """Begin without a batch."""
+        self._total: Any = None
+        self._batch: Rows = np.empty(0, dtype=np.intp)
+        # Threads take turns: a batch that two of them answer would have one price.
+        self._turn = RLock()
+        # A name of the run that its states keep, so that this process sees a state used twice.
+        self._run = secrets.token_hex(16)
 
     @staticmethod
     def _check_kind(plan: Plan) -> None:
@@ -123,16 +166,28 @@ class StepwiseOracle(PrivateOracle):
         OutOfTurn
             If the last batch was not answered for.
         """
-        if self.drawn:
-            raise OutOfTurn("The last batch must be answered for before the next one is drawn.")
         (query,) = self.plan.queries
-        with self._lock:
+        with self._turn, self._lock:
+            self._check_turn()
             self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
+            _GIVEN.claim(self._run, self.ledger.count(query.name))
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
             self._total, self._batch = 0, rows
             return rows
+
+    def _check_turn(self) -> None:
+        if self.drawn:
+            raise OutOfTurn(
+                "The last batch must be answered for before the next one is drawn: hand in its "
+                "gradients or, if an exception broke the step off, call give_up(). Its answer "
+                "stays in the ledger."
+            )
+
+    def gradient(self, w: Any, query: str, *, noise_multiplier: float | None = None) -> NoReturn:
+        """Refuse: the records are held elsewhere."""
+        raise TypeError("Records that are held elsewhere are asked by draw, add and answer.")
 
     def pieces(self, at_most: int | None = None) -> list[Piece]:
         """Draw as :meth:`draw` does, and return the batch in pieces of ``at_most`` records."""
@@ -167,38 +222,58 @@ class StepwiseOracle(PrivateOracle):
     def _add(
         self, count: int, clipped_sum: ClippedSum, table: NDArray[np.float64] | None = None
     ) -> None:
-        if not self.drawn:
-            raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
-        if count > len(self._batch):
-            raise OutOfTurn(
-                f"count must be at most {len(self._batch)}, the records of the batch that were not "
-                f"yet handed in, got {count}: a record that is summed twice costs more than it is "
-                "charged for."
+        with self._turn:
+            if not self.drawn:
+                raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
+            if count > len(self._batch):
+                raise OutOfTurn(
+                    f"count must be at most {len(self._batch)}, the records of the batch that were "
+                    f"not yet handed in, got {count}: a record that is summed twice costs more "
+                    "than it is charged for."
+                )
+            rows, rest = self._batch[:count], self._batch[count:]
+            (query,) = self.plan.queries
+            self._elsewhere.hand_in(rows, clipped_sum, table)
+            total = self._total + self._mechanism.gradient_sum(
+                self._elsewhere, np.zeros(self.dimension), rows, query.max_norm
             )
-        rows, self._batch = self._batch[:count], self._batch[count:]
-        (query,) = self.plan.queries
-        self._elsewhere.hand_in(rows, clipped_sum, table)
-        origin = np.zeros(self.dimension)
-        self._total = self._total + self._mechanism.gradient_sum(
-            self._elsewhere, origin, rows, query.max_norm
-        )
+            # In this order: an interrupt in between leaves records out, and sums none twice.
+            self._batch = rest
+            self._total = total
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Add all gradients that are added inside or, after an exception, none of them.
+
+        They may then be handed in again, and no record is summed twice.
+        """
+        with self._turn:
+            total, batch = self._total, self._batch
+            try:
+                yield
+            except BaseException:
+                self._total = total
+                self._batch = batch
+                raise
 
     def answer(self) -> Vector:
         """Return the noisy mean gradient of the batch, shape (dimension,); the batch may be empty.
 
         The divisor is the expected size of a batch, which is public.
         """
-        if not self.drawn:
-            raise OutOfTurn("A batch must be drawn before it is answered for.")
-        if isinstance(self._total, int):
-            self.add(np.empty((0, self.dimension)))
-        (query,) = self.plan.queries
-        total, self._total = self._total, None
-        return self._noisy_mean(total, query, query.max_norm)
+        with self._turn:
+            if not self.drawn:
+                raise OutOfTurn("A batch must be drawn before it is answered for.")
+            if isinstance(self._total, int):
+                self.add(np.empty((0, self.dimension)))
+            (query,) = self.plan.queries
+            total, self._total = self._total, None
+            return self._noisy_mean(total, query, query.max_norm)
 
     def give_up(self) -> None:
-        """Forget a batch that was drawn; its answer stays in the ledger."""
-        self._total = None
+        """Forget a batch that was drawn; its answer stays in the ledger, and nothing leaves."""
+        with self._turn:
+            self._total = None
 
     def state(self) -> dict[str, Any]:
         """Return what :meth:`continued` needs, as JSON values. With a seed inside it is a secret.
@@ -214,11 +289,15 @@ class StepwiseOracle(PrivateOracle):
             "allotment": self._streams.allotment,
             "noise": self.noise,
             "dimension": self.dimension,
+            "run": self._run,
         }
 
     @classmethod
     def continued(cls, state: Mapping[str, Any]) -> Self:
         """Return an oracle that goes on where another one stopped. Go on from a state once.
+
+        An answer that this process has given after the state was taken is refused when its batch is
+        drawn; other processes are not seen.
 
         Raises
         ------
@@ -230,13 +309,15 @@ class StepwiseOracle(PrivateOracle):
         if state.get("allotment") is not None:
             streams = Streams(None, plan, bytes)
             streams.allotment = state["allotment"]
-        return cls(
+        oracle = cls(
             plan,
             dimension=state["dimension"],
             noise=state["noise"],
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
+        oracle._run = str(state.get("run", oracle._run))
+        return oracle
 
     def restored(self, state: Mapping[str, Any]) -> StepwiseOracle:
         """Return the oracle of :meth:`continued` in this one's place.
@@ -262,7 +343,7 @@ class StepwiseOracle(PrivateOracle):
         return oracle
 
 
-class Guarded(Priced):
+class Guarded(Uncopied, Priced):
     """Plan, ledger and remaining steps of the run that a guard steps through."""
 
     _oracle: StepwiseOracle
@@ -289,6 +370,15 @@ class Guarded(Priced):
         answers so far, for a number of steps that was fixed beforehand.
         """
         return (self.plan if self.ledger.answers else self.ledger).under(neighboring_relation)
+
+    def give_up(self) -> None:
+        """Close a batch that no answer will be given to, after an exception in the midst of a step.
+
+        Its answer stays in the ledger, because the batch was drawn: the step is spent, and nothing
+        of it is released. The next batch may then be drawn. Without an open batch nothing happens.
+        On several ranks every rank calls it.
+        """
+        self._oracle.give_up()
 
     def state_dict(self) -> dict[str, Any]:
         """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.

@@ -16,6 +16,8 @@ import copy
 import hashlib
 import math
 import os
+import pickle
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -48,17 +50,15 @@ Collate = Callable[[list[Any]], Any]
 # Numbers of gradients that are in memory together: 16 MB.
 _NUMBERS = 1 << 21
 
-# Modules whose output for one record depends on others in its batch. Clipping one record's gradient
-# would then not bound what it does to the sum.
-_MIXING = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
-
 
 class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
-    before the batch is loaded. Gradients are taken record by record, clipped, and summed on the
-    model's device; noise is independent, correlated or discrete, as the plan and ``noise`` say.
+    before the batch is loaded. Gradients are taken record by record on the model's device, and
+    clipped and summed on the processor, in doubles or whole numbers; noise is independent,
+    correlated or discrete, as the plan and ``noise`` say. A record whose gradient is NaN or
+    infinite contributes zero.
 
     On several ranks, or with a ``store``, the run is that of one process: see
     :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
@@ -68,7 +68,8 @@ class Guard(Guarded):
     ----------
     model
         A module. Parameters that require gradients are trained; none of its layers may mix the
-        records of a batch (batch normalisation does).
+        records of a batch. Batch normalisation does, unless it is in eval mode and has running
+        statistics.
     plan
         With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
         :func:`dpcal.calibrate.correlated_dpsgd`. On several ranks it is rank 0's, and may be None
@@ -99,7 +100,8 @@ class Guard(Guarded):
         If the plan asks for other than gradients, the model mixes records or is sharded already, or
         nothing is trained.
     RanksDisagree
-        If ranks have other plans, parameters or versions.
+        If ranks have other plans, parameters or versions; by the loader, if their data sets have
+        other records or another order.
     """
 
     def __init__(
@@ -117,14 +119,7 @@ class Guard(Guarded):
     ) -> None:
         if isinstance(model, nn.parallel.DistributedDataParallel):
             model = model.module
-        for name, module in model.named_modules():
-            if isinstance(module, _MIXING) and not (
-                isinstance(module, _MIXING[1]) and not module.track_running_stats
-            ):
-                raise ValueError(
-                    f"model must not mix the records of a batch, and its module {name!r} "
-                    f"({type(module).__name__}) does. Use group or layer normalisation."
-                )
+        _check_mixing(model)
         self._shapes = {
             name: tuple(each.shape) for name, each in model.named_parameters() if each.requires_grad
         }
@@ -196,13 +191,21 @@ class Guard(Guarded):
         size = len(dataset)
         if size != self.plan.n:
             raise ValueError(f"dataset must have the plan's n={self.plan.n} items, got {size}.")
+        repeated = loaders.repetition(dataset)
+        if repeated:
+            raise ValueError(f"dataset must have each record once, and {repeated}.")
         piece = None if at_most is None else _validate.count(at_most=at_most)
         return self._batches(dataset, piece, collate)
 
     def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
+        if self._ranked is not None and self.remaining:
+            self._ranked.check_records(partial(_record, dataset))
         while self.remaining:
+            _check_mixing(self.model)
             pieces = self._oracle.pieces(piece)
             for left, (number, rows) in zip(reversed(range(len(pieces))), pieces, strict=True):
+                if not self._oracle.drawn:  # it was given up
+                    break
                 self._left, self._piece = left, number
                 yield _loaded(dataset, rows, collate)
             if self._oracle.drawn:
@@ -211,6 +214,9 @@ class Guard(Guarded):
 
     def backward(self, inputs: Any, targets: Any) -> bool:
         """Take gradients of a batch, or of a piece of one; fill ``.grad`` when it is complete.
+
+        After an exception nothing of these records is summed: hand them in again, or call
+        :meth:`give_up`.
 
         Parameters
         ----------
@@ -229,6 +235,8 @@ class Guard(Guarded):
             If the plan is used up.
         OutOfTurn
             If the loader gave no batch.
+        ValueError
+            If a layer that mixes records was put into training mode.
         """
         if not self._oracle.drawn:
             if not self.remaining:
@@ -236,9 +244,10 @@ class Guard(Guarded):
                     f"the plan's {self.plan.queries[0].count} steps are spent; no record is read."
                 )
             raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
+        _check_mixing(self.model)
         count = len(targets)
         if count:
-            with self._same_draws():
+            with self._oracle.together(), self._same_draws():
                 for table in self._tables(inputs, targets, count):
                     self._oracle.add(table)
         if self._left:
@@ -387,6 +396,30 @@ def _ranks(group: Any) -> Ranks:
     return _Processes(group)
 
 
+def _check_mixing(model: nn.Module) -> None:
+    """Refuse modules whose output, or whose statistics, for one record depend on others.
+
+    Clipping one record's gradient would then not bound what it does to the sum.
+    """
+    for name, module in model.named_modules():
+        if _mixes(module):
+            raise ValueError(
+                f"model must not mix the records of a batch, and its module {name!r} "
+                f"({type(module).__name__}) does in this mode: keep it in eval mode with running "
+                "statistics, in every step, or use group or layer normalisation."
+            )
+
+
+def _mixes(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        return module.training or module.running_mean is None
+    if isinstance(module, nn.modules.instancenorm._InstanceNorm):
+        # It normalises record by record; statistics that it keeps are of all records.
+        updates = module.training or not module.track_running_stats
+        return updates and module.running_mean is not None
+    return False
+
+
 def _is_sharded(parameter: Tensor) -> bool:
     return hasattr(parameter, "full_tensor")
 
@@ -428,6 +461,45 @@ def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Col
 
 def _collated(collate_fn: Collate, empty: Any, items: list[Any]) -> Any:
     return collate_fn(items) if items else empty
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Let what a data set draws, for augmentation, from the usual generators be the same twice."""
+    plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002
+            yield
+    finally:
+        random.setstate(plain)
+        np.random.set_state(legacy)  # noqa: NPY002
+
+
+def _record(dataset: Any, row: int) -> bytes:
+    """Return bytes that tell a record apart."""
+    with _seeded(0):
+        return b"".join(_told_apart(dataset[row]))
+
+
+def _told_apart(part: Any) -> Iterator[bytes]:
+    if isinstance(part, Mapping):
+        part = list(part.items())
+    if isinstance(part, Tensor):
+        part = part.detach().cpu()
+        yield f"{part.dtype} {tuple(part.shape)}".encode()
+        part = part.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
+    elif isinstance(part, np.ndarray) and not part.dtype.hasobject:
+        yield f"{part.dtype} {part.shape}".encode()
+        part = part.tobytes()
+    if isinstance(part, list | tuple):
+        yield f"{len(part)} parts".encode()
+        for each in part:
+            yield from _told_apart(each)
+    else:
+        yield part if isinstance(part, bytes) else pickle.dumps(part)
 
 
 def _loaded(dataset: Any, rows: Rows, collate_fn: Collate) -> Any:

@@ -2,16 +2,14 @@
 
 import importlib
 import pickle
-import re
 from collections import Counter
 from fractions import Fraction
 
 import pytest
-from _tree import ROOT
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
-from dpcal.accountants.samplers import Poisson
+from dpcal.accountants.samplers import Poisson, RandomAllocation
 from dpcal.adapters.loaders import (
     AllocationSampler,
     FixedSizeSampler,
@@ -25,15 +23,21 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import (  # noqa: E402
     BatchSampler,
+    ChainDataset,
+    ConcatDataset,
     DataLoader,
     DistributedSampler,
     IterableDataset,
     RandomSampler,
+    SequentialSampler,
+    StackDataset,
+    Subset,
     SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
     default_collate,
 )
+from torch.utils.data.datapipes.map import SequenceWrapper  # noqa: E402
 
 from dpcal.adapters.torch import Guard, collate  # noqa: E402
 
@@ -205,6 +209,192 @@ def test_own_samplers_pass_inside_a_loader():
     assert found.event(SIGMA, EPOCHS) == sampler.event(SIGMA, EPOCHS)
 
 
+HALVES = Subset(DATA, range(50)), Subset(DATA, range(50, N))
+TWICE = Subset(DATA, [0] * 10 + list(range(10, N)))
+OTHER = TensorDataset(torch.arange(N), torch.randn(N, 4))
+# Data sets of the classes that PyTorch has, as often as a record is in them at most.
+DATASETS = {
+    "tensors": (DATA, 1),
+    "list": (list(range(N)), 1),
+    "subset": (HALVES[0], 1),
+    "subset, a row twice": (TWICE, 10),
+    "subset, a row by two names": (Subset(DATA, [0, -N, 5]), 2),
+    "subset of a subset": (Subset(HALVES[1], [3, 1, 2]), 1),
+    "subset of a subset, twice": (Subset(Subset(DATA, [7, 8, 7]), [0, 2]), 2),
+    "subset that leaves the second one out": (Subset(TWICE, range(9, 60)), 1),
+    "split": (torch.utils.data.random_split(DATA, [60, 43])[0], 1),
+    "concatenated": (ConcatDataset([DATA, OTHER]), 1),
+    "concatenated halves": (ConcatDataset(HALVES), 1),
+    "concatenated twice": (ConcatDataset([DATA, DATA]), 2),
+    "concatenated with a part": (ConcatDataset([DATA, HALVES[0]]), 2),
+    "concatenated, nested": (ConcatDataset([OTHER, ConcatDataset([HALVES[0], DATA])]), 2),
+    "the same tensors": (ConcatDataset([DATA, TensorDataset(*DATA.tensors)]), 2),
+    "slices that overlap": (
+        ConcatDataset([TensorDataset(DATA.tensors[1][:60]), TensorDataset(DATA.tensors[1][59:])]),
+        2,
+    ),
+    "slices that do not": (
+        ConcatDataset([TensorDataset(DATA.tensors[1][:60]), TensorDataset(DATA.tensors[1][60:])]),
+        1,
+    ),
+    "stacked": (StackDataset(DATA, OTHER), 1),
+    "stacked by name": (StackDataset(x=DATA, y=DATA), 1),
+    "stacked, a row twice": (StackDataset(OTHER, TWICE), 10),
+    "stacked and concatenated": (
+        ConcatDataset([StackDataset(DATA, OTHER), StackDataset(OTHER, DATA)]),
+        2,
+    ),
+    "pipe": (SequenceWrapper(list(range(N))), None),
+    "subset of a pipe": (Subset(SequenceWrapper([0, 0]).concat(SequenceWrapper([0])), [0]), None),
+}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_data_set_with_a_record_twice_has_no_price(name):
+    """With our sampler, PyTorch's and Opacus', and in a guard's own loader."""
+    data, most = DATASETS[name]
+    n = len(data)
+    samplers = [
+        {"batch_sampler": AllocationSampler(n, 9)},
+        {"batch_size": 2, "shuffle": True},
+        {"batch_size": 2, "sampler": SubsetRandomSampler(range(n))},
+        {"batch_size": 2},
+    ]
+    found = [check(DataLoader(data, **options)) for options in samplers]
+    assert [each.event is not None for each in found] == [most == 1] * len(samplers)
+    if most != 1:
+        words = "holds a record more than once" if most else "data pipes"
+        assert all(words in each.sentence and each.law is None for each in found)
+    plan = calibrate.dpsgd(n=n, batch_size=1, steps=2, epsilon=2.0, delta=1e-5)
+    guard = Guard(torch.nn.Linear(4, 2), plan)
+    if most == 1:
+        guard.loader(data)
+        return
+    with pytest.raises(ValueError, match="dataset must have each record once, and it"):
+        guard.loader(data)
+    assert guard.ledger.answers == 0
+
+
+def in_torch(base, package):
+    """Return the public classes of a package that are derived from one of torch's."""
+    found, waiting = set(), [base]
+    while waiting:
+        for each in waiting.pop().__subclasses__():
+            waiting.append(each)
+            if each.__module__.startswith(package) and ".datapipes." not in each.__module__:
+                found.add(each.__name__)
+    return found
+
+
+def test_every_class_of_data_sets_is_in_the_table():
+    """Iterable data sets have no rows, and so a sampler of their own, which is refused."""
+    held = {type(data).__name__ for data, _ in DATASETS.values()} | {"IterableDataset", "Streamed"}
+    assert in_torch(torch.utils.data.Dataset, "torch.") - held == {"ChainDataset"}
+    assert issubclass(ChainDataset, IterableDataset)
+
+
+ROWS = TensorDataset(torch.arange(N))
+INNER = AllocationSampler, PoissonSampler, FixedSizeSampler
+# Loaders by what they are made of; whether they have a price.
+LOADERS = {
+    "shuffle": ({"batch_size": 10, "shuffle": True}, True),
+    "shuffle, drop_last": ({"batch_size": 10, "shuffle": True, "drop_last": True}, True),
+    "shuffle, single records": ({"batch_size": None, "sampler": RandomSampler(ROWS)}, True),
+    "RandomSampler": ({"batch_size": 10, "sampler": RandomSampler(ROWS)}, True),
+    "RandomSampler, some": (
+        {"batch_size": 9, "sampler": RandomSampler(ROWS, num_samples=9)},
+        False,
+    ),
+    "RandomSampler, more": (
+        {"batch_size": 200, "sampler": RandomSampler(ROWS, num_samples=2 * N)},
+        False,
+    ),
+    "RandomSampler of others": ({"batch_size": 9, "sampler": RandomSampler(range(N - 1))}, False),
+    "with replacement": (
+        {"batch_size": 10, "sampler": RandomSampler(ROWS, replacement=True)},
+        True,
+    ),
+    "SequentialSampler": ({"batch_size": 10, "sampler": SequentialSampler(ROWS)}, True),
+    "SubsetRandomSampler": ({"batch_size": 10, "sampler": SubsetRandomSampler(range(50))}, True),
+    "SubsetRandomSampler, twice": (
+        {"batch_size": 10, "sampler": SubsetRandomSampler([0, -N, 1])},
+        False,
+    ),
+    "WeightedRandomSampler": (
+        {"batch_size": 10, "sampler": WeightedRandomSampler([1.0] * N, N)},
+        False,
+    ),
+    "DistributedSampler": ({"batch_size": 10, "sampler": DistributedSampler(ROWS, 2, 0)}, False),
+    "BatchSampler": ({"batch_sampler": BatchSampler(RandomSampler(ROWS), 10, False)}, True),
+    "BatchSampler as a sampler": (
+        {"sampler": BatchSampler(RandomSampler(ROWS), 10, True), "batch_size": None},
+        True,
+    ),
+    "BatchSampler, nested": (
+        {"batch_sampler": BatchSampler(BatchSampler(RandomSampler(ROWS), 9, False), 5, False)},
+        False,
+    ),
+    "rows in a list": ({"batch_size": 10, "sampler": list(range(N))}, False),
+    "batches in a list": ({"batch_sampler": [[0, 1], [0, 2]]}, False),
+}
+for each, size in zip(INNER, (9, 0.1, 10), strict=True):
+    name = each.__name__
+    LOADERS |= {
+        name: ({"batch_sampler": each(N, size)}, True),
+        f"{name} as a sampler": ({"sampler": each(N, size), "batch_size": None}, True),
+        f"{name}, one by one": ({"sampler": each(N, size)}, True),
+        f"{name}, merged": ({"sampler": each(N, size), "batch_size": 10}, False),
+        f"{name}, merged by hand": ({"batch_sampler": BatchSampler(each(N, size), 4, True)}, False),
+        f"{name} of others": ({"batch_sampler": each(N - 1, size)}, False),
+    }
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_in_a_loader_with_a_price_no_record_is_twice_in_a_batch(name):
+    """Through PyTorch's own loader; draws with replacement alone are priced with repetitions."""
+    options, priced = LOADERS[name]
+    loader = DataLoader(ROWS, collate_fn=lambda rows: rows, **options)
+    found = check(loader)
+    assert (found.event is not None) is priced, found.sentence
+    if not priced:
+        assert found.law is None
+        return
+    event = found.event(SIGMA, 1)
+    once_an_epoch = found.law is None or isinstance(found.law, RandomAllocation)
+    for _ in range(30):
+        epoch = Counter()
+        for batch in loader:
+            rows = batch if isinstance(batch, list) else [batch]
+            counts = Counter(row for each in rows for row in each[0].reshape(-1).tolist())
+            assert name == "with replacement" or set(counts.values()) <= {1}
+            epoch += counts
+        assert name == "with replacement" or not once_an_epoch or set(epoch.values()) == {1}
+    if name == "with replacement":
+        assert "SampledWithReplacementDpEvent" in repr(event)
+
+
+def test_every_sampler_of_pytorch_is_in_the_table():
+    held = " ".join(LOADERS) + " _InfiniteConstantSampler"
+    assert {
+        each for each in in_torch(torch.utils.data.Sampler, "torch.") if each not in held
+    } == set()
+
+
+def test_batches_that_a_loader_merges_are_refused_with_the_way_out():
+    loader = DataLoader(ROWS, sampler=PoissonSampler(N, 0.1), batch_size=10)
+    assert "puts 10 of its batches together" in check(loader).sentence
+    assert "batch_size=None" in check(loader).sentence
+
+
+class Again(PoissonSampler):
+    def __iter__(self):
+        return (2 * rows for rows in super().__iter__())
+
+
+def test_a_sampler_that_is_derived_and_draws_otherwise_is_not_known():
+    assert check(DataLoader(ROWS, batch_sampler=Again(N, 0.1))).event is None
+
+
 def test_a_guard_takes_no_loader():
     plan = calibrate.dpsgd(n=N, batch_size=10, steps=2, epsilon=2.0, delta=1e-5)
     guard = Guard(torch.nn.Linear(4, 2), plan)
@@ -263,14 +453,3 @@ def test_opacus_accountant_refuses_a_loader_that_its_steps_are_not_about():
     accountant, loader = prepared(False, batch_sampler=own, collate_fn=collate(DATA))
     accountant.step(noise_multiplier=1.0, sample_rate=1 / len(loader))
     assert accountant.check(loader).law == own.law
-
-
-def test_the_lines_of_the_page_run(capsys):
-    page = (ROOT / "docs" / "other_libraries.md").read_text()
-    section = page.partition("### A loader in place of `shuffle=True`")[2]
-    lines = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
-    exec(lines, {"dataset": DATA})
-    told = capsys.readouterr().out.split()
-    event = AllocationSampler(N, 10).event(1.1, 5)
-    assert float(told[0]) == accountants.epsilon(event, delta=1e-6)
-    assert told[1] == "RandomSampler"

@@ -1,6 +1,7 @@
 """Opacus with this accountant: its loop, its search for sigma, its state."""
 
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -15,11 +16,16 @@ import torch
 from opacus import PrivacyEngine
 from opacus.accountants import create_accountant
 from opacus.accountants.utils import get_noise_multiplier
+from opacus.data_loader import DPDataLoader
+from opacus.utils.batch_memory_manager import BatchMemoryManager
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from dpcal.adapters.loaders import PoissonSampler, check
 from dpcal.adapters.opacus import Accountant
-from dpcal.adapters.torch import Guard
+from dpcal.adapters.torch import Guard, collate
+from dpcal.errors import UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -114,3 +120,156 @@ def test_opacus_and_the_guard_learn_alike_at_one_budget():
     assert abs(np.mean(scores["guard"]) - np.mean(scores["opacus"])) < 0.05
     assert engine.get_epsilon(1e-5) == pytest.approx(guard.epsilon(1e-5), abs=0.02)
     assert guard.epsilon(1e-5) <= 2.0
+
+
+BOUND = 0.7
+# What Opacus offers for clipping, and for gradients of single records, on one process.
+MODES = [("flat", "hooks"), ("flat", "functorch"), ("flat", "ew"), ("flat", "ghost"),
+         ("per_layer", "hooks"), ("per_layer", "functorch"), ("per_layer", "ew")]  # fmt: skip
+
+
+class Played:
+    """A model, made private by Opacus without noise, whose step is the sum that it releases."""
+
+    def __init__(self, records, clipping="flat", mode="hooks", **options):
+        self.model, self.engine = network(), PrivacyEngine(accountant="dpcal")
+        bound = [BOUND / 2] * 4 if clipping == "per_layer" else BOUND
+        made = self.engine.make_private(
+            module=self.model, optimizer=torch.optim.SGD(self.model.parameters(), lr=1.0),
+            noise_multiplier=0.0, max_grad_norm=bound, loss_reduction="sum", clipping=clipping,
+            grad_sample_mode=mode, criterion=nn.CrossEntropyLoss(reduction="sum"),
+            **{"data_loader": DataLoader(records, batch_size=len(records) // 2), **options},
+        )  # fmt: skip
+        self.private, self.optimizer, self.loader = made[0], made[1], made[-1]
+        self.loss = made[2] if mode == "ghost" else nn.CrossEntropyLoss(reduction="sum")
+        if isinstance(self.loader.batch_sampler, UniformWithReplacementSampler):
+            self.loader.batch_sampler.generator = torch.Generator().manual_seed(3)
+
+    def sum(self, loader, batches=1):
+        """Return what the first step moves, on so many batches or physical parts of one."""
+        assert self.engine.accountant.check(loader).law is not None
+        start = [each.detach().clone() for each in self.model.parameters()]
+        for number, (x, y) in enumerate(chain(loader, loader), 1):
+            self.loss(self.private(x), y).backward()
+            if number % batches:
+                continue
+            self.optimizer.step()
+            if not self.optimizer._is_last_step_skipped:
+                break
+            self.optimizer.zero_grad()
+        ends = zip(start, self.model.parameters(), strict=True)
+        return torch.cat([(old - new).detach().ravel() for old, new in ends])
+
+
+def neighbors(row=5):
+    """Yield pairs of tables of which the second one has a blank for a record: it has no loss."""
+    X, y = task(n=12).tensors
+    for value in (0.1, 1.0, 1e4):
+        one, labels = X.clone(), y.clone()
+        one[row], labels[row] = value, -100
+        yield TensorDataset(one, y), TensorDataset(one, labels)
+
+
+@pytest.mark.parametrize(("clipping", "mode"), MODES)
+@pytest.mark.parametrize("manager", [False, True], ids=["whole", "in parts"])
+def test_a_record_moves_a_sum_of_opacus_by_one_bound(clipping, mode, manager):
+    moved = []
+    for pair in neighbors():
+        sums = []
+        for records in pair:
+            played = Played(records, clipping, mode)
+            loader = played.loader
+            if manager:
+                loader = BatchMemoryManager(
+                    data_loader=loader, max_physical_batch_size=2, optimizer=played.optimizer
+                ).__enter__()
+            sums.append(played.sum(loader))
+            assert played.engine.accountant.history == [(0.0, 0.5, 1)]
+        moved.append(float((sums[0] - sums[1]).norm()))
+    assert 0.9 * BOUND < max(moved) <= BOUND * (1 + 1e-5)
+
+
+def test_batches_that_opacus_accumulates_are_priced_one_by_one():
+    """A record is in two of two batches, and moves their sum by two bounds: noise is over both."""
+    moved = []
+    for pair in neighbors():
+        sums = []
+        for records in pair:
+            sampler = PoissonSampler(12, 0.9, seed=3)
+            loader = DataLoader(records, batch_sampler=sampler, collate_fn=collate(records))
+            played = Played(records, data_loader=loader, poisson_sampling=False)
+            sums.append(played.sum(played.loader, batches=2))
+        moved.append(float((sums[0] - sums[1]).norm()))
+    assert max(moved) == pytest.approx(2 * BOUND, rel=1e-4)
+
+
+class Accumulated:
+    """What an optimizer of Opacus tells about a step."""
+
+    def __init__(self, noise_multiplier, batches):
+        self.noise_multiplier, self.accumulated_iterations = noise_multiplier, batches
+
+
+def test_a_step_on_accumulated_batches_costs_no_less_than_what_it_releases():
+    """At rate 1 every record is in all k batches: one Gaussian answer, of k bounds."""
+    for batches in (1, 2, 5):
+        accountant = Accountant()
+        accountant.get_optimizer_hook_fn(1.0)(Accumulated(6.0, batches))
+        exact = epsilon(events.GaussianDpEvent(6.0 / batches), delta=1e-5)
+        assert accountant.get_epsilon(1e-5) == pytest.approx(exact.upper, rel=1e-9)
+        assert len(accountant) == batches
+
+
+def test_before_the_first_step_a_loader_is_checked_against_the_rate_of_its_steps():
+    records = task(n=120)
+    played = Played(records, data_loader=DataLoader(records, batch_size=6))
+    accountant = played.engine.accountant
+    assert accountant.check(played.loader).law.sampling_probability == pytest.approx(
+        0.05, abs=2**-23
+    )
+    with pytest.raises(UnsupportedEvent, match=r"priced at a rate of 0\.05.*draws at 0\.9"):
+        accountant.check(DPDataLoader(records, sample_rate=0.9))
+    with pytest.raises(UnsupportedEvent, match="not known yet: check the loader after make_priv"):
+        Accountant().check(played.loader)
+
+
+def test_parts_of_a_batch_have_the_law_of_the_batch():
+    records = task(n=120)
+    for poisson in (True, False):
+        played = Played(records, poisson_sampling=poisson)
+        with BatchMemoryManager(
+            data_loader=played.loader, max_physical_batch_size=7, optimizer=played.optimizer
+        ) as parts:
+            assert max(len(y) for _, y in parts) == 7
+            if poisson:
+                found, whole = played.engine.accountant.check(parts), check(played.loader)
+                assert (found.law, found.event(1.0, 3)) == (whole.law, whole.event(1.0, 3))
+                continue
+            with pytest.raises(UnsupportedEvent, match="SequentialSampler"):
+                played.engine.accountant.check(parts)
+
+
+def test_adaptive_clipping_is_refused_before_the_model_moves():
+    """Its count of unclipped records moves by 1 for one record, for which 1/2 is priced."""
+    counts = []
+    for records in list(neighbors())[-1]:
+        played = Played(
+            records, clipping="adaptive", target_unclipped_quantile=0.5, max_clipbound=9.0,
+            clipbound_learning_rate=0.2, min_clipbound=0.1, unclipped_num_std=1e-9,
+            data_loader=DataLoader(records, batch_size=12),
+        )  # fmt: skip
+        with pytest.raises(UnsupportedEvent, match="one record moves Opacus' count"):
+            played.sum(played.loader)
+        before = torch.cat([each.detach().ravel() for each in network().parameters()])
+        after = torch.cat([each.detach().ravel() for each in played.model.parameters()])
+        assert bool((before == after).all())
+        counts.append(float(played.optimizer.unclipped_num))
+    assert counts[1] - counts[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_random_numbers_for_an_empty_batch_have_no_price():
+    records = task(n=120)
+    with_numbers = DPDataLoader(records, sample_rate=0.01, rand_on_empty=True)
+    assert "twice its bound" in check(with_numbers).sentence
+    assert check(with_numbers).event is None
+    assert check(DPDataLoader(records, sample_rate=0.01)).event is not None

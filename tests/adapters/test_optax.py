@@ -1,6 +1,9 @@
 """The transformation for JAX: clipped sums, noise of the plan, a ledger, and a stop."""
 
+import importlib
+import inspect
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -16,6 +19,8 @@ from dpcal.adapters.optax import Guard  # noqa: E402
 from dpcal.adapters.stepwise import OutOfTurn  # noqa: E402
 from dpcal.calibrate import Plan, Query  # noqa: E402
 from dpcal.errors import BudgetExceeded  # noqa: E402
+
+contrib = importlib.import_module("optax.contrib")
 
 PARAMS = {"w": jnp.zeros((3, 2)), "b": jnp.zeros(2)}
 
@@ -159,3 +164,190 @@ def test_correlated_noise_goes_on_where_it_stopped():
         np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match="same plan and number"):
         Guard(wanted, {"w": jnp.zeros(3)}).load_state_dict(first.state_dict())
+
+
+def sgd():
+    return optax.sgd(0.1)
+
+
+def scaled(transformation):
+    return lambda scale: optax.chain(transformation, optax.scale(scale))
+
+
+# Public wrappers of optax: how they go around a transformation, and what comes of it around the
+# guard. "passes": updates are functions of the private mean. "refused": with a sentence of the
+# guard. "reads": they use the gradients of single records, which nobody can see from inside; the
+# page names them.
+AROUND = {
+    "apply_if_finite": (lambda t: optax.apply_if_finite(t, 2), "compiled"),
+    "chain": (optax.chain, "passes"),
+    "conditionally_mask": (
+        lambda t: optax.conditionally_mask(t, lambda step: step >= 0),
+        "compiled",
+    ),
+    "conditionally_transform": (
+        lambda t: optax.conditionally_transform(t, lambda step: step >= 0),
+        "compiled",
+    ),
+    "flatten": (optax.flatten, "a tree like params"),
+    "inject_hyperparams": (
+        lambda t: optax.inject_hyperparams(scaled(t))(scale=1.0),
+        "passes",
+    ),
+    "inject_stateful_hyperparams": (
+        lambda t: optax.inject_stateful_hyperparams(lambda s: optax.chain(t, optax.scale(s)))(
+            s=1.0
+        ),
+        "passes",
+    ),
+    "lookahead": (lambda t: optax.lookahead(t, 2, 0.5), "passes"),
+    "masked": (lambda t: optax.masked(t, {"w": True, "b": False}), "hides"),
+    "masked, with all": (lambda t: optax.masked(t, {"w": True, "b": True}), "passes"),
+    "MultiSteps": (lambda t: optax.MultiSteps(t, 2).gradient_transformation(), "compiled"),
+    "multi_transform": (
+        lambda t: optax.multi_transform({"a": t, "z": sgd()}, {"w": "a", "b": "z"}),
+        "hides",
+    ),
+    "partition": (lambda t: optax.partition({"a": t, "z": sgd()}, {"w": "a", "b": "z"}), "hides"),
+    "named_chain": (lambda t: optax.named_chain(("name", t)), "passes"),
+    "selective_transform": (
+        lambda t: optax.selective_transform(t, freeze_mask={"w": False, "b": True}),
+        "hides",
+    ),
+    "with_extra_args_support": (optax.with_extra_args_support, "passes"),
+    "mechanize": (contrib.mechanize, "reads"),
+    "sam": (
+        lambda t: contrib.sam(t, optax.chain(contrib.normalize(), sgd())),
+        "reads",
+    ),
+    "scale_by_galore": (lambda t: contrib.scale_by_galore(rank=1, base_optimizer=t), "reads"),
+    "schedule_free": (lambda t: contrib.schedule_free(t, 0.1), "passes"),
+    "split_real_and_imaginary": (contrib.split_real_and_imaginary, "passes"),
+}
+
+
+def test_every_public_wrapper_of_optax_is_in_the_table():
+    """By a parameter of a transformation's type; ``monitor`` measures, and three are optimizers."""
+    found = set()
+    for each in (optax, contrib):
+        for name in dir(each):
+            made = getattr(each, name)
+            if callable(made) and not name.startswith("_") and "GradientT" not in name:
+                with suppress(ValueError, TypeError):
+                    taken = str(inspect.signature(made)).partition("->")[0]
+                    if "GradientTransformation" in taken:
+                        found.add(name)
+    assert found - {"monitor", "galore", "lbfgs", "sophia"} == {
+        name.partition(",")[0] for name in AROUND
+    }
+
+
+def steps_of(wrap, tables, transformation_of, params):
+    """Return the updates of some steps of a wrapped transformation."""
+    wrapped, updates = wrap(transformation_of()), []
+    state = wrapped.init(params)
+    for table_of in tables:
+        found, state = wrapped.update(table_of(), state, params)
+        updates.append(jax.tree.map(np.asarray, found))
+    return updates
+
+
+def tables_of(guard, spread):
+    """Yield gradients, whose norms are above the bound: with another spread, of the same answer."""
+    for step in range(3):
+
+        def drawn(step=step):
+            rows, rng = guard.draw(), np.random.default_rng(step)
+            stretch = 10.0 ** np.random.default_rng(9).uniform(1, 1 + spread, size=len(rows))
+            w, b = rng.normal(size=(len(rows), 3, 2)), rng.normal(size=(len(rows), 2))
+            scaled = {"w": w * stretch[:, None, None], "b": b * stretch[:, None]}
+            return jax.tree.map(jnp.asarray, scaled)
+
+        yield drawn
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_a_wrapper_around_the_guard_passes_the_mean_on_or_is_refused(name):
+    """Two tables of gradients with one answer: what differs was read off single records."""
+    wrap, what = AROUND[name]
+
+    def played(spread):
+        params = optax.LookaheadParams.init_synced(PARAMS) if name == "lookahead" else PARAMS
+        guard = Guard(plan(sampler="full", sampling_probability=None), PARAMS)
+        whole = lambda: optax.chain(guard.transformation(), sgd())  # noqa: E731
+        return steps_of(wrap, tables_of(guard, spread), whole, params)
+
+    if what == "passes":
+        for one, other in zip(played(0), played(2), strict=True):
+            for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-9)
+    elif what != "reads":
+        with pytest.raises((TypeError, ValueError), match=what):
+            played(0)
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_a_wrapper_behind_the_guard_gets_the_private_mean(name):
+    """The same updates as of the wrapper alone, at answers that a twin of the guard gives."""
+    wrap, _ = AROUND[name]
+    params = optax.LookaheadParams.init_synced(PARAMS) if name == "lookahead" else PARAMS
+    made = []
+    for inside in (True, False):
+        guard = Guard(plan(noise_multiplier=1.0), PARAMS, seed=4)
+        private, tables = guard.transformation(), tables_of(guard, 0)
+
+        def answered(table_of, private=private):
+            return lambda: private.update(table_of(), None)[0]
+
+        if inside:
+            around = lambda t, private=private: optax.chain(private, wrap(t))  # noqa: E731
+            made.append(steps_of(around, tables, sgd, params))
+        else:
+            made.append(steps_of(wrap, map(answered, tables), sgd, params))
+    for one, other in zip(*made, strict=True):
+        assert jax.tree.structure(one) == jax.tree.structure(other)
+        for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_a_leaf_without_numbers_is_no_hindrance():
+    params = {"w": jnp.ones((3, 2)), "e": jnp.zeros((0, 4))}
+    for q in (0.5, 1e-3):  # a batch, and one without records
+        guard = Guard(plan(sampling_probability=q), params, seed=2)
+        size = len(guard.draw())
+        assert (size == 0) is (q < 0.1)
+        each = {"w": jnp.ones((size, 3, 2)), "e": jnp.zeros((size, 0, 4))}
+        update, _ = guard.transformation().update(each, None)
+        assert update["e"].shape == (0, 4)
+        expected = size / np.sqrt(6) / (40 * q)
+        np.testing.assert_allclose(update["w"], expected, atol=1e-3)
+
+
+def test_parameters_without_a_gradient_are_refused():
+    for leaf in (jnp.zeros(2, dtype=int), jnp.zeros(2, dtype=complex), jnp.zeros(2, dtype=bool)):
+        with pytest.raises(ValueError, match="params must be real floating-point numbers, got"):
+            Guard(plan(), {"w": jnp.zeros(3), "x": leaf})
+    with pytest.raises(ValueError, match=r"params must be whole, .*optax\.masked"):
+        Guard(plan(), {"w": jnp.zeros(3), "x": optax.MaskedNode()})
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16, jnp.bfloat16])
+def test_a_record_moves_an_update_by_at_most_its_bound_over_the_public_size(noise, padding, dtype):
+    """One record's gradient is set to zero; both runs have the same draws and noise of 1e-3."""
+    params = jnp.zeros(4, dtype)
+    for value in (1e30, -1e4, float("nan"), float("inf"), 1e-3):
+        updates = []
+        for blank in (False, True):
+            guard = Guard(plan(noise_multiplier=1e-3, count=1), params, seed=8, noise=noise)
+            table = np.random.default_rng(0).normal(size=(40, 4)) * 3
+            table[11] = 0.0 if blank else value
+            rows = guard.padded(guard.draw()) if padding else guard.draw()
+            each = jnp.asarray(table[rows], dtype)
+            update = guard.transformation().update(each, None)[0]
+            updates.append(np.asarray(update, dtype=np.float64) * 20)
+        # The mean is rounded to the parameters' digits at the end, which reveals no more.
+        assert np.linalg.norm(updates[0] - updates[1]) <= 1.05 + 4 * 20 * float(
+            jnp.finfo(dtype).eps
+        )

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 PROGRAM = r"""
-import json, os, signal, sys, traceback
+import json, os, random, signal, sys, traceback
 import numpy as np, torch, torch.distributed as dist
 import torch.distributed.tensor
 from torch import nn
@@ -30,6 +30,18 @@ X = torch.tensor(np.random.default_rng(0).standard_normal((90, 6)), dtype=torch.
 records = TensorDataset(X, (X[:, 0] > X[:, 1]).long())
 STRATEGIES = {"lambda": LambdaCGD(6, 0.5), "BLT": BLT(6, (0.9, 0.5), (0.3, 0.1)),
               "bands": Banded(6, 3, [0.7, 0.4, 0.2])}
+
+class Augmented(TensorDataset):  # by noise from the usual generators
+
+    def __init__(self, inputs, targets, augmented):
+        super().__init__(inputs, targets)
+        self.augmented = augmented
+
+    def __getitem__(self, row):
+        x, y = super().__getitem__(row)
+        if self.augmented:
+            x = x + torch.randn(6) + random.random() + np.random.rand()
+        return x.numpy(), y
 
 def plan_of(kind):
     correlation = Correlation(strategy=STRATEGIES[kind]) if kind in STRATEGIES else None
@@ -48,13 +60,18 @@ def run(rank, kind, how, store, change, seed=0):
         Guard(wrapped, plan, seed=0, store=store)
     if how == "fsdp":
         fully_shard(model[0]), fully_shard(model)
+    table = records
+    if change in ("order", "augmented"):
+        generator = torch.Generator().manual_seed(rank)
+        order = torch.randperm(90, generator=generator) if change == "order" else torch.arange(90)
+        table = Augmented(X[order], records.tensors[1][order], change == "augmented")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
     checkpoint = f"{store}.pt"
     if store and os.path.exists(checkpoint):
         held = torch.load(checkpoint, weights_only=True)
         model.load_state_dict(held["model"]), optimizer.load_state_dict(held["optimizer"])
         guard.load_state_dict(held["guard"])
-    for inputs, targets in guard.loader(records):
+    for inputs, targets in guard.loader(table):
         step = 6 - guard.remaining
         if change == "killed" and rank == 0 and step == 4:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -106,6 +123,8 @@ CASES = [
     (2, "independent", "plain", None, "plan"),
     (2, "independent", "plain", None, "parameters"),
     (2, "independent", "plain", "{folder}/twice.db", "twice"),
+    (2, "independent", "plain", None, "order"),
+    (2, "independent", "plain", None, "augmented"),
 ]
 
 
@@ -167,12 +186,20 @@ def test_a_job_whose_first_rank_was_killed_goes_on_with_the_same_bits(ends):
 
 
 @pytest.mark.slow
+def test_records_that_are_augmented_by_chance_are_no_other_order(ends):
+    one, other = of(ends, 2, "independent", "plain", "augmented")
+    assert one == other
+    assert one["answers"] == 6
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         ("plan", "RanksDisagree: ranks must have the same plan"),
         ("parameters", "RanksDisagree: ranks must have the same parameters"),
         ("twice", "LedgerMismatch: store"),
+        ("order", "RanksDisagree: ranks must have the same records in the same order"),
     ],
 )
 def test_ranks_that_disagree_and_a_second_guard_are_refused_in_one_sentence(ends, change, sentence):

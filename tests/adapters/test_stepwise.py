@@ -8,6 +8,7 @@ import pytest
 import dpcal
 from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
+from dpcal.adapters import stepwise
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate import Correlation, Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch
@@ -94,11 +95,14 @@ def test_correlated_noise_goes_on_after_a_stop_as_if_there_had_been_none():
     assert resumed.ledger == whole.ledger
 
 
-def test_independent_noise_is_not_drawn_twice_after_a_stop():
+def test_independent_noise_is_not_drawn_twice_after_a_stop(monkeypatch):
+    """In two processes, of which neither sees what the other one has given."""
+    monkeypatch.setattr(stepwise, "_GIVEN", stepwise._Given())
     first = StepwiseOracle(plan(noise_multiplier=2.0), dimension=3, seed=6)
     state = first.state()
     assert "seed" not in state or state["seed"] is None
     first.draw()
+    monkeypatch.setattr(stepwise, "_GIVEN", stepwise._Given())
     second = StepwiseOracle.continued(state)
     second.draw()
     assert (first.answer() != second.answer()).all()
