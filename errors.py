@@ -10,6 +10,7 @@ import warnings
 __all__ = [
     "AccountantsDisagree",
     "BackendRefused",
+    "BrokenLaw",
     "BrokenObjective",
     "BudgetExceeded",
     "CertificateRejected",
@@ -48,6 +49,10 @@ class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
 
 class BudgetExceeded(DpcalError):  # noqa: N818
     """A query or spend would overrun its plan or budget; no record was touched."""
+
+
+class BrokenLaw(DpcalError):  # noqa: N818
+    """A law of losses lost or gained probability: a fault of this package, instead of an answer."""
 
 
 class BrokenObjective(DpcalError):  # noqa: N818

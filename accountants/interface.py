@@ -155,10 +155,16 @@ def _bounds(
 
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
-    """Return the largest finite loss of a single mechanism that fails with exactly this delta."""
+    """Return the largest finite loss of a single mechanism that fails with exactly this delta.
+
+    Failures of a loss that is rounded up may be tails that are left out: they bound from above.
+    """
     loss = direction.once
     if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
-        return Bounds(loss.given.upper, loss.given.upper, "support")
+        upper = lower = loss.given.upper
+        if loss.below is not None:
+            lower = min(upper, characteristic.epsilon_bounds(direction, math.log(delta)).lower)
+        return Bounds(lower, upper, "support")
     return None
 
 

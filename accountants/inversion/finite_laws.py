@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, singledispatch
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
 from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, hockey_stick, pure
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 Reals = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 # Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of
 # Laplace noise of scale 1, rounding up adds 2e-7 to epsilon.
@@ -71,6 +73,12 @@ _MOST = 8192
 _MOST_OF_SUM = 1 << 22
 # Standard deviations of a law within which its values are gathered about evenly.
 _EVEN = 4.0
+# Least such distance, over that of the ends: a law may have all its mass halfway at one value.
+_CLOSEST = 2.0**-40
+# Log probability under P and Q of rare values, and one over their share of points, on each side.
+_RAREST, _OF_RARE = -745.0, 256
+# Width of an interval from which its values are merged by logarithms.
+_WIDE = 30.0
 # Largest distance of two values, over their size, at which they are one value up to rounding.
 _SAME = 2.0**-50
 # Largest width, over their size, of values that are taken as one: a chain of near ones is longer.
@@ -117,6 +125,22 @@ class FiniteLaw:
     def down(self) -> FiniteLaw:
         """The law rounded down, or this law if it is not rounded."""
         return self.below or self
+
+    @cached_property
+    def moments(self) -> Reals:
+        """Logarithms of the masses of Q and of P, and of two more sums (``log_moments``)."""
+        return log_moments(self.values, self.log_reference)
+
+    def require(self, step: str, up: Reals, down: Reals) -> None:
+        """Refuse the law, and that below it, with less, or more, than the first few moments.
+
+        Raises
+        ------
+        BrokenLaw
+            If the law lost probability, or the one below it gained some.
+        """
+        require_kept(step, up, self.values, self.log_reference, up=True)
+        require_kept(step, down, self.down.values, self.down.log_reference, up=False)
 
 
 # -- laws of losses
@@ -250,7 +274,10 @@ def cut(ends: Reals, log_q: Reals, log_p: Reals) -> FiniteLaw:
         to_high = log_q + ratio - high + np.log(np.expm1(low - ratio) / gap)
     up = np.logaddexp(np.append(to_low, -math.inf), np.append(-math.inf, to_high))
     some = up > -math.inf
-    return FiniteLaw(ends[some], up[some], below=FiniteLaw(ratio, log_q))
+    law = FiniteLaw(ends[some], up[some], below=FiniteLaw(ratio, log_q))
+    masses = np.array([np.logaddexp.reduce(log_q), np.logaddexp.reduce(log_p)])
+    law.require("cutting a density", masses, masses)
+    return law
 
 
 def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[Reals, Reals]:
@@ -273,52 +300,89 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
 
 def gathered(law: FiniteLaw, most: int = _MOST) -> FiniteLaw:
     """Return a law with at most about ``most`` values: itself, or one rounded up and down."""
+    found = _gathered(law, most)
+    if found is not law:
+        found.require("gathering", law.moments, law.down.moments)
+    return found
+
+
+def _gathered(law: FiniteLaw, most: int) -> FiniteLaw:
     values = law.values
     if len(values) <= most and len(law.down.values) <= most:
         return law
-    # Halfway between P and Q neither has tails that leave the range of a double.
-    halfway = np.exp(law.log_reference + values / 2)
-    weights = halfway / halfway.sum()
+    # Points are close where neither P nor Q is rare: about the mean halfway between both.
+    halfway = law.log_reference + values / 2
+    weights = np.exp(halfway - halfway.max())
+    weights /= weights.sum()
     mean = float(weights @ values)
     scale = math.sqrt(float(weights @ (values - mean) ** 2))
-    ends = _spread(mean, scale, float(values[0]), float(values[-1]), most)
+    # Rarer values, which no double holds, take few points.
+    likely = np.flatnonzero(law.log_reference + np.maximum(values, 0.0) >= _RAREST)
+    low, high = values[likely[[0, -1]]]
+    rare = [
+        np.linspace(end, near, 1 + most // _OF_RARE, endpoint=False) if end != near else values[:0]
+        for end, near in ((values[0], low), (values[-1], high))
+    ]
+    left = most - len(rare[0]) - len(rare[1])
+    ends = [rare[0], _spread(mean, scale, float(low), float(high), left), rare[1][::-1]]
+    return _between(law, np.concatenate(ends))
+
+
+def _between(law: FiniteLaw, ends: Reals) -> FiniteLaw:
+    """Return the law with its masses moved to both ends around them, above that without."""
     below = FiniteLaw(*_merged(law.down, ends), law.down.outside)
     return FiniteLaw(*_moved(law, ends), law.outside, below)
 
 
 def _spread(mean: float, scale: float, low: float, high: float, count: int) -> Reals:
     """Return increasing points from low to high, closest within a few ``scale`` of ``mean``."""
-    unit = _EVEN * scale
+    if low == high:
+        return np.array([low])
+    unit = max(_EVEN * scale, _CLOSEST * (high - low))
     first, last = (math.asinh((end - mean) / unit) for end in (low, high))
     points: Reals = mean + unit * np.sinh(np.linspace(first, last, count))
     points[0], points[-1] = low, high
-    return points
+    # Far from 0 the closest points may round to one.
+    return np.unique(np.clip(points, low, high))
+
+
+def _groups(values: Reals, ends: Reals) -> tuple[Places, Places]:
+    """Return the interval between ends in which each value lies, and where new ones begin."""
+    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+    return at, np.flatnonzero(np.diff(at, prepend=-1))
 
 
 def _moved(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
     """Return the law in which each value's mass has moved to both ends around it."""
     values, logs = law.values, law.log_reference
-    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+    at, first = _groups(values, ends)
     low, high = ends[at], ends[at + 1]
     gap = np.expm1(low - high)
-    shares = np.expm1(values - high) / gap, np.exp(values - high) * np.expm1(low - values) / gap
-    total = np.zeros(len(ends))
-    for places, share, ended in ((at, shares[0], low), (at + 1, shares[1], high)):
-        total += np.bincount(places, share * np.exp(logs + ended / 2), len(ends))
-    some = total > 0
-    return ends[some], np.log(total[some]) - ends[some] / 2
+    # The lower end takes the first share of the mass under Q, and the upper one the second of P.
+    with np.errstate(divide="ignore"):
+        q = log_sums(logs + np.log(np.expm1(values - high) / gap), first)
+        p = log_sums(logs + values + np.log(np.expm1(low - values) / gap), first)
+    total, places = np.full(len(ends), -math.inf), at[first]
+    total[places] = q
+    total[places + 1] = np.logaddexp(total[places + 1], p - ends[places + 1])
+    some = total > -math.inf
+    return ends[some], total[some]
 
 
 def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
     """Return the law in which all values between two ends are one outcome."""
-    values, halfway = law.values, np.exp(law.log_reference + law.values / 2)
-    at = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
-    middle = (ends[:-1] + ends[1:]) / 2
-    off = (values - middle[at]) / 2
-    p, q = (np.bincount(at, halfway * np.exp(sign * off), len(middle)) for sign in (1.0, -1.0))
-    some = (p > 0) & (q > 0)
-    p, q, middle = p[some], q[some], middle[some]
-    return middle + np.log(p / q), np.log(q) - middle / 2
+    values, logs = law.values, law.log_reference
+    at, first = _groups(values, ends)
+    least, q = values[first], log_sums(logs, first)
+    # Far above the least value alone counts; near it a mean of small numbers keeps their digits.
+    places = np.cumsum(np.diff(at, prepend=at[0]) > 0)
+    off = values - least[places]
+    shares = np.exp(logs - q[places]) * np.expm1(np.minimum(off, _WIDE))
+    merged = np.log1p(np.add.reduceat(shares, first))
+    last = np.append(first[1:], len(values)) - 1
+    if (off[last] > _WIDE).any():
+        merged = np.where(off[last] > _WIDE, log_sums(logs + off, first) - q, merged)
+    return least + np.minimum(merged, off[last]), q
 
 
 def summed(parts: list[tuple[FiniteLaw, int]], few: int = math.isqrt(_MOST_OF_SUM)) -> FiniteLaw:
@@ -343,7 +407,11 @@ def _sum(one: FiniteLaw, other: FiniteLaw, few: int) -> FiniteLaw:
     law = _outer(one, other)
     if one.below is not None or other.below is not None:
         law = replace(law, below=_outer(one.down, other.down))
-    return gathered(law)
+    law = _gathered(law, _MOST)
+    # Moments of a sum are products.
+    down = one.down.moments + other.down.moments
+    law.require("a sum of losses", one.moments + other.moments, down)
+    return law
 
 
 def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
@@ -367,7 +435,7 @@ def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
     if (values[last] - values[first] > _CHAIN * largest).any():
         first = last = np.arange(len(values))
     outside = one.outside + other.outside - one.outside * other.outside
-    return FiniteLaw(values[last], np.logaddexp.reduceat(logs, first), outside)
+    return FiniteLaw(values[last], log_sums(logs, first), outside)
 
 
 # -- bounds on delta and epsilon of a sum

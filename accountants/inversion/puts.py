@@ -77,6 +77,8 @@ _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
 _LEAST_LINE = 1.0
 # Where the last node is sought, over that of a normal law, and how closely.
 _NEAREST, _FOUND = 0.02, Stop(relative=0.02)
+# Relative error of a group's probability: those of alike batches are added, and divided by all.
+_ROUNDING = 2.0**-51
 # Most nodes.
 _MOST_NODES = 5000
 
@@ -207,22 +209,47 @@ class Put:
             total *= sum(arb(chance) for _, chance in loss.mixed) ** count
         return total
 
+    def _mean(self) -> Ball:
+        """Return the mean of Lambda, which probabilities of batches give up to rounding."""
+        total = self._mass()
+        for loss, count in self._parts:
+            total *= sum((arb(group.probability) for group in loss.groups), arb(0)) ** count
+        return total
+
     # -- answers
 
     def removed(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of removing a record, E (Lambda - K)_+."""
-        return self._bounds(epsilon, lambda put, k: put - (k - 1) * self._mass())
+        return self._outward(epsilon, lambda at: self._bounds(at, lambda put, k: put - (k - 1)))
 
     def added(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of adding a record, E (1 - Lambda exp(epsilon))_+."""
-        return self._bounds(-epsilon, lambda put, k: put / k)
+        return self._outward(epsilon, lambda at: self._bounds(-at, lambda put, k: put / k))
+
+    def _outward(
+        self, epsilon: float, bounds_at: Callable[[float], tuple[float, float]]
+    ) -> tuple[float, float]:
+        """Return bounds that hold for probabilities of batches with a rounding.
+
+        Lambda is then within a factor of exp(+-off) of itself.
+        """
+        off = _ROUNDING * sum(count for loss, count in self._parts if len(loss.groups) > 1)
+        if not off:
+            return bounds_at(epsilon)
+        low, _ = bounds_at(math.nextafter(epsilon + off, math.inf))
+        _, high = bounds_at(math.nextafter(epsilon - off, -math.inf))
+        return low * (1 - 2 * off), min(1.0, high * (1 + 2 * off))
 
     def _bounds(
         self, epsilon: float, delta_of: Callable[[Ball, Ball], Ball]
     ) -> tuple[float, float]:
-        """Return bounds on delta, which rises with E (K - Lambda)_+ and depends on K."""
+        """Return bounds on delta, which rises with E (K - Lambda)_+ and depends on K.
+
+        Lambda is divided by its mean, and so has the mean 1 that put-call parity takes.
+        """
         with workprec(self._bits):
-            b, e, h = arb(self._b), arb(epsilon), arb(self._h)
+            mean, mass = self._mean(), self._mass()
+            b, e, h = arb(self._b), arb(epsilon) + (mean / mass).log(), arb(self._h)
             scale = ((1 + b) * e).exp() * h / arb.pi()
             # Powers are taken apart: balls of products of many complex numbers grow.
             turns = (acb(0, -h * e * k).exp() for k in range(self._nodes))
@@ -231,7 +258,7 @@ class Put:
             period = 2 * arb.pi() / h
             # Aliases of larger K, and of smaller K at the best tilt.
             share = (-b * period).exp()
-            lost += self._mass() * e.exp() * share / (1 - share)
+            lost += mass * e.exp() * share / (1 - share)
             others = []
             for p, log_f in self._tilts:
                 share = (-(arb(p) - b) * period).exp()
@@ -241,8 +268,8 @@ class Put:
             last = arb(self._nodes - 1) * h
             beyond = (1 + b) * e + self._log_f + self._fall
             lost += beyond.exp() / (arb.pi() * last)
-            k = e.exp()
-            low, high = delta_of(value - lost, k).lower(), delta_of(value + lost, k).upper()
+            k, (least, most) = arb(epsilon).exp(), ((value + x) / mean for x in (-lost, lost))
+            low, high = delta_of(least, k).lower(), delta_of(most, k).upper()
             low, high = math.nextafter(float(low), -math.inf), next_up(float(high))
             return max(0.0, low), min(1.0, max(0.0, high))
 

@@ -35,6 +35,7 @@ import numpy as np
 
 from dpcal._lazy import special
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined
+from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -120,17 +121,18 @@ def _mixed(laws: list[FiniteLaw], batches: int, fails: float) -> FiniteLaw:
 def _failing(upper: _Side, lower: _Side, name: str) -> PrivacyLoss:
     """Return the loss with these finite losses, where P alone fails, and Q alone."""
 
-    def given(law: FiniteLaw, p_fails: float, q_fails: float) -> ScatteredLoss:
+    def given(law: FiniteLaw, p_fails: float, q_fails: float, up: bool) -> ScatteredLoss:
         kept = math.log1p(-p_fails)
         logs, surplus = law.log_reference - kept, math.log1p(-q_fails) - kept
+        require_kept("an epoch", np.array([surplus, 0.0]), law.values, logs, up=up)
         return ScatteredLoss(
             tuple(law.values.tolist()), tuple(logs.tolist()), name, surplus=surplus
         )
 
-    below: PrivacyLoss = given(*lower)
+    below: PrivacyLoss = given(*lower, up=False)
     if lower[1] > 0:
         below = LossWithFailure(below, lower[1])
-    return LossWithFailure(given(*upper), max(upper[1], _LEAST), below)
+    return LossWithFailure(given(*upper, up=True), max(upper[1], _LEAST), below)
 
 
 def _means(law: FiniteLaw, first: int, last: int) -> list[FiniteLaw]:
@@ -158,6 +160,9 @@ def _mean(one: FiniteLaw, m: int, other: FiniteLaw, n: int) -> FiniteLaw:
     law = ratios(one, other)
     if one.below is not None or other.below is not None:
         law = replace(law, below=ratios(one.down, other.down))
+    # Masses of independent outcomes are products.
+    up, down = one.moments + other.moments, one.down.moments + other.down.moments
+    law.require("a mean of ratios", up[:2], down[:2])
     return gathered(law)
 
 

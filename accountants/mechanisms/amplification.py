@@ -23,6 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
+from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -73,7 +74,7 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
         low, high = (float(value) for value in places)
         unit = high - low
         if unit < 1.0:
-            odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
+            odds = -q * math.exp(values[1] - low) * math.expm1(values[0] - values[1])
             unit = math.log1p(odds)
         reference, mixture = tuple(logs.tolist()), tuple((logs + places)[::-1].tolist())
         remove = LatticeLoss(unit, (0, 1), reference, name, low, ROUNDING)
@@ -169,15 +170,19 @@ def _loss(law: FiniteLaw, change: Callable[[FiniteLaw], _Law], name: str, q: flo
     """Return the loss of a changed law, with the loss below it if the law is rounded up."""
     below = None
     if law.below is not None:
-        below = _finite(change(law.below), f"{name}, rounded down", q)
+        below = _finite(change(law.below), f"{name}, rounded down", q, up=False)
     return _finite(change(law), name, q, below)
 
 
-def _finite(law: _Law, name: str, q: float, below: PrivacyLoss | None = None) -> PrivacyLoss:
+def _finite(
+    law: _Law, name: str, q: float, below: PrivacyLoss | None = None, *, up: bool = True
+) -> PrivacyLoss:
     """Return a loss from its values, on a lattice if they and 0 lie on one."""
     values, logs, failure, surplus = law
     some = logs > -math.inf
     values, logs = values[some], logs[some]
+    # Given that nothing fails P has mass 1, and Q its own.
+    require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
     if not values.any():
         return LossWithFailure(NO_LOSS, failure, below) if failure > 0 else NO_LOSS
     given: PrivacyLoss

@@ -37,12 +37,14 @@ The theorem is not about means of iterates, random batches, or losses that are n
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 
 __all__ = ["amplitude", "last_iterate"]
@@ -90,6 +92,13 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
     return squares
 
 
+@dataclass(frozen=True)
+class _LastIterate(Gaussian):
+    """The Gaussian of a last iterate, rounded up, and one rounded down."""
+
+    rounded_down: PrivacyLoss | None = None
+
+
 def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
     moved = 2 if relation == "replace-one" else 1
@@ -97,4 +106,5 @@ def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     if not event.diameter > 0:
         raise ValueError(f"diameter must be a number > 0, got {event.diameter!r}.")
     grown = amplitude(event.steps, event.contraction, event.diameter / moved)
-    return Gaussian(sigma / (moved * grown))
+    noise = sigma / (moved * grown)
+    return _LastIterate(noise, Gaussian(noise * (1 + 3 * _ROUNDING)))
