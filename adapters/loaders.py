@@ -342,7 +342,7 @@ def repetition(dataset: Any) -> str | None:
         return "it is made of data pipes, whose items are not known to be records"
     if not parts:
         return None
-    held = np.sort(_records(dataset, {}), axis=1)
+    held = np.sort(_records(dataset, np.arange(len(dataset)), {}), axis=1)
     held[:, 1:][held[:, 1:] == held[:, :-1]] = _NOTHING
     places = held[held != _NOTHING]
     if len(np.unique(places)) == len(places):
@@ -363,32 +363,35 @@ def _parts(dataset: Any) -> list[Any]:
     return direct + [part for each in direct for part in _parts(each)]
 
 
-def _records(dataset: Any, leaves: dict[int, int]) -> NDArray[np.int64]:
-    """Return a number for each record that an item is made of, shape (items, records of one)."""
+def _records(dataset: Any, rows: NDArray[np.int64], leaves: dict[int, int]) -> NDArray[np.int64]:
+    """Return a number for each record that items are made of, shape (items, records of one)."""
+    rows = np.where(rows < 0, rows + len(dataset), rows)
     if _is(dataset, "Subset"):
-        held = _records(dataset.dataset, leaves)
-        return held[np.asarray(dataset.indices, dtype=np.int64).reshape(-1)]
+        indices = np.asarray(dataset.indices, dtype=np.int64).reshape(-1)
+        return _records(dataset.dataset, indices[rows], leaves)
     if _is(dataset, "ConcatDataset"):
-        parts = [_records(each, leaves) for each in dataset.datasets]
-        held = np.full((len(dataset), max(part.shape[1] for part in parts)), _NOTHING)
-        first = 0
-        for part in parts:
-            held[first : first + len(part), : part.shape[1]] = part
-            first += len(part)
+        ends = np.cumsum([len(each) for each in dataset.datasets])
+        place = np.searchsorted(ends, rows, side="right")
+        parts = [
+            _records(each, rows[place == number] - (end - len(each)), leaves)
+            for number, (each, end) in enumerate(zip(dataset.datasets, ends, strict=True))
+        ]
+        held = np.full((len(rows), max(part.shape[1] for part in parts)), _NOTHING)
+        for number, part in enumerate(parts):
+            held[place == number, : part.shape[1]] = part
         return held
     if _is(dataset, "StackDataset"):
         stacked = dataset.datasets
         stacked = stacked.values() if isinstance(stacked, dict) else stacked
-        return np.hstack([_records(each, leaves) for each in stacked])
-    rows = np.arange(len(dataset))[:, np.newaxis]
+        return np.hstack([_records(each, rows, leaves) for each in stacked])
     tensors = [each for each in getattr(dataset, "tensors", ()) if each.stride(0)]
     if _is(dataset, "TensorDataset") and tensors:
         widest = max(tensors, key=lambda each: each[:1].numel())
-        step = widest.stride(0) * widest.element_size()
-        return np.asarray(widest.data_ptr() + step * rows, dtype=np.int64)
-    # Numbers of other data sets are above all places in memory.
-    start = leaves.setdefault(id(dataset), _ABOVE + (len(leaves) << 40))
-    return start + rows
+        start, step = widest.data_ptr(), widest.stride(0) * widest.element_size()
+    else:
+        # Numbers of other data sets are above all places in memory.
+        start, step = leaves.setdefault(id(dataset), _ABOVE + (len(leaves) << 40)), 1
+    return np.asarray(start + step * rows, dtype=np.int64)[:, np.newaxis]
 
 
 def _is(dataset: Any, name: str) -> bool:

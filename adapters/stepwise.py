@@ -22,12 +22,13 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, RLock
-from typing import Any, NoReturn, Self, SupportsIndex
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
@@ -47,17 +48,6 @@ ClippedSum = Callable[[Rows, float], Vector]
 
 class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
     """Gradients were handed in without a batch, or a batch was drawn before the last one's end."""
-
-
-class Uncopied:
-    """Refuses copies and pickles of an object that spends a plan: each could spend it again."""
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all ask for this."""
-        raise TypeError(
-            f"A {type(self).__name__} must not be copied or pickled, because each copy could spend "
-            "the plan again: use one object, or go on from its state once."
-        )
 
 
 class _Given:
@@ -81,7 +71,7 @@ class _Given:
 _GIVEN = _Given()
 
 
-class StepwiseOracle(Uncopied, PrivateOracle):
+class StepwiseOracle(PrivateOracle, Spender):
     """An oracle for one query of gradients, whose batches are loaded by somebody else.
 
     Parameters
@@ -343,7 +333,7 @@ class StepwiseOracle(Uncopied, PrivateOracle):
         return oracle
 
 
-class Guarded(Uncopied, Priced):
+class Guarded(Priced, Spender):
     """Plan, ledger and remaining steps of the run that a guard steps through."""
 
     _oracle: StepwiseOracle

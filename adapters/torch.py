@@ -174,7 +174,9 @@ class Guard(Guarded):
             :meth:`backward` returns True at the last one. All at once when omitted; on ranks that
             of :meth:`dpcal.adapters.ranks.RankedOracle.pieces`.
         collate
-            Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``.
+            Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``. An item's part
+            of the batch must depend on that item alone: pad to a fixed length, not to the longest
+            item, and mix none.
 
         Yields
         ------

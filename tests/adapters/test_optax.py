@@ -179,15 +179,15 @@ def scaled(transformation):
 # guard. "reads": they use the gradients of single records, which nobody can see from inside; the
 # page names them.
 AROUND = {
-    "apply_if_finite": (lambda t: optax.apply_if_finite(t, 2), "compiled"),
+    "apply_if_finite": (lambda t: optax.apply_if_finite(t, 2), "what compiles its inside"),
     "chain": (optax.chain, "passes"),
     "conditionally_mask": (
         lambda t: optax.conditionally_mask(t, lambda step: step >= 0),
-        "compiled",
+        "what compiles its inside",
     ),
     "conditionally_transform": (
         lambda t: optax.conditionally_transform(t, lambda step: step >= 0),
-        "compiled",
+        "what compiles its inside",
     ),
     "flatten": (optax.flatten, "a tree like params"),
     "inject_hyperparams": (
@@ -203,7 +203,10 @@ AROUND = {
     "lookahead": (lambda t: optax.lookahead(t, 2, 0.5), "passes"),
     "masked": (lambda t: optax.masked(t, {"w": True, "b": False}), "hides"),
     "masked, with all": (lambda t: optax.masked(t, {"w": True, "b": True}), "passes"),
-    "MultiSteps": (lambda t: optax.MultiSteps(t, 2).gradient_transformation(), "compiled"),
+    "MultiSteps": (
+        lambda t: optax.MultiSteps(t, 2).gradient_transformation(),
+        "what compiles its inside",
+    ),
     "multi_transform": (
         lambda t: optax.multi_transform({"a": t, "z": sgd()}, {"w": "a", "b": "z"}),
         "hides",

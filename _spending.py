@@ -1,0 +1,36 @@
+"""What must have no copy? An object that spends: a copy would have what is left once more.
+
+>>> import copy
+>>> copy.deepcopy(Spender())
+Traceback (most recent call last):
+    ...
+TypeError: a Spender must not be copied or pickled, because its copy could spend the same budget \
+once more: share the object itself, also between threads.
+
+A ledger or an account is a record of what was spent, and may be copied.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+from typing import Any, NoReturn, SupportsIndex
+
+__all__ = ["OwnLock", "Spender"]
+
+
+class OwnLock(RLock):
+    """A lock of a record that may be copied: the copy has a lock of its own."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnLock, ()
+
+
+class Spender:
+    """An object that spends a plan or a budget. It cannot be copied or pickled."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse, by a TypeError, to be copied or pickled."""
+        raise TypeError(
+            f"a {type(self).__name__} must not be copied or pickled, because its copy could spend "
+            "the same budget once more: share the object itself, also between threads."
+        )
