@@ -116,7 +116,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_narrow)(
     ends[1] = (span[1] + lanes + 7) / 8 * 8;
 }
 
-/* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`. */
+/* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`, and
+   the last one is where ell is below -far. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
     const double *ell, const double *log_base, ptrdiff_t n, double far, double *base, double *second, double *whole
 ) {
@@ -128,7 +129,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
         DPCAL_PUT(base) = DPCAL_CHOICE(known, mass, 0.0);
         DPCAL_EXPONENTIALS(l, x, y, z);
         DPCAL_PUT(second) = DPCAL_CHOICE(known, x, 0.0);
-        DPCAL_PUT(whole) = DPCAL_CHOICE(known, z, 0.0);
+        /* Exponentials end at 708: products with others of large losses would be 1, not 0. */
+        DPCAL_PUT(whole) = DPCAL_CHOICE(known & (l > -far), z, 0.0);
         (void)y;
     }
 }
