@@ -59,7 +59,14 @@ from dpcal.accountants.mechanisms.amplification import (
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, refuse
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["poisson_sampled", "with_replacement", "without_replacement"]
+__all__ = [
+    "checked_share",
+    "is_sum",
+    "poisson_sampled",
+    "thinned",
+    "with_replacement",
+    "without_replacement",
+]
 
 PairsOf = Callable[[events.DpEvent, str], Pairs]
 
@@ -89,10 +96,7 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
 
     Where neither theorem on samples applies, whether the record was drawn counts as known.
     """
-    q, inner = _probability(event), event.event
-    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
-        # A sample of a sample: a record stays with the product of both probabilities.
-        q, inner = q * _probability(inner), inner.event
+    q, inner = thinned(event)
     if q == 0:
         # No record is ever read, so the output does not depend on the data.
         return NO_LOSS, NO_LOSS
@@ -112,12 +116,21 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
     return _amplified(q, event, relation, _laws(event, relation, pairs_of))
 
 
+def thinned(event: Any) -> tuple[float, events.DpEvent]:
+    """Return the probability of being in a sample of samples, and the event on the last one."""
+    q, inner = _probability(event), event.event
+    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
+        # A sample of a sample: a record stays with the product of both probabilities.
+        q, inner = q * _probability(inner), inner.event
+    return q, inner
+
+
 def _amplified(q: float, event: Any, relation: str, laws: list[FiniteLaw]) -> Pairs:
     """Return the pairs on a Poisson sample from the laws on everyone, in each direction."""
     name = repr(event.event)
     if not laws:
         return NO_LOSS, NO_LOSS
-    if relation == "add-or-remove-one" or (relation == "replace-special" and _is_sum(event.event)):
+    if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(event.event)):
         return sampled(laws[0], q, name)
     losses = [
         revealed(law, q, each) for law, each in zip(laws, (name, f"{name}, added"), strict=False)
@@ -141,16 +154,9 @@ def without_replacement(
     sigma = gaussian_noise(inner)
     if sigma is not None:
         return samplers.without_replacement(size, batch, sigma, relation)
-    q = samplers.share_of_batch(size, batch, relation)
+    q = checked_share(event, relation)
     if q == 1:
         return _on_everyone(event, relation, pairs_of)
-    if relation == "replace-special" and not _is_sum(inner):
-        reason = "A blanked record may leave a law that no record that takes its place leaves."
-        raise refuse(event, relation, reason)
-    if relation == "add-or-remove-one" and not _all_are(inner, _SUMS + _SCALED):
-        # A stated claim holds for the relation in question, and here another one is needed.
-        reason = "Its claim for an added record does not cover one that takes another's place."
-        raise refuse(event, relation, reason)
     laws = _laws(event, "replace-one", pairs_of)
     if not laws:
         return NO_LOSS, NO_LOSS
@@ -160,6 +166,19 @@ def without_replacement(
         return sampled(laws[0], q, repr(inner))
     loss = fixed_batch(laws[0], q, repr(inner))
     return loss, loss
+
+
+def checked_share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
+    """Return the share of a batch of distinct records, about which a mechanism has a price."""
+    q = samplers.share_of_batch(event.source_dataset_size, event.sample_size, relation)
+    if q < 1 and relation == "replace-special" and not is_sum(event.event):
+        reason = "A blanked record may leave a law that no record that takes its place leaves."
+        raise refuse(event, relation, reason)
+    if q < 1 and relation == "add-or-remove-one" and not _all_are(event.event, _SUMS + _SCALED):
+        # A stated claim holds for the relation in question, and here another one is needed.
+        reason = "Its claim for an added record does not cover one that takes another's place."
+        raise refuse(event, relation, reason)
+    return q
 
 
 def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
@@ -176,7 +195,7 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
     if relation == "replace-one":
         reason = "Two blanked records bound it, by accountant 'auto'."
         raise refuse(event, relation, reason)
-    if relation == "replace-special" and not _is_sum(inner):
+    if relation == "replace-special" and not is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
     laws = _laws(event, relation, pairs_of)
@@ -228,7 +247,7 @@ def _all_are(event: events.DpEvent, classes: tuple[type[events.DpEvent], ...]) -
     return all(isinstance(leaf, (*classes, events.NoOpDpEvent)) for leaf in leaves(event))
 
 
-def _is_sum(event: events.DpEvent) -> bool:
+def is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
     return _all_are(event, _SUMS)
 

@@ -219,12 +219,31 @@ def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> 
 
 
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
-    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    epsilon = _halved(event.epsilon, event, relation)
     return BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
 
 
 def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> PrivacyLoss:
-    return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
+    epsilon = _halved(event.epsilon, event, relation)
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
+
+
+def _halved(epsilon: float, event: Any, relation: str) -> float:
+    """Return the epsilon of a selection: half of it where all scores move the same way.
+
+    Let scores move by numbers in [0, Delta]. Exponents of the exponential mechanism then move by
+    numbers in [0, epsilon / 2], so that losses of two answers differ by at most epsilon / 2.
+    Permute and flip releases the largest score with exponential noise of scale 2 Delta / epsilon
+    (Ding, Kifer, Steinke et al. 2021): the distance from a score to the largest of the others moves
+    by at most Delta, so that the ratio of the chances to exceed it is at most exp(epsilon / 2). A
+    record that is replaced moves scores both ways.
+    """
+    value = _validate.non_negative(epsilon=epsilon)
+    return value / 2 if _is_monotone(event) and relation != "replace-one" else value
+
+
+def _is_monotone(event: Any) -> bool:
+    return bool(_validate.flag(monotone=event.monotone))
 
 
 def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> PrivacyLoss:
@@ -246,9 +265,15 @@ def _gaussian_above_threshold(
 
 
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
-    """Return the loss: the winning score moves by one sensitivity, and so do all others."""
+    """Return the loss: the winning score moves by one sensitivity, and so do all others.
+
+    The distance from a score to the largest of the others then moves by two, or by one if all
+    scores move the same way (Dwork and Roth 2014, Claim 3.9, for counts). A record that is replaced
+    is one that is removed, and one that is added.
+    """
     noise = _validate.noise(noise=event.noise)
-    epsilon = _moved(relation) * 2 / noise * (1 + 2.0**-50)
+    distance = 1 if _is_monotone(event) else 2
+    epsilon = _moved(relation) * distance / noise * (1 + 2.0**-50)
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
