@@ -56,7 +56,7 @@ from dpcal.accountants.mechanisms.amplification import (
     revealed,
     sampled,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, refuse
+from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -192,10 +192,9 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
         return pairs_of(events.RandomAllocationDpEvent(sigma, batches), relation)
     if batches == 1:
         return _on_everyone(event, relation, pairs_of)
-    if relation == "replace-one":
-        reason = "Two blanked records bound it, by accountant 'auto'."
-        raise refuse(event, relation, reason)
-    if relation == "replace-special" and not is_sum(inner):
+    if relation == "replace-one" and is_sum(inner):
+        raise only_auto(event, relation, "by a bracket, from two blanked records")
+    if relation != "add-or-remove-one" and not is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
     laws = _laws(event, relation, pairs_of)
