@@ -46,7 +46,8 @@ from dpcal.accountants.inversion.finite_laws import (
     summed,
 )
 from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import NO_LOSS, Reals
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
+from dpcal.accountants.losses.discrete import DiscreteLoss
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.allocated import allocated
 from dpcal.accountants.mechanisms.amplification import (
@@ -74,6 +75,9 @@ PairsOf = Callable[[events.DpEvent, str], Pairs]
 _LEAST_SAMPLING = 1e-50
 # Number of intervals into which each half of the outputs between two shifts is cut.
 _INTERVALS = 512
+# Values that each of two laws keeps before they are added, up to so many sums of such laws: each
+# takes a second. Of more sums, they are fewer, for as much work in all.
+_FEW, _MOST_SUMS = 2048, 10
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -278,9 +282,32 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf) -> list[FiniteLaw]:
     """Return the law of the answers about one batch, in each direction; none without a loss."""
     found = _losses(event, relation, pairs_of)
     try:
-        return [summed([(law_of(loss), times) for loss, times in parts]) for parts in found]
+        few = _values_of_sums(found)
+        return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
+
+
+def _values_of_sums(directions: list[Parts]) -> int:
+    """Return how many values of a law are kept before it is added: fewer, of very many answers."""
+    costly = sum(_costly_sums(loss, times) for parts in directions for loss, times in parts)
+    return int(_FEW / math.sqrt(max(1.0, costly / _MOST_SUMS)))
+
+
+def _costly_sums(loss: PrivacyLoss, times: int) -> int:
+    """Return about how many sums of laws of many values are formed for a loss that adds up."""
+    if loss is NO_LOSS:
+        return 0
+    given = loss.when_finite
+    size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
+    total, costly = 1, 0
+    for bit in bin(times)[:1:-1]:
+        for other in (total, size) if bit == "1" else (size,):
+            costly += size * other >= _FEW * _FEW // 4
+        # On a lattice, values of a sum are as many as those of both together.
+        grown = (total + size, 2 * size) if given.lattice else (total * size, size * size)
+        total, size = (min(grown[0], 4 * _FEW) if bit == "1" else total), min(grown[1], 4 * _FEW)
+    return costly
 
 
 def _on_everyone(event: Any, relation: str, pairs_of: PairsOf) -> Pairs:
