@@ -62,6 +62,23 @@ def probability(**argument: Any) -> float:
     return number
 
 
+def below_one(**argument: Any) -> float:
+    """A number in [0, 1), such as a delta that may be 0."""
+    ((name, value),) = argument.items()
+    number = _real(name, value, "a number in [0, 1)")
+    if not 0 <= number < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
+    return number
+
+
+def flag(**argument: Any) -> bool:
+    """True or False, also numpy's."""
+    ((name, value),) = argument.items()
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r} of type {type(value).__name__}.")
+
+
 def rate(**argument: Any) -> float:
     """A number in (0, 1], such as a sampling probability."""
     ((name, value),) = argument.items()

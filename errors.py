@@ -22,6 +22,7 @@ __all__ = [
     "NoiseReused",
     "NonFiniteAnswer",
     "TargetUnreachable",
+    "TooLarge",
     "UnobservedOracle",
     "UnsupportedEvent",
     "VacuousSchedule",
@@ -45,6 +46,10 @@ class DpcalError(Exception):
 
 class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
     """No theorem in this package prices this event under this neighboring relation."""
+
+
+class TooLarge(UnsupportedEvent):
+    """A question whose answer would take more memory or work than any question may take."""
 
 
 class BudgetExceeded(DpcalError):  # noqa: N818

@@ -66,6 +66,7 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "epsilon_bounds",
+    "is_smaller",
     "log_delta_bounds",
     "without_contour",
     "worst_epsilon_bounds",
@@ -137,6 +138,14 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     if rarer is None or bounds.upper > math.log(-_MUCH * math.expm1(direction.finite[0])):
         return bounds
     return bounds.both(_rounded(rarer, on_side, -math.inf))
+
+
+def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
+    """Return whether a crude bound proves delta smaller, where a close one takes seconds."""
+    if log_delta == -math.inf or not is_told_apart(direction):
+        return False
+    crude = renyi.log_delta_bounds(direction, epsilon).upper
+    return crude < log_delta
 
 
 def _distance(bounds: Bounds) -> float:

@@ -235,9 +235,14 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
     ----------
     epsilon
         A finite number >= 0.
+    monotone
+        Whether it is that exponential mechanism, and a record that is added moves no score down,
+        or none up, as with counts, by at most Delta. It then costs half as much where a record is
+        added, removed or blanked, and as much where one is replaced.
     """
 
     epsilon: float
+    monotone: bool = False
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -297,9 +302,14 @@ class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
     ----------
     epsilon
         A finite number >= 0.
+    monotone
+        Whether a record that is added moves no score down, or none up, as with counts, by at most
+        the sensitivity. It then costs half as much where a record is added, removed or blanked, and
+        as much where one is replaced.
     """
 
     epsilon: float
+    monotone: bool = False
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -333,9 +343,13 @@ class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
     noise
         Scale > 0 of the noise, in units of the distance by which adding, removing or blanking one
         record moves a score; replacing one moves it twice as far.
+    monotone
+        Whether a record that is added moves no score down, or none up, as with counts. It then
+        costs half as much.
     """
 
     noise: float
+    monotone: bool = False
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from dpcal import _annexes, _lazy, _validate
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
-from dpcal.accountants.directions import Composition, Direction
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import (
     ComposedDpEvent,
     CorrelatedGaussianDpEvent,
@@ -36,6 +36,7 @@ from dpcal.accountants.events import (
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.leaves import DRAWN
+from dpcal.accountants.mechanisms.pure import pure_epsilon
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import (
     AccountantsDisagree,
@@ -125,6 +126,8 @@ class _LogDeltaAt(_Question):
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         found: list[Bounds] = []
         for item in composition.directions:
+            if found and characteristic.is_smaller(item, self.at, found[-1].lower):
+                continue
             found.append(module.log_delta_bounds(item, self.at))
             if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
                 # No direction has a larger delta.
@@ -253,7 +256,7 @@ def epsilon(
     event
         Any nesting of compositions of supported mechanisms.
     delta
-        A number in (0, 1).
+        A number in [0, 1). At 0, which asks for pure privacy, it is the largest privacy loss.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountant
@@ -278,7 +281,8 @@ def epsilon(
     ValueError, TypeError
         For an argument out of range.
     UnsupportedEvent
-        If no theorem here covers the event under this relation.
+        If no theorem here covers the event under this relation, or, at delta=0, if its privacy loss
+        has no bound.
     BackendRefused
         If the chosen backend gives no answer.
     AccountantsDisagree
@@ -290,8 +294,11 @@ def epsilon(
     2.675035
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _validate.probability(delta=delta)
+    target = _validate.below_one(delta=delta)
     name = _chosen(accountant)
+    if target == 0:
+        bounds = _pure(event, neighboring_relation, name, cross_check, options)
+        return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
     whole = None if cross_check else _whole_run(event, neighboring_relation, name)
     if whole is not None:
         pricing, run, how = whole
@@ -301,6 +308,21 @@ def epsilon(
         _EpsilonAt(target), event, neighboring_relation, name, cross_check, options
     )
     return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
+
+
+def _pure(
+    event: DpEvent, relation: str, name: str, cross_check: bool, options: dict[str, Any]
+) -> Bounds:
+    """Return bounds on epsilon at delta=0, which every accountant of this package has alike."""
+    _validate.choice(RELATIONS, neighboring_relation=relation)
+    if name in _BACKENDS or cross_check:
+        raise BackendRefused(
+            "delta=0 is priced in closed form: no other package is asked, and none checks the "
+            "answer. Leave out accountant and cross_check."
+        )
+    if options:
+        raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
+    return pure_epsilon(event, relation)
 
 
 def log_delta(
@@ -460,7 +482,7 @@ def compare(
     event
         Any nesting of compositions of supported mechanisms.
     delta
-        A number in (0, 1).
+        A number in (0, 1); at 0 accountants have nothing to compare.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountants

@@ -2,7 +2,7 @@
 
 Every solver computes the *upper* bound of epsilon, so that its answer meets the target; steps are
 those of the secant method or of differences, safeguarded by bisection. Every solver takes the
-target as keywords ``epsilon`` >= 0, ``delta`` in (0, 1) and ``neighboring_relation``, which is
+target as keywords ``epsilon`` >= 0, ``delta`` in [0, 1) and ``neighboring_relation``, which is
 ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
 >>> from dpcal.accountants import events
@@ -95,8 +95,10 @@ class _Target:
 
     def __init__(self, epsilon: float, delta: float, relation: str) -> None:
         self.epsilon = _validate.non_negative(epsilon=epsilon)
-        self.delta = _validate.probability(delta=delta)
-        self.log_delta = math.log(self.delta)
+        self.delta = _validate.below_one(delta=delta)
+        if self.delta == self.epsilon == 0:
+            raise ValueError("epsilon must be a finite number > 0 at delta=0, got 0.")
+        self.log_delta = math.log(self.delta) if self.delta else -math.inf
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
 
     def excess(self, event: DpEvent) -> float:
@@ -125,10 +127,12 @@ class _Target:
         slope = (self.excess(there) - value) / change if math.isfinite(value) else None
         return value, slope if slope is not None and math.isfinite(slope) else None
 
-    def met_by_sampling(self, composition: Composition) -> bool:
+    def met_by_sampling(self, event: DpEvent) -> bool:
         """Whether records are sampled so rarely that any noise meets the target."""
-        bounds = (Total(item.parts).log_delta_bound for item in composition.directions)
-        return all(bound <= self.log_delta for bound in bounds)
+        if self.delta == 0:
+            return False
+        directions = self.decomposed(event).directions
+        return all(Total(item.parts).log_delta_bound <= self.log_delta for item in directions)
 
     def missed_by(self, event: DpEvent) -> bool:
         """Whether the epsilon of an event, which a user would compute, exceeds the target."""
@@ -281,11 +285,11 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
             neighboring_relation=target.relation,
         )
         return float(found) / event.noise_multiplier
-    if has_bracket(event, target.relation):
+    if target.delta and has_bracket(event, target.relation):
         return _by_delta(event_of_sigma, target)
-    if _is_allocated(event):
+    if target.delta and _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
-    if not _is_a_selection(event) and target.met_by_sampling(target.decomposed(event)):
+    if not _is_a_selection(event) and target.met_by_sampling(event):
         raise target.unreachable(_NO_NOISE)
 
     def excess(x: float) -> float:

@@ -185,7 +185,7 @@ def releases(
     asked
         The releases, about the same records.
     epsilon, delta
-        The target: epsilon > 0, delta in (0, 1).
+        The target: epsilon > 0, delta in [0, 1); at 0 every noise must be Laplace noise.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` (a replaced record moves a statistic by twice its
         sensitivity) or ``"replace-special"``.

@@ -46,7 +46,7 @@ def price_together(
         Pairs of an event and a delta in (0, 1). The delta is the share that a run with correlated
         noise takes of the whole; for other runs it does not matter.
     delta
-        Of everything, in (0, 1).
+        Of everything, in [0, 1).
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -57,7 +57,7 @@ def price_together(
         is an estimate without a bound.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    _validate.probability(delta=delta)
+    _validate.below_one(delta=delta)
     alike: list[events.DpEvent] = []
     apart: list[tuple[events.DpEvent, float]] = []
     for event, share in runs:

@@ -149,7 +149,7 @@ TARGET = """
 TARGETS = """
 [targets: one or more of either]
 --epsilon E:number+  >= 0
---delta D:number+    in (0, 1)
+--delta D:number+    in (0, 1); also 0, for pure privacy, where a largest loss is known
 """
 REPORT = """
 -o --output FOLDER:path=dpcal-report  report to write (default: %(default)s)

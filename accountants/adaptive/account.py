@@ -29,7 +29,6 @@ from dpcal import _validate
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.rounding import exp_up
 from dpcal.errors import UnsupportedEvent
@@ -108,7 +107,7 @@ class Account:
         return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return epsilon at a delta in (0, 1), by an accountant and its options, given by name."""
+        """Return epsilon at a delta in [0, 1), by an accountant and its options, given by name."""
         return interface.epsilon(
             self.event, delta=delta, neighboring_relation=self._relation, **options
         )
@@ -167,7 +166,10 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         if not composition.private:
             return math.inf
         if target_delta == 0:
-            return max(Total(item.parts).upper for item in composition.directions)
+            try:
+                return self._account.epsilon(0.0).upper
+            except UnsupportedEvent:
+                return math.inf
         if target_delta == 1:
             return 0.0
         return self._account.epsilon(target_delta, accountant=self._accountant).upper

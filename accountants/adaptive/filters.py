@@ -32,6 +32,9 @@ past, in the worse direction. Theorems:
   taken in the conversion.
 * Gaussian-DP filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). If sum mu_t^2 <=
   mu^2 almost surely, for mu_t-GDP mechanisms, the whole is mu-GDP, as if all were fixed in advance.
+* Pure filter (delta = 0, the Renyi filter of infinite order). If sum epsilon_t <= epsilon almost
+  surely, for epsilon_t-private mechanisms, the whole is epsilon-private: loss by loss, L_t <=
+  epsilon_t.
 * Renyi odometer. By Ville's inequality for the supermartingale above, P[L > S_j + log(k / delta) /
   c_j at some time] <= delta / k, with S_j the running sum at the order 1 + c_j; a union bound makes
   it hold for k orders fixed in advance, at once and at all times.
@@ -41,6 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 
 from dpcal import _validate
 from dpcal._roots import Stop, brent, minimum
@@ -51,7 +55,8 @@ from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
-from dpcal.accountants.rounding import UNIT, next_up
+from dpcal.accountants.mechanisms.pure import pure_epsilon
+from dpcal.accountants.rounding import UNIT, next_up, rounded_up
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
@@ -220,7 +225,7 @@ class PrivacyFilter(_Meter):
     epsilon
         Budget, > 0.
     delta
-        Budget, in (0, 1).
+        Budget, in [0, 1). At 0, the filter takes pure mechanisms, whose epsilons add up.
     kind
         ``"renyi"`` (any supported mechanism), ``"zcdp"`` (Gaussian mechanisms and zCDP events) or
         ``"gdp"`` (Gaussian mechanisms only, the tightest for them).
@@ -228,7 +233,7 @@ class PrivacyFilter(_Meter):
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     order
         The order > 1 of a Renyi filter, fixed from now on; by default the best for Gaussian
-        mechanisms. See :func:`renyi_order`.
+        mechanisms. See :func:`renyi_order`. At delta=0 it is infinite.
 
     Notes
     -----
@@ -246,11 +251,20 @@ class PrivacyFilter(_Meter):
         order: float | None = None,
     ) -> None:
         self._epsilon = _validate.positive(epsilon=epsilon)
-        self._delta = _validate.probability(delta=delta)
+        self._delta = _validate.below_one(delta=delta)
         self._kind = _validate.choice(KINDS, kind=kind)
         super().__init__(neighboring_relation)
-        log_delta = math.log(self._delta)
         self._order: float | None = None
+        self._spent = 0.0
+        if self._delta == 0:
+            if kind != "renyi" or order not in (None, math.inf):
+                raise ValueError(
+                    "delta must be in (0, 1) for a filter of another kind than 'renyi', or of a "
+                    f"finite order, got {delta!r}."
+                )
+            self._order, self._budget = math.inf, self._epsilon
+            return
+        log_delta = math.log(self._delta)
         if kind == "renyi":
             self._order = (
                 _best_order(lambda order: order, self._epsilon, log_delta)
@@ -268,7 +282,6 @@ class PrivacyFilter(_Meter):
                 f"At order {self._order:.6g} no positive Renyi divergence implies "
                 f"epsilon={epsilon!r} at delta={delta!r}: choose a larger order."
             )
-        self._spent = 0.0
 
     @property
     def epsilon(self) -> float:
@@ -318,11 +331,20 @@ class PrivacyFilter(_Meter):
         UnsupportedEvent
             If the filter's theorem does not cover the event.
         """
+        if self._order == math.inf:
+            return self._price(events.SelfComposedDpEvent(event, _validate.count(count=count)))[0]
         return self._costs(event, count)[0]
 
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
         """Return whether :meth:`spend` would raise BudgetExceeded."""
-        return next_up(self._spent + self.cost(event, count)) > self._budget
+        return self._after(self.cost(event, count)) > self._budget
+
+    def _after(self, cost: float) -> float:
+        """Return all that is spent once a cost is paid, rounded up: pure costs if need be alone."""
+        total = self._spent + cost
+        if self._order != math.inf or math.isinf(total):
+            return next_up(total)
+        return rounded_up(total, Fraction(self._spent) + Fraction(cost))
 
     def spend(self, event: events.DpEvent, count: int = 1) -> None:
         """Pay for ``count`` >= 1 runs of ``event``; call it before the mechanism sees any record.
@@ -340,9 +362,11 @@ class PrivacyFilter(_Meter):
                 f"Spending {cost:.6g} would exceed the remaining {self.remaining:.6g} "
                 f"of {self._budget:.6g} ({self.unit})."
             )
-        self._spent = next_up(self._spent + cost)
+        self._spent = self._after(cost)
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
+        if self._order == math.inf:
+            return (pure_epsilon(event, self._relation).upper,)
         if self._order is not None:
             return self._divergences(event, (self._order,))
         return ((_rho if self._kind == "zcdp" else _squared_mu)(event, self._relation),)

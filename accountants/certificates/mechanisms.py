@@ -59,6 +59,7 @@ _COVERED = (
     "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
     "and a run over shuffled epochs"
 )
+_MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
 # Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
@@ -163,17 +164,17 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
 }
 
 
-def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
+def _shape(cls: type[DpEvent], readers: Mapping[str, Reader], without: str = "") -> Shape:
     """Return the shape of an event: its class's name as the type, and its parameters.
 
-    Parameters that ``readers`` does not name are numbers.
+    Parameters that ``readers`` does not name are numbers. The one named ``without`` is left out.
     """
 
     def build(**values: Any) -> DpEvent:
         del values["type"]
         return cls(**values)
 
-    names = (item.name for item in attr.fields(cls))
+    names = (item.name for item in attr.fields(cls) if item.name != without)
     entries: dict[str, Reader] = {"type": text}
     entries |= {name: readers.get(name, exact_number) for name in names}
     covered = ("type", f"that of one of {_COVERED}", _CONDITIONS[cls])
@@ -190,15 +191,18 @@ _READERS: dict[str, Reader] = {
     "event": _gaussian,
     "sensitivities": _numbers,
     "sampling_probs": _numbers,
+    "monotone": boolean,
     "remainder": boolean,
     "groups": list_of(list_of(exact_number, 3, 3), 1, _MOST_GROUPS),
 }
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
+# A mechanism that is not monotone does not say so, as in documents of earlier versions.
+_PLAIN = {cls.__name__: _shape(cls, _READERS, without=_MONOTONE) for cls in _CONDITIONS}
 
 
 def _shape_of(value: Mapping[str, Any]) -> Shape | None:
-    name = value.get("type")
-    return _SHAPES.get(name) if isinstance(name, str) else None
+    name, shapes = value.get("type"), _SHAPES if _MONOTONE in value else _PLAIN
+    return shapes.get(name) if isinstance(name, str) else None
 
 
 # The reader of one mechanism of a document.
@@ -215,6 +219,8 @@ MECHANISM = Shape(
 def _event_document(event: DpEvent) -> dict[str, Any]:
     """Return the class of an event and its parameters, as JSON values."""
     values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
+    if not values.get(_MONOTONE, True):
+        del values[_MONOTONE]
     return {
         "type": type(event).__name__,
         **{

@@ -275,7 +275,8 @@ def _prove(
     with np.errstate(invalid="ignore"):
         above = epsilons + 1.01 * rates * np.maximum(high - targets, 0.0) + margins
         below = epsilons - 1.01 * rates * np.maximum(targets - low, 0.0) - margins
-    above, below = np.nan_to_num(above, nan=0.0), np.maximum(np.nan_to_num(below, nan=0.0), 0.0)
+    # Where guesses are poor, slopes may have the wrong sign.
+    above, below = (np.maximum(np.nan_to_num(each, nan=0.0), 0.0) for each in (above, below))
     proved_above = profile.log_bounds(above)[1] <= targets
     proved_below = (below == 0) | (profile.log_bounds(below)[0] >= targets)
     return np.where(proved_below, below, 0.0), np.where(proved_above, above, math.inf)

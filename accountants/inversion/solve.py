@@ -272,6 +272,9 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     """Return ends on both sides of the root, moved outward until the bounds on delta prove them."""
     bounds = inversion.log_bounds(epsilon)
     _, slope = inversion.slopes(epsilon)
+    if not slope < 0:
+        # Log delta is flat up to rounding, as next to the largest delta.
+        raise OutOfReach
     margin = 2 * UNIT * max(epsilon, 1e-300)
     lower = upper = epsilon
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
+from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, Complexes, Lattice, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts, complex_log1p
@@ -534,6 +535,7 @@ def _delta_of_uses(a: float, times: int, gap: float) -> float:
     whole = gap / (2 * a)
     cells = int(whole)
     part = whole - cells
+    hold((cells + 1) ** 2 * 256, f"a loss of {gap:.6g} above epsilon")
     # Nodes in each unit cell lie on both sides of the distance r, which breaks it for every k.
     nodes, weights = _gauss_legendre()
     x = (nodes + 1) / 2

@@ -46,7 +46,8 @@ from dpcal.accountants.inversion.finite_laws import (
     summed,
 )
 from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import NO_LOSS, Reals
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
+from dpcal.accountants.losses.discrete import DiscreteLoss
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.allocated import allocated
 from dpcal.accountants.mechanisms.amplification import (
@@ -56,10 +57,17 @@ from dpcal.accountants.mechanisms.amplification import (
     revealed,
     sampled,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, refuse
+from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["poisson_sampled", "with_replacement", "without_replacement"]
+__all__ = [
+    "checked_share",
+    "is_sum",
+    "poisson_sampled",
+    "thinned",
+    "with_replacement",
+    "without_replacement",
+]
 
 PairsOf = Callable[[events.DpEvent, str], Pairs]
 
@@ -67,6 +75,9 @@ PairsOf = Callable[[events.DpEvent, str], Pairs]
 _LEAST_SAMPLING = 1e-50
 # Number of intervals into which each half of the outputs between two shifts is cut.
 _INTERVALS = 512
+# Values that each of two laws keeps before they are added, up to so many sums of such laws: each
+# takes a second. Of more sums, they are fewer, for as much work in all.
+_FEW, _MOST_SUMS = 2048, 10
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -89,10 +100,7 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
 
     Where neither theorem on samples applies, whether the record was drawn counts as known.
     """
-    q, inner = _probability(event), event.event
-    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
-        # A sample of a sample: a record stays with the product of both probabilities.
-        q, inner = q * _probability(inner), inner.event
+    q, inner = thinned(event)
     if q == 0:
         # No record is ever read, so the output does not depend on the data.
         return NO_LOSS, NO_LOSS
@@ -112,12 +120,21 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
     return _amplified(q, event, relation, _laws(event, relation, pairs_of))
 
 
+def thinned(event: Any) -> tuple[float, events.DpEvent]:
+    """Return the probability of being in a sample of samples, and the event on the last one."""
+    q, inner = _probability(event), event.event
+    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
+        # A sample of a sample: a record stays with the product of both probabilities.
+        q, inner = q * _probability(inner), inner.event
+    return q, inner
+
+
 def _amplified(q: float, event: Any, relation: str, laws: list[FiniteLaw]) -> Pairs:
     """Return the pairs on a Poisson sample from the laws on everyone, in each direction."""
     name = repr(event.event)
     if not laws:
         return NO_LOSS, NO_LOSS
-    if relation == "add-or-remove-one" or (relation == "replace-special" and _is_sum(event.event)):
+    if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(event.event)):
         return sampled(laws[0], q, name)
     losses = [
         revealed(law, q, each) for law, each in zip(laws, (name, f"{name}, added"), strict=False)
@@ -141,16 +158,9 @@ def without_replacement(
     sigma = gaussian_noise(inner)
     if sigma is not None:
         return samplers.without_replacement(size, batch, sigma, relation)
-    q = samplers.share_of_batch(size, batch, relation)
+    q = checked_share(event, relation)
     if q == 1:
         return _on_everyone(event, relation, pairs_of)
-    if relation == "replace-special" and not _is_sum(inner):
-        reason = "A blanked record may leave a law that no record that takes its place leaves."
-        raise refuse(event, relation, reason)
-    if relation == "add-or-remove-one" and not _all_are(inner, _SUMS + _SCALED):
-        # A stated claim holds for the relation in question, and here another one is needed.
-        reason = "Its claim for an added record does not cover one that takes another's place."
-        raise refuse(event, relation, reason)
     laws = _laws(event, "replace-one", pairs_of)
     if not laws:
         return NO_LOSS, NO_LOSS
@@ -160,6 +170,19 @@ def without_replacement(
         return sampled(laws[0], q, repr(inner))
     loss = fixed_batch(laws[0], q, repr(inner))
     return loss, loss
+
+
+def checked_share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
+    """Return the share of a batch of distinct records, about which a mechanism has a price."""
+    q = samplers.share_of_batch(event.source_dataset_size, event.sample_size, relation)
+    if q < 1 and relation == "replace-special" and not is_sum(event.event):
+        reason = "A blanked record may leave a law that no record that takes its place leaves."
+        raise refuse(event, relation, reason)
+    if q < 1 and relation == "add-or-remove-one" and not _all_are(event.event, _SUMS + _SCALED):
+        # A stated claim holds for the relation in question, and here another one is needed.
+        reason = "Its claim for an added record does not cover one that takes another's place."
+        raise refuse(event, relation, reason)
+    return q
 
 
 def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
@@ -173,10 +196,9 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
         return pairs_of(events.RandomAllocationDpEvent(sigma, batches), relation)
     if batches == 1:
         return _on_everyone(event, relation, pairs_of)
-    if relation == "replace-one":
-        reason = "Two blanked records bound it, by accountant 'auto'."
-        raise refuse(event, relation, reason)
-    if relation == "replace-special" and not _is_sum(inner):
+    if relation == "replace-one" and is_sum(inner):
+        raise only_auto(event, relation, "by a bracket, from two blanked records")
+    if relation != "add-or-remove-one" and not is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
     laws = _laws(event, relation, pairs_of)
@@ -228,7 +250,7 @@ def _all_are(event: events.DpEvent, classes: tuple[type[events.DpEvent], ...]) -
     return all(isinstance(leaf, (*classes, events.NoOpDpEvent)) for leaf in leaves(event))
 
 
-def _is_sum(event: events.DpEvent) -> bool:
+def is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
     return _all_are(event, _SUMS)
 
@@ -260,9 +282,32 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf) -> list[FiniteLaw]:
     """Return the law of the answers about one batch, in each direction; none without a loss."""
     found = _losses(event, relation, pairs_of)
     try:
-        return [summed([(law_of(loss), times) for loss, times in parts]) for parts in found]
+        few = _values_of_sums(found)
+        return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
+
+
+def _values_of_sums(directions: list[Parts]) -> int:
+    """Return how many values of a law are kept before it is added: fewer, of very many answers."""
+    costly = sum(_costly_sums(loss, times) for parts in directions for loss, times in parts)
+    return int(_FEW / math.sqrt(max(1.0, costly / _MOST_SUMS)))
+
+
+def _costly_sums(loss: PrivacyLoss, times: int) -> int:
+    """Return about how many sums of laws of many values are formed for a loss that adds up."""
+    if loss is NO_LOSS:
+        return 0
+    given = loss.when_finite
+    size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
+    total, costly = 1, 0
+    for bit in bin(times)[:1:-1]:
+        for other in (total, size) if bit == "1" else (size,):
+            costly += size * other >= _FEW * _FEW // 4
+        # On a lattice, values of a sum are as many as those of both together.
+        grown = (total + size, 2 * size) if given.lattice else (total * size, size * size)
+        total, size = (min(grown[0], 4 * _FEW) if bit == "1" else total), min(grown[1], 4 * _FEW)
+    return costly
 
 
 def _on_everyone(event: Any, relation: str, pairs_of: PairsOf) -> Pairs:

@@ -71,7 +71,7 @@ def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> flo
     c = _validate.within(0.0, 1.0, contraction=contraction)
     best = min(float(count), float(_squares(np.array([float(count)]), c, 0.0)[0]))
     if diameter < 1e100 and count > 1:
-        tried = np.unique(np.rint(np.geomspace(1, count - 1, _TRIED)))
+        tried = np.unique(np.rint(np.geomspace(1, float(count - 1), _TRIED)))
         values = _squares(tried, c, diameter)
         at = int(values.argmin())
         between = tried[max(0, at - 1)], tried[min(len(tried) - 1, at + 1)]

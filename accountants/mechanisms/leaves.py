@@ -9,18 +9,21 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
 import attr
+import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import Composition, Direction
+from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import TooLarge, UnsupportedEvent
 
-__all__ = ["DRAWN", "Pairs", "composed", "leaves", "refuse"]
+__all__ = ["DRAWN", "Pairs", "composed", "leaves", "only_auto", "refuse"]
 
 DRAWN = (
     events.RandomAllocationDpEvent,
@@ -28,6 +31,9 @@ DRAWN = (
     events.AllocatedDpEvent,
 )
 """Epochs in which each record draws a batch: a replaced record has a bracket."""
+
+# Most uses of a mechanism: squares of variances are doubles, too.
+_MOST_USES = 10**100
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
@@ -42,19 +48,25 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
         If ``event`` is not a ``DpEvent``.
     ValueError
         If a count is not a whole number >= 0.
+    TooLarge
+        If events are too many, or too deep inside each other.
     """
     counts: dict[events.DpEvent, int] = {}
-    stack = [(event, 1)]
+    stack, visits = [(event, 1)], 0
     while stack:
         item, times = stack.pop()
+        visits += 1
+        if visits > MOST_PARTS:
+            raise _too_many()
         if isinstance(item, events.SelfComposedDpEvent):
             if item.count != 0:
                 stack.append((item.event, times * _validate.count(count=item.count)))
         elif isinstance(item, events.ComposedDpEvent):
-            stack.extend((part, times) for part in reversed(item.events))
+            stack.extend((part, times) for part in reversed(_parts(item)))
         elif _runs_once(item):
             stack.append((item.event, times))
         elif isinstance(item, events.DpEvent):
+            _check_levels(item)
             try:
                 counts[item] = counts.get(item, 0) + times
             except TypeError:
@@ -62,20 +74,65 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
                 counts[leaf] = counts.get(leaf, 0) + times
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
+    most = max(counts.values(), default=0)
+    if most > _MOST_USES:
+        digits = math.log10(most)
+        raise ValueError(
+            f"count must add up to at most 1e100 uses of a mechanism, got about 1e{digits:.0f}."
+        )
     return counts
+
+
+def _parts(item: Any) -> list[Any] | tuple[Any, ...]:
+    """Return the events of a composition."""
+    parts: Any = item.events
+    if not isinstance(parts, list | tuple):
+        raise TypeError(f"events must be a list of DpEvents, got {parts!r}.")
+    return parts
+
+
+def _check_levels(leaf: Any) -> None:
+    """Refuse an event with too many others inside, or too deep inside each other."""
+    stack, visits = [(leaf, 1, 0)], 0
+    while stack:
+        item, level, best = stack.pop()
+        inner = [item.event] if hasattr(item, "event") else []
+        if isinstance(item, events.ComposedDpEvent):
+            inner = list(_parts(item))
+        best += isinstance(item, events.RepeatAndSelectDpEvent)
+        visits += 1
+        if level > MOST_LEVELS or best > MOST_SELECTIONS:
+            raise TooLarge(
+                f"event must have at most {MOST_LEVELS} events inside each other, and at most "
+                f"{MOST_SELECTIONS} selections, got {type(leaf).__name__} with more."
+            )
+        if visits > MOST_PARTS:
+            raise _too_many()
+        stack += [(each, level + 1, best) for each in inner]
+
+
+def _too_many() -> TooLarge:
+    return TooLarge(
+        f"event must compose at most {MOST_PARTS} events, got more: write equal ones as one "
+        "SelfComposedDpEvent."
+    )
 
 
 def _runs_once(item: Any) -> bool:
     """Return whether an event is the best of exactly one run, which is the run itself."""
-    once = isinstance(item, events.RepeatAndSelectDpEvent) and item.mean == 1
-    return bool(once and -1 < item.shape < math.inf)
+    if not isinstance(item, events.RepeatAndSelectDpEvent):
+        return False
+    known = all(isinstance(each, numbers.Real) for each in (item.mean, item.shape))
+    return bool(known and item.mean == 1 and -1 < item.shape < math.inf)
 
 
 def _hashable(value: Any) -> Any:
-    """Return an event with tuples for its lists, which have no hash, at every depth."""
+    """Return an event with tuples for its lists and arrays, which have no hash, at every depth."""
     try:
         hash(value)
     except TypeError:
+        if isinstance(value, np.ndarray):
+            return _hashable(value.tolist())
         if isinstance(value, list | tuple):
             return tuple(_hashable(item) for item in value)
         if isinstance(value, events.DpEvent):
@@ -88,6 +145,13 @@ def refuse(event: events.DpEvent, relation: str, reason: str = "") -> Unsupporte
     """Return the refusal of an event under a relation, with the reason as a second sentence."""
     sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
     return UnsupportedEvent(f"{sentence} {reason}".rstrip())
+
+
+def only_auto(event: events.DpEvent, relation: str, how: str) -> UnsupportedEvent:
+    """Return the refusal of an event that accountant 'auto' prices, and says how, by others."""
+    return UnsupportedEvent(
+        f"Only accountant 'auto' prices {event!r} under neighboring relation {relation!r}: {how}."
+    )
 
 
 def composed(

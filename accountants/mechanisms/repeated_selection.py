@@ -37,6 +37,8 @@ _SMALLEST = 1e-3
 _MOST_LOG_INVERSE = 600.0
 # Largest c of the free Renyi order 1 + c of a repetition that is tried.
 _LARGEST = 1e4
+# Smallest tilt at which moments are taken by differences.
+_LEAST_TILT = 1e-6
 # They find the logarithm of that c to 1e-5, where the bound is flat to ten digits.
 _SECTIONS = 30
 
@@ -107,16 +109,29 @@ class RepeatedSelection(MomentBound):
         """Return log M(c) of a single run, in the worse direction, rounded up."""
         found = []
         for direction in self.directions:
-            total = Total(direction.parts)
+            # A run that is a selection itself has a bound, whose derivatives are not needed.
+            runs = [item for item in direction.parts if isinstance(item[0], RepeatedSelection)]
+            total = Total(tuple(item for item in direction.parts if item not in runs))
             try:
                 value = float(total.moments([c])[0, 0])
             except OutOfReach:
                 value = float(total.log_mgf_bounds(np.array([c]))[0])
+            value += sum(times * loss.log_mgf_bound(max(c, _LEAST_TILT)) for loss, times in runs)
             found.append(value + 32 * UNIT * abs(value))
         return max(found)
 
+    @cached_property
+    def _known(self) -> dict[float, float]:
+        """The bounds that were computed: of selections of selections, each is asked often."""
+        return {}
+
     def log_mgf_bound(self, c: float) -> float:
         """Return the theorem's bound on log M(c)."""
+        if c not in self._known:
+            self._known[c] = self._log_mgf_bound(c)
+        return self._known[c]
+
+    def _log_mgf_bound(self, c: float) -> float:
         if math.isinf(self.shape):
             # The theorem's epsilon has exp(epsilon) = 1 + 1 / (order - 1).
             epsilon = math.log1p(1 / c)
@@ -149,7 +164,7 @@ class RepeatedSelection(MomentBound):
         """Return the bound on log M, with differences instead of its derivatives."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         rows: list[list[Any]] = []
-        for x in np.maximum(c, 1e-6):
+        for x in np.maximum(c, _LEAST_TILT):
             step = 1e-3 * float(x)
             low, here, high = (self.log_mgf_bound(float(x) + d) for d in (-step, 0.0, step))
             curvature = max((high - 2 * here + low) / step**2, 1e-9)

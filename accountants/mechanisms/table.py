@@ -23,6 +23,7 @@ from typing import Any
 
 from dpcal import _lazy, _validate
 from dpcal.accountants import events
+from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.allocation import Allocation, Group, KnownBatch, UnequalAllocation
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import (
@@ -43,7 +44,8 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, refuse
+from dpcal.accountants.mechanisms.leaves import Pairs, composed, only_auto, refuse
+from dpcal.errors import TooLarge
 
 __all__ = ["dominating_pairs"]
 
@@ -54,9 +56,18 @@ Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 _thresholds = _lazy.Module("dpcal.accountants.mechanisms.gaussian_threshold")
 _selection = _lazy.Module("dpcal.accountants.mechanisms.repeated_selection")
 _descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
+_BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
+# Most batches of an epoch: its contour takes some seconds with so many, and longer in proportion to
+# the root of more.
+_MOST_BATCHES = 1 << 27
 # Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
 # range of a double, and a contour takes half a minute.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 20
+# Bytes of a value of a discrete Laplace loss, and of what is computed from it: a million values,
+# which have 170 MB, take six seconds.
+_BYTES_OF_VALUE = 700
+# Bytes of a component of a mixture of Gaussians, and of what is computed from it.
+_BYTES_OF_COMPONENT = 14_000
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
@@ -81,9 +92,11 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
         if cls in RULES:
             found = RULES[cls](event, relation)
             return found if isinstance(found, tuple) else (found, found)
-    whole = isinstance(event, events.CorrelatedGaussianDpEvent | events.ShuffledEpochsDpEvent)
-    reason = "Such a run is priced as a whole: alone, and by accountant 'auto'." if whole else ""
-    raise refuse(event, relation, reason)
+    if isinstance(event, events.CorrelatedGaussianDpEvent):
+        raise only_auto(event, relation, "as a whole run, alone and not in a composition")
+    if isinstance(event, events.ShuffledEpochsDpEvent) and relation != "add-or-remove-one":
+        raise only_auto(event, relation, "as a whole run, once in a composition")
+    raise refuse(event, relation)
 
 
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
@@ -101,6 +114,8 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     if relation == "replace-one":
         reason = "It says what a record adds to the output, not what exchanging two of them does."
         raise refuse(event, relation, reason)
+    components = len(event.sensitivities)
+    hold(components, f"a mixture of {components} Gaussians", _BYTES_OF_COMPONENT)
     return mixture_of_gaussians(
         event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
     )
@@ -116,25 +131,31 @@ def _exchanged_rows(event: events.ExchangedRowsDpEvent, relation: str) -> Pairs:
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    batches = _validate.count(batches=event.batches)
+    batches = _count_of_batches(event.batches)
     if relation == "replace-one":
-        reason = (
-            "The pair of a replaced record is known, but not the law of its losses: epsilon and "
-            "delta have a bracket, by accountant 'auto'."
-        )
-        raise refuse(event, relation, reason)
+        raise only_auto(event, relation, _BRACKET)
     if batches == 1:
         return Gaussian(sigma), Gaussian(sigma)
     loss = KnownBatch if sigma < _LEAST_NOISE_TO_ALLOCATE else Allocation
     return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
 
 
+def _count_of_batches(batches: int) -> int:
+    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
+    count = _validate.count(batches=batches)
+    if count > _MOST_BATCHES:
+        raise TooLarge(
+            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
+            f"{batches!r}: more batches cost less."
+        )
+    return count
+
+
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
     groups = _groups_of(event)
     if relation == "replace-one":
-        reason = "Of a replaced record, only batches with equal noise and probability have a price."
-        raise refuse(event, relation, reason)
+        raise only_auto(event, relation, _BRACKET)
     if len(groups) == 1:
         (sigma, batches, _), *_ = groups
         return _random_allocation(events.RandomAllocationDpEvent(sigma, batches), relation)
@@ -152,7 +173,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     """Return the groups that a record may draw, alike batches in one group."""
     alike: dict[tuple[float, float], Group] = {}
     for sigma, batches, probability in event.groups:
-        sigma, m = _validate.noise(noise_multiplier=sigma), _validate.count(batches=batches)
+        sigma, m = _validate.noise(noise_multiplier=sigma), _count_of_batches(batches)
         chance = _validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
             known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
@@ -165,6 +186,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
+    hold(shift, f"sensitivity={event.sensitivity!r}", _BYTES_OF_VALUE)
     a = _validate.positive(noise_parameter=event.noise_parameter)
     if a * shift > _LARGEST_LOSS:
         raise ValueError(
@@ -219,12 +241,31 @@ def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> 
 
 
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
-    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    epsilon = _halved(event.epsilon, event, relation)
     return BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
 
 
 def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> PrivacyLoss:
-    return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
+    epsilon = _halved(event.epsilon, event, relation)
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
+
+
+def _halved(epsilon: float, event: Any, relation: str) -> float:
+    """Return the epsilon of a selection: half of it where all scores move the same way.
+
+    Let scores move by numbers in [0, Delta]. Exponents of the exponential mechanism then move by
+    numbers in [0, epsilon / 2], so that losses of two answers differ by at most epsilon / 2.
+    Permute and flip releases the largest score with exponential noise of scale 2 Delta / epsilon
+    (Ding, Kifer, Steinke et al. 2021): the distance from a score to the largest of the others moves
+    by at most Delta, so that the ratio of the chances to exceed it is at most exp(epsilon / 2). A
+    record that is replaced moves scores both ways.
+    """
+    value = _validate.non_negative(epsilon=epsilon)
+    return value / 2 if _is_monotone(event) and relation != "replace-one" else value
+
+
+def _is_monotone(event: Any) -> bool:
+    return bool(_validate.flag(monotone=event.monotone))
 
 
 def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> PrivacyLoss:
@@ -246,9 +287,15 @@ def _gaussian_above_threshold(
 
 
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
-    """Return the loss: the winning score moves by one sensitivity, and so do all others."""
+    """Return the loss: the winning score moves by one sensitivity, and so do all others.
+
+    The distance from a score to the largest of the others then moves by two, or by one if all
+    scores move the same way (Dwork and Roth 2014, Claim 3.9, for counts). A record that is replaced
+    is one that is removed, and one that is added.
+    """
     noise = _validate.noise(noise=event.noise)
-    epsilon = _moved(relation) * 2 / noise * (1 + 2.0**-50)
+    distance = 1 if _is_monotone(event) else 2
+    epsilon = _moved(relation) * distance / noise * (1 + 2.0**-50)
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
@@ -258,15 +305,17 @@ def _moved(relation: str) -> int:
 
 
 def _concentrated(event: events.ZCDpEvent, relation: str) -> PrivacyLoss:
-    return Concentrated(rho=event.rho, xi=event.xi)
+    rho, xi = _validate.non_negative(rho=event.rho), _validate.non_negative(xi=event.xi)
+    return Concentrated(rho=rho, xi=xi)
 
 
 def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
     single = composed(event.event, relation, dominating_pairs)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
+    mean, shape = _validate.positive(mean=event.mean), _validate.radius(shape=event.shape + 1) - 1
     pairs = [
-        _selection.RepeatedSelection(single.directions, event.mean, event.shape, forward)
+        _selection.RepeatedSelection(single.directions, mean, shape, forward)
         for forward in (True, len(single.directions) == 1)
     ]
     if all(item.finite[0] == 0 for item in single.directions):

@@ -165,6 +165,12 @@ class Request:
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
+        if self.delta == 0:
+            raise ValueError(
+                "delta must be a number in (0, 1), got 0: released numbers have the law of their "
+                "noise up to a probability of 2^-101 each, so no release is pure. Choose 1e-20: "
+                "where Laplace noise is the smaller one, it is that of delta=0."
+            )
         _validate.probability(delta=self.delta)
         if self.n is not None:
             _validate.count(n=self.n)

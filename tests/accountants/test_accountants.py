@@ -256,7 +256,10 @@ def test_unknown_events_are_refused_in_a_sentence():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: accountants.epsilon(dpsgd(0.01, 1.0, 10), delta=0.0), r"delta must be .*\(0, 1\)"),
+        (
+            lambda: accountants.epsilon(dpsgd(0.01, 1.0, 10), delta=-0.5),
+            r"delta must be .*\[0, 1\)",
+        ),
         (lambda: accountants.epsilon(dpsgd(0.01, 1.0, 10), delta=math.nan), "delta must be"),
         (lambda: accountants.delta(dpsgd(0.01, 1.0, 10), epsilon=-1.0), "epsilon must be .* >= 0"),
         (lambda: accountants.delta(dpsgd(0.01, 1.0, 10), epsilon=math.inf), "epsilon must be"),

@@ -450,7 +450,7 @@ def test_a_bracket_shows_both_ends(capsys):
     assert "(bracket: " in capsys.readouterr().out
     words += ["--sampler", "shuffled-epochs", "--neighboring-relation", "add-or-remove-one"]
     assert "moves others to other batches" in refuse(capsys, "epsilon", *words)
-    assert "priced as a whole" in refuse(
+    assert "as a whole run" in refuse(
         capsys, "epsilon", *words[:-2], "--accountant", "characteristic"
     )
 

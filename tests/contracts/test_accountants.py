@@ -139,7 +139,6 @@ def test_encloses_the_closed_form_of_a_gaussian(method, epsilon):
 @pytest.mark.parametrize(
     ("question", "value"),
     [
-        ("epsilon", 0.0),
         ("epsilon", 1.0),
         ("epsilon", -1e-5),
         ("epsilon", math.nan),
@@ -152,6 +151,12 @@ def test_bad_arguments_get_a_sentence(method, question, value):
     named = {"epsilon": "delta", "delta": "epsilon"}[question]
     with pytest.raises(ValueError, match=rf"{named} must be .*, got {value!r}\."):
         getattr(method, question)(method.run, value)
+
+
+@each_method
+def test_delta_0_is_refused_where_losses_have_no_bound(method):
+    with pytest.raises((UnsupportedEvent, BackendRefused, ValueError), match=r"delta.*0.*\."):
+        method.epsilon(method.run, 0.0)
 
 
 REFUSALS = [(item, *refused) for item in METHODS for refused in item.refuses]

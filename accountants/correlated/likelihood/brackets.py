@@ -23,10 +23,15 @@ from numpy.typing import NDArray
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.likelihood.base import Engine, Floats, decay_of, largest_state
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.limits import hold
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["BracketEngine", "likely_end", "mean_field_minorant"]
+
+# Most nodes of a bracket, and powers of a decay near 1: eight rounds of 4,096 draws on so many take
+# some seconds and 600 MB.
+_MOST_NODES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,10 @@ class BracketEngine(Engine):
         split = self.per_decay or max(1, round(math.log(decay) / math.log(0.9)))
         ratio = decay ** (1 / split)
         count = math.ceil(math.log(self.smallest / end) / math.log(ratio))
+        if count > _MOST_NODES:
+            # Idle rounds are then interpolated, as the others are.
+            count = _MOST_NODES
+            ratio = (self.smallest / end) ** (1 / count)
         positive = end * ratio ** np.arange(count, -1.0, -1.0)
         positive[-1] = end
         return np.concatenate([[0.0], positive])
@@ -122,7 +131,11 @@ def likely_end(mechanism: Mechanism, law: Automaton) -> float:
     rate = float(np.exp(law.join).max())
     if not law.independent or top <= 9:
         return top
-    powers = decay ** np.arange(math.ceil(math.log(1e-6) / math.log(decay)))
+    count = math.ceil(math.log(1e-6) / math.log(decay))
+    # Of many powers, those beyond the number of rounds never count.
+    count = min(count, max(_MOST_NODES, mechanism.steps))
+    hold(60 * count, f"steps={mechanism.steps}")
+    powers = decay ** np.arange(count)
     tilts = np.geomspace(0.05, 30, 60)
     log_mgf = np.log1p(rate * np.expm1(tilts[:, None] * powers)).sum(axis=1)
     goal = math.log(1e9 * mechanism.steps)

@@ -244,7 +244,7 @@ def test_a_shuffle_beside_an_answer_costs_more_than_each_and_less_than_known_bat
 def test_two_shuffles_are_refused():
     runs = [events.ShuffledEpochsDpEvent(sigma, 10, 1) for sigma in (3.0, 4.0)]
     for event in (events.ComposedDpEvent(runs), events.SelfComposedDpEvent(runs[0], 2)):
-        with pytest.raises(UnsupportedEvent, match="priced as a whole"):
+        with pytest.raises(UnsupportedEvent, match="as a whole run"):
             accountants.epsilon(event, delta=1e-5, neighboring_relation="replace-one")
 
 

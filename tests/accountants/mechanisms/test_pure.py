@@ -1,0 +1,312 @@
+"""delta = 0: the largest loss, against closed forms in 60 digits, at every door; and monotone."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal import accountants, calibrate
+from dpcal.accountants import PrivacyFilter, events
+from dpcal.errors import BackendRefused, BudgetExceeded, UnsupportedEvent
+
+ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+mp = mpmath.mp.clone()
+mp.dps = 60
+LAPLACE, GAUSSIAN = events.LaplaceDpEvent(0.7), events.GaussianDpEvent(1.0)
+sample, times = events.PoissonSampledDpEvent, events.SelfComposedDpEvent
+MANY = events.SelfComposedDpEvent(LAPLACE, 9)
+
+
+def log_mean(q, loss):
+    """Return log(1 - q + q e^loss) in 60 digits."""
+    return mp.log1p(mp.mpf(q) * mp.expm1(loss))
+
+
+def on_sample(q, loss):
+    """Return the largest loss of a removed or added record, whose loss has both signs."""
+    return max(log_mean(q, loss), -log_mean(q, -loss))
+
+
+ONE = 1 / mp.mpf(0.7)
+CASES = [
+    (LAPLACE, ADD, ONE),
+    (LAPLACE, REPLACE, 2 * ONE),
+    (events.DiscreteLaplaceDpEvent(0.3, 4), ADD, 4 * mp.mpf(0.3)),
+    (events.DiscreteLaplaceDpEvent(0.3, 4), REPLACE, 8 * mp.mpf(0.3)),
+    (
+        events.RandomizedResponseDpEvent(0.2, 5),
+        REPLACE,
+        mp.log(1 + 5 * (1 - mp.mpf(0.2)) / mp.mpf(0.2)),
+    ),
+    (events.ExponentialMechanismDpEvent(0.4), ADD, mp.mpf(0.4)),
+    (events.PermuteAndFlipDpEvent(0.4), REPLACE, mp.mpf(0.4)),
+    (events.EpsilonDeltaDpEvent(0.4, 0.0), BLANK, mp.mpf(0.4)),
+    (events.AboveThresholdDpEvent(2.0, 5.0), ADD, mp.mpf(1) / 2 + mp.mpf(2) / 5),
+    (events.ReportNoisyMaxDpEvent(4.0), ADD, mp.mpf(1) / 2),
+    (
+        events.ComposedDpEvent([MANY, events.EpsilonDeltaDpEvent(0.1, 0.0)]),
+        BLANK,
+        9 * ONE + mp.mpf(0.1),
+    ),
+    (sample(0.01, LAPLACE), ADD, on_sample(0.01, ONE)),
+    (sample(0.99, MANY), BLANK, on_sample(0.99, 9 * ONE)),
+    (sample(0.3, LAPLACE), REPLACE, log_mean(0.3, ONE) - log_mean(0.3, -ONE)),
+    (sample(0.3, MANY), REPLACE, log_mean(0.3, 9 * ONE) - log_mean(0.3, -9 * ONE)),
+    (sample(0.5, sample(0.5, LAPLACE)), ADD, on_sample(0.25, ONE)),
+    (sample(1.0, MANY), ADD, 9 * ONE),
+    (events.SampledWithoutReplacementDpEvent(8, 2, MANY), ADD, on_sample(0.25, 18 * ONE)),
+    (events.SampledWithoutReplacementDpEvent(8, 2, LAPLACE), REPLACE, log_mean(0.25, 2 * ONE)),
+    (events.AllocatedDpEvent(MANY, 10**18), ADD, 9 * ONE),
+    (sample(1e-9, times(LAPLACE, 10**12)), ADD, on_sample(1e-9, 10**12 * ONE)),
+    (times(sample(0.1, LAPLACE), 50), ADD, 50 * on_sample(0.1, ONE)),
+    (accountants.from_pmf([0.2, 0.8], [0.5, 0.5]), ADD, mp.log(mp.mpf(5) / 2)),
+]
+
+
+@pytest.mark.parametrize(("event", "relation", "truth"), CASES)
+def test_the_largest_loss_is_the_closed_form_rounded_outward(event, relation, truth):
+    answer = dpcal.epsilon(event, delta=0, neighboring_relation=relation)
+    assert answer.lower <= truth <= answer.upper
+    assert answer.upper - answer.lower <= 1e-13 * truth
+    for name in ("characteristic", "renyi"):
+        same = dpcal.epsilon(event, delta=0.0, neighboring_relation=relation, accountant=name)
+        assert same == answer
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GAUSSIAN,
+        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(0.1, GAUSSIAN), 10),
+        events.ComposedDpEvent([LAPLACE, GAUSSIAN]),
+        events.PoissonSampledDpEvent(0.1, events.ComposedDpEvent([LAPLACE, GAUSSIAN])),
+        events.RandomAllocationDpEvent(1.0, 10),
+        events.AllocatedDpEvent(events.DiscreteGaussianDpEvent(1.0), 10),
+        events.EpsilonDeltaDpEvent(1.0, 1e-300),
+        events.ZCDpEvent(0.1),
+        events.RepeatAndSelectDpEvent(GAUSSIAN, 3.0, 0.0),
+        events.LastIterateDpEvent(1.0, 10),
+        events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
+        events.SampledWithReplacementDpEvent(10, 2, GAUSSIAN),
+    ],
+)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_loss_without_bound_is_refused_with_the_reason(event, relation):
+    with pytest.raises(UnsupportedEvent, match=r"^(delta must be a number in \(0, 1\)|No theorem)"):
+        dpcal.epsilon(event, delta=0, neighboring_relation=relation)
+    if relation == ADD:
+        assert accountants.RenyiAccountant().compose(event).get_epsilon(0) == math.inf
+
+
+def test_other_packages_and_options_are_refused_at_delta_0():
+    for how in ({"accountant": "pld"}, {"accountant": "prv"}, {"cross_check": True}):
+        with pytest.raises(BackendRefused, match="priced in closed form"):
+            dpcal.epsilon(LAPLACE, delta=0, **how)
+    with pytest.raises(TypeError, match="takes no options"):
+        dpcal.epsilon(LAPLACE, delta=0, interval=1e-3)
+    with pytest.raises(ValueError, match=r"must be a number in \[0, 1\), got -0\.1"):
+        dpcal.epsilon(LAPLACE, delta=-0.1)
+    with pytest.raises(ValueError, match="neighboring_relation must be one of"):
+        dpcal.epsilon(LAPLACE, delta=0, neighboring_relation="other")
+
+
+def test_no_answer_at_a_positive_delta_is_above_the_pure_one():
+    generator = np.random.default_rng(1)
+    bases = [
+        lambda x: events.LaplaceDpEvent(1 / x),
+        lambda x: events.DiscreteLaplaceDpEvent(x, 2),
+        events.ExponentialMechanismDpEvent,
+        lambda x: events.PermuteAndFlipDpEvent(x, monotone=True),
+        lambda x: events.RepeatAndSelectDpEvent(events.LaplaceDpEvent(1 / x), 4.0, 0.5),
+    ]
+    wraps = [
+        lambda event, q: events.SelfComposedDpEvent(event, int(1 / q)),
+        events.PoissonSampledDpEvent,
+        lambda event, q: event,
+    ]
+    for _ in range(40):
+        x, q = np.exp(generator.uniform(-3, 1)), float(generator.uniform(0.05, 0.9))
+        base = bases[generator.integers(len(bases))](float(x))
+        wrap = wraps[generator.integers(len(wraps))]
+        event = wrap(q, base) if wrap is events.PoissonSampledDpEvent else wrap(base, q)
+        if isinstance(base, events.RepeatAndSelectDpEvent) and wrap is wraps[1]:
+            continue
+        pure = dpcal.epsilon(event, delta=0)
+        for delta in (1e-250, 1e-9, 0.01):
+            answer = dpcal.epsilon(event, delta=delta)
+            assert answer.lower <= pure.upper
+        assert accountants.log_delta(event, epsilon=pure.upper).lower == -math.inf
+
+
+# -- the other doors
+
+
+def test_noise_steps_and_samples_are_solved_at_delta_0():
+    sigma = dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.5, delta=0)
+    assert 2 <= sigma <= 2 * (1 + 1e-6)
+
+    def sampled(noise):
+        step = events.PoissonSampledDpEvent(0.1, events.LaplaceDpEvent(noise))
+        return events.SelfComposedDpEvent(step, 10)
+
+    sigma = dpcal.noise_multiplier(sampled, epsilon=1.0, delta=0)
+    truth = 1 / mp.log1p(mp.expm1(mp.mpf(1) / 10) * 10)
+    assert truth <= sigma <= truth * (1 + 1e-6)
+    steps = dpcal.steps(
+        lambda n: events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), n), epsilon=1.0, delta=0
+    )
+    assert steps == 8
+    allocated = dpcal.noise_multiplier(
+        lambda noise: events.AllocatedDpEvent(events.LaplaceDpEvent(noise), 20),
+        epsilon=1.0,
+        delta=0,
+        neighboring_relation=REPLACE,
+    )
+    assert 2 <= allocated <= 2 * (1 + 1e-6)
+    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
+        dpcal.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=0)
+    with pytest.raises(ValueError, match="epsilon must be a finite number > 0 at delta=0"):
+        dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.0, delta=0)
+
+
+def test_releases_with_laplace_noise_are_calibrated_at_delta_0():
+    asked = [
+        calibrate.Release("visits", mechanism="laplace"),
+        calibrate.Release("stays", mechanism="discrete-laplace", count=3),
+    ]
+    found = calibrate.releases(asked, epsilon=1.0, delta=0)
+    assert [noise.scale for noise in found.noises] == pytest.approx([4.0, 4.0], rel=1e-6)
+    assert found.epsilon <= 1.0
+    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
+        calibrate.releases([calibrate.Release("visits")], epsilon=1.0, delta=0)
+
+
+def test_a_filter_with_delta_0_adds_up_epsilons():
+    budget = PrivacyFilter(epsilon=1.0, delta=0)
+    budget.spend(events.LaplaceDpEvent(4.0), 2)
+    budget.spend(events.ReportNoisyMaxDpEvent(16.0, monotone=True))
+    assert budget.would_exceed(events.LaplaceDpEvent(2.0))
+    budget.spend(events.DiscreteLaplaceDpEvent(0.375, 1))
+    assert 0 <= budget.remaining < 0.0625
+    fresh = PrivacyFilter(epsilon=1.0, delta=0)
+    fresh.spend(events.LaplaceDpEvent(1.0))
+    assert (fresh.remaining, fresh.order, fresh.delta) == (0.0, math.inf, 0.0)
+    with pytest.raises(BudgetExceeded):
+        fresh.spend(events.LaplaceDpEvent(1e9))
+    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
+        PrivacyFilter(epsilon=1.0, delta=0).spend(GAUSSIAN)
+    for how in ({"kind": "gdp"}, {"kind": "zcdp"}, {"order": 8.0}):
+        with pytest.raises(ValueError, match="delta must be in"):
+            PrivacyFilter(epsilon=1.0, delta=0, **how)
+
+
+def test_an_account_is_asked_at_delta_0():
+    account = accountants.Account().compose(LAPLACE, 3).compose(events.NoOpDpEvent())
+    assert account.epsilon(0) == dpcal.epsilon(events.SelfComposedDpEvent(LAPLACE, 3), delta=0)
+    for adapter in (accountants.CharacteristicAccountant, accountants.RenyiAccountant):
+        assert adapter().compose(LAPLACE, 3).get_epsilon(0) == account.epsilon(0)
+
+
+# -- selections whose scores all move the same way
+
+
+def noisy_max_losses(moves, tail, points):
+    """Return losses of the first of two candidates, which leads by a point before scores move."""
+    return [abs(math.log(tail(x) / tail(x + moves[1] - moves[0]))) for x in points]
+
+
+def laplace_difference_tail(x):
+    """Return the chance that the difference of two Laplace variables of scale 1 exceeds x."""
+    return (2 + x) / 4 * math.exp(-x) if x >= 0 else 1 - (2 - x) / 4 * math.exp(x)
+
+
+@pytest.mark.parametrize(("monotone", "price"), [(False, 2.0), (True, 1.0)])
+def test_noisy_max_costs_at_most_its_price_and_nearly_as_much(monotone, price):
+    event = events.ReportNoisyMaxDpEvent(1.0, monotone)
+    assert dpcal.epsilon(event, delta=0) == pytest.approx(price, rel=1e-12)
+    assert dpcal.epsilon(event, delta=0, neighboring_relation=REPLACE) == pytest.approx(2 * price)
+    assert dpcal.epsilon(event, delta=0, neighboring_relation=BLANK) == pytest.approx(price)
+    moves = [(1, 0), (0, 1), (1, 1)] if monotone else [(1, -1), (-1, 1)]
+    points = np.linspace(-20, 60, 400)
+    worst = max(max(noisy_max_losses(each, laplace_difference_tail, points)) for each in moves)
+    assert 0.97 * price < worst <= price
+
+
+def permute_and_flip(scores, epsilon):
+    """Return the law of permute and flip for scores of sensitivity 1, over all permutations."""
+    law = np.zeros(len(scores))
+    orders = list(itertools.permutations(range(len(scores))))
+    flips = np.exp(epsilon / 2 * (np.array(scores) - max(scores)))
+    for order in orders:
+        left = 1.0
+        for candidate in order:
+            law[candidate] += left * flips[candidate] / len(orders)
+            left *= 1 - flips[candidate]
+    return law
+
+
+def exponential_mechanism(scores, epsilon):
+    weights = np.exp(epsilon / 2 * np.array(scores, dtype=float))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("mechanism", [permute_and_flip, exponential_mechanism])
+def test_monotone_selections_cost_half(mechanism):
+    cls = {permute_and_flip: events.PermuteAndFlipDpEvent}.get(
+        mechanism, events.ExponentialMechanismDpEvent
+    )
+    epsilon = 1.6
+    half = [dpcal.epsilon(cls(epsilon, True), delta=0, neighboring_relation=r) for r in RELATIONS]
+    assert half == pytest.approx([epsilon / 2, epsilon, epsilon / 2])
+    generator = np.random.default_rng(0)
+    worst = {"same way": 0.0, "both ways": 0.0}
+    for _ in range(400):
+        scores = generator.integers(0, 9, 4)
+        for name, low in (("same way", 0), ("both ways", -1)):
+            moves = generator.integers(low, 2, 4)
+            before, after = mechanism(scores, epsilon), mechanism(scores + moves, epsilon)
+            losses = np.log(after / before)
+            size = np.ptp(losses) if mechanism is exponential_mechanism else np.abs(losses).max()
+            worst[name] = max(worst[name], float(size))
+    assert 0.9 * epsilon / 2 < worst["same way"] <= epsilon / 2 * (1 + 1e-12)
+    assert epsilon / 2 < worst["both ways"] <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-300, 1e-6, 0.2])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_monotone_is_the_event_of_half_the_epsilon(relation, delta):
+    share = 1.0 if relation == REPLACE else 0.5
+    for cls in (events.PermuteAndFlipDpEvent, events.ExponentialMechanismDpEvent):
+        pair = cls(0.8, monotone=True), cls(0.8 * share)
+        pair = [events.SelfComposedDpEvent(each, 3) for each in pair]
+        found = [dpcal.epsilon(e, delta=delta, neighboring_relation=relation) for e in pair]
+        assert found[0] == found[1]
+
+
+def test_monotone_is_a_flag_that_a_group_and_a_certificate_keep():
+    from dpcal.calibrate.groups import for_group
+
+    for cls in (
+        events.PermuteAndFlipDpEvent,
+        events.ExponentialMechanismDpEvent,
+        events.ReportNoisyMaxDpEvent,
+    ):
+        assert cls(1.0, monotone=np.True_) == cls(1.0, True)
+        with pytest.raises(TypeError, match="monotone must be True or False, got 'yes'"):
+            dpcal.epsilon(cls(1.0, "yes"), delta=1e-6)
+        if cls is not events.PermuteAndFlipDpEvent:
+            assert for_group(cls(1.0, True), 3).monotone
+        assert eval(repr(cls(1.0, True)), vars(events)) == cls(1.0, True)
+    certificates = [
+        accountants.certify(events.PermuteAndFlipDpEvent(*arguments), delta=1e-3)
+        for arguments in ((1.0,), (1.0, True), (0.5,))
+    ]
+    plain, monotone, half = certificates
+    assert (monotone.lower, monotone.upper) == (half.lower, half.upper)
+    assert "monotone" not in plain.to_json()
+    for certificate in certificates:
+        assert type(certificate).from_json(certificate.to_json()) == certificate
+        accountants.verify_certificate(certificate)
