@@ -13,15 +13,14 @@ True
 **Secret draws.** Let k of N clients be drawn uniformly, and let D' be D without one client x. With
 probability 1 - k/N the draw from D leaves x out, and is then a uniform draw S of k clients from D'.
 Otherwise it is x with k - 1 clients of D', which is such an S with one of its clients, a uniform
-one, replaced by x. So the answers about D are the mixture over S of (1 - k/N) N(s, noise) + k/N
-N(s + t, noise), and those about D' the mixture over S of N(s, noise), where s is the sum of S and
-||t|| <= 2 C. Hockey-stick divergences are jointly convex, so no pair of D and D' is more different
-than N(0, noise) and its mixture with N(2 C, noise): the pair of a Poisson sample with probability
-k/N, which exactly one client attains, and which grows with k/N.
+one, replaced by x. So the answers about D are a mixture over S of (1 - k/N) N(s, noise) + k/N
+N(s + t, noise), and those about D' of N(s, noise), where s is the sum of S and ||t|| <= 2 C.
+Hockey-stick divergences are jointly convex, so no pair of D and D' differs more than N(0, noise)
+and its mixture with N(2 C, noise). The accountants price a batch without replacement so:
 
 >>> round_event(noise_multiplier=3.0, sample_size=20, population_size=500,
-...             sampling_method="no-amplification", secret_draws=True)
-PoissonSampledDpEvent(sampling_probability=0.04, event=GaussianDpEvent(noise_multiplier=1.5))
+...             sampling_method="no-amplification", secret_draws=True).sample_size
+20
 """
 
 from __future__ import annotations
@@ -83,12 +82,11 @@ def round_event(
             f"{secret_draws!r} with {sampling_method!r}."
         )
     noise = _validate.positive(noise_multiplier=noise_multiplier)
-    rate = rounded_up(drawn / population, Fraction(drawn, population))
+    gaussian = events.GaussianDpEvent(noise)
     if sampling_method == "poisson":
-        return events.PoissonSampledDpEvent(rate, events.GaussianDpEvent(noise))
-    if sampling_method == "without-replacement":
-        # Under replace-one a clipped sum moves by twice its clipping norm, and is priced so.
-        gaussian = events.GaussianDpEvent(noise)
+        rate = rounded_up(drawn / population, Fraction(drawn, population))
+        return events.PoissonSampledDpEvent(rate, gaussian)
+    # Where all clients are drawn, chance hides nobody.
+    if sampling_method == "without-replacement" or (secret_draws and drawn < population):
         return events.SampledWithoutReplacementDpEvent(population, drawn, gaussian)
-    replaced = events.GaussianDpEvent(noise / 2)
-    return events.PoissonSampledDpEvent(rate, replaced) if secret_draws else replaced
+    return events.GaussianDpEvent(noise / 2)
