@@ -4,6 +4,8 @@
     ``PrivacyEngine(accountant="dpcal")``.
 ``dpcal.adapters.flower``
     ``Accountant(config)``, Flower's protocol of a privacy accountant.
+``dpcal.adapters.rounds``
+    ``round_event(...)``: the event of a round of federated learning, for any framework.
 ``dpcal.adapters.pipeline_dp``
     ``BudgetAccountant(epsilon, delta)``: one scale for all noises of a pipeline.
 ``dpcal.adapters.torch``

@@ -6,6 +6,7 @@ from dpcal.adapters import (
     optax as optax,
     pipeline_dp as pipeline_dp,
     ranks as ranks,
+    rounds as rounds,
     stepwise as stepwise,
     torch as torch,
 )

@@ -1,6 +1,7 @@
 """Flower with this package's accountant: ``DifferentialPrivacy...(accountant=Accountant(config))``.
 
-The unit is a client, and a release is a round's noisy sum of clipped updates.
+The unit is a client, and a release is a round's noisy sum of clipped updates. Flower clips, draws
+clients and noise, and counts replies; metrics leave it without noise.
 
 >>> from flwr.supercore.privacy_accounting import PrivacyConfig  # doctest: +SKIP
 >>> accountant = Accountant(PrivacyConfig(...))  # doctest: +SKIP
@@ -21,6 +22,7 @@ from flwr.supercore.privacy_accounting import (
 
 from dpcal import _validate
 from dpcal.accountants import Account, events
+from dpcal.adapters.rounds import RELATIONS, round_event
 from dpcal.errors import BudgetExceeded
 from dpcal.report import Policy
 
@@ -28,7 +30,14 @@ __all__ = ["Accountant"]
 
 _VERSION = 1
 _BACKEND = "dpcal"
-_SAMPLERS = {SamplingMethod.POISSON: "poisson", SamplingMethod.WITHOUT_REPLACEMENT: "fixed-size"}
+_KINDS = (NeighboringRelation, SamplingMethod)
+# Samplers of a policy, by the method and whether draws are secret.
+_SAMPLERS = {
+    (SamplingMethod.POISSON, False): "poisson",
+    (SamplingMethod.WITHOUT_REPLACEMENT, False): "fixed-size",
+    (SamplingMethod.NO_AMPLIFICATION, False): "full",
+    (SamplingMethod.NO_AMPLIFICATION, True): "fixed-size",
+}
 
 
 class Accountant:
@@ -38,9 +47,13 @@ class Accountant:
     ----------
     config
         Flower's ``PrivacyConfig``: target delta, population, neighboring relation, sampling method
-        and, if there is one, the largest epsilon. Or leave it out and give its fields by keyword,
-        the last three of which may be strings: ``target_delta``, ``population_size``,
-        ``neighboring_relation``, ``sampling_method``, ``max_epsilon``.
+        and, if there is one, the largest epsilon. Or leave it out and give its fields.
+    target_delta, population_size, neighboring_relation, sampling_method, max_epsilon
+        Fields of the configuration; strings for the relation and the method will do.
+    secret_draws
+        For the method ``"no-amplification"``, the only one of Flower's strategies: whether the
+        price counts on clients that are drawn uniformly from at least ``population_size`` of them,
+        where nobody but the server learns who was drawn.
     policy
         What the server allows: a :class:`dpcal.report.Policy` or the path of its TOML file. The
         unit is ``"client"``, and ``min_records`` is the least population.
@@ -48,29 +61,42 @@ class Accountant:
     Raises
     ------
     ValueError
-        If the configuration does not keep the policy; :meth:`compose` raises ``BudgetExceeded`` for
-        a release with which epsilon at the target delta would not keep it, and does not count it.
+        If a field is missing, or the configuration does not keep the policy; :meth:`compose` raises
+        ``BudgetExceeded`` for a release with which epsilon at the target delta would not keep it,
+        and does not count it.
 
     Notes
     -----
-    Under ``"replace-one"`` a replaced client moves the sum by up to twice the clipping norm, and is
-    priced so.
+    Under ``"no-amplification"`` and ``"without-replacement"`` a round has a fixed number of
+    clients, and one client moves the sum by up to twice the clipping norm:
+    :mod:`dpcal.adapters.rounds`.
     """
 
     def __init__(
         self,
         config: PrivacyConfig | None = None,
         *,
+        target_delta: float | None = None,
+        population_size: int | None = None,
+        neighboring_relation: str | None = None,
+        sampling_method: str | None = None,
+        max_epsilon: float | None = None,
+        secret_draws: bool = False,
         policy: Policy | Path | str | None = None,
-        **fields: Any,
     ) -> None:
-        if config is None:
-            fields["neighboring_relation"] = NeighboringRelation(fields["neighboring_relation"])
-            fields["sampling_method"] = SamplingMethod(fields["sampling_method"])
-            config = PrivacyConfig(**fields)
-        self._config = config
+        fields = {
+            "target_delta": target_delta,
+            "population_size": population_size,
+            "neighboring_relation": neighboring_relation,
+            "sampling_method": sampling_method,
+            "max_epsilon": max_epsilon,
+        }
+        self._config = _configured(config, fields)
+        self._secret = secret_draws
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
         self._policy = Policy.read(policy) if isinstance(policy, Path | str) else policy
+        # A round of one client, to refuse settings that no round can have.
+        self._event(GaussianPrivacyEvent(1.0, 1, self._config.population_size))
         if broken := self._broken(0.0):
             raise ValueError(f"config must keep the policy. {' '.join(broken)}")
 
@@ -144,6 +170,7 @@ class Accountant:
                 "neighboring_relation": config.neighboring_relation.value,
                 "sampling_method": config.sampling_method.value,
                 "max_epsilon": config.max_epsilon,
+                **({"secret_draws": True} if self._secret else {}),
             },
             "compositions": [
                 {
@@ -200,7 +227,7 @@ class Accountant:
                 "min_records": config.population_size,
                 "neighboring_relations": [config.neighboring_relation.value],
                 "units": ["client"],
-                "samplers": [_SAMPLERS.get(config.sampling_method, "full")],
+                "samplers": [_SAMPLERS[config.sampling_method, self._secret]],
                 "noise": ["gaussian"],
             }
         )
@@ -218,12 +245,38 @@ class Accountant:
                 f"event must be for the configuration's population_size={population}, got "
                 f"{release.population_size}."
             )
-        gaussian = events.GaussianDpEvent(release.noise_multiplier)
-        method = self._config.sampling_method
-        if method is SamplingMethod.POISSON:
-            return events.PoissonSampledDpEvent(release.sample_size / population, gaussian)
-        if method is SamplingMethod.WITHOUT_REPLACEMENT:
-            return events.SampledWithoutReplacementDpEvent(
-                population, release.sample_size, gaussian
+        return round_event(
+            noise_multiplier=release.noise_multiplier,
+            sample_size=release.sample_size,
+            population_size=population,
+            sampling_method=self._config.sampling_method.value,
+            secret_draws=self._secret,
+        )
+
+
+def _configured(config: PrivacyConfig | None, fields: dict[str, Any]) -> PrivacyConfig:
+    """Return a configuration, or make it of its fields."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    if config is not None:
+        if given or not isinstance(config, PrivacyConfig):
+            raise ValueError(
+                "config must be Flower's PrivacyConfig without further fields, or None with them, "
+                f"got {config!r} and {given}."
             )
-        return gaussian
+        return config
+    if missing := [name for name in fields if name not in given and name != "max_epsilon"]:
+        raise ValueError(
+            f"{', '.join(missing)} must be given where config is not, got {given or 'nothing'}."
+        )
+    relations, methods = (tuple(each.value for each in kind) for kind in _KINDS)
+    relation = NeighboringRelation(
+        _validate.choice(relations, neighboring_relation=given["neighboring_relation"])
+    )
+    method = SamplingMethod(_validate.choice(methods, sampling_method=given["sampling_method"]))
+    if relation.value != RELATIONS[method.value]:
+        raise ValueError(
+            f"neighboring_relation must be {RELATIONS[method.value]!r} for the sampling method "
+            f"{method.value!r}, got {relation.value!r}."
+        )
+    given |= {"neighboring_relation": relation, "sampling_method": method}
+    return PrivacyConfig(**given)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.commands.training.task import Task
-from dpcal.optim import Silo
 from dpcal.optim.registry import Optimizer
 from dpcal.tables import Schema
 
@@ -70,8 +69,8 @@ class SiloTask(Task):
 
     @property
     def asked(self) -> Any:
-        """A silo for each category."""
-        return [Silo(self.of(self.X_train[rows], self.y_train[rows])) for rows in self.rows]
+        """The objective of each category, which is a silo."""
+        return [self.of(self.X_train[rows], self.y_train[rows]) for rows in self.rows]
 
     @property
     def options(self) -> dict[str, Any]:

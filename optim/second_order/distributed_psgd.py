@@ -6,11 +6,12 @@ averages, decides which gradients are fresh, and walks as :func:`dpcal.optim.gau
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
 >>> from dpcal.optim.problems import Trigonometric
->>> silos = [optim.Silo(Trigonometric.drawn(20_000, 5, seed=seed)) for seed in range(5)]
+>>> silos = [
+...     optim.Silo(Trigonometric.drawn(20_000, 5, seed=owner), seed=owner) for owner in range(5)]
 >>> constants = silos[0].objective.constants
 >>> plan = calibrate.distributed_psgd(
 ...     constants, silos=5, n=20_000, dimension=5, epsilon=1.0, delta=1e-6)
->>> result = distributed_psgd(silos, plan, seed=0, initial=np.pi * np.eye(5)[0])
+>>> result = distributed_psgd(silos, plan, initial=np.pi * np.eye(5)[0])
 >>> result.status, len(result.ledgers)
 ('certified', 5)
 >>> print(f"epsilon <= {result.epsilon(1e-6):.4f} for {result.unit}")
@@ -124,7 +125,8 @@ def distributed_psgd(
         As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
         ``"gauss_psgd"``. Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     seed
-        Each silo has a child of it.
+        Each objective has a child of it. A silo has the seed that its owner gave or none, and a
+        seed beside silos is refused.
     on_lost
         ``"stop"`` ends a run that loses a silo with the status ``"silo-lost"``; ``"continue"`` goes
         on with a fresh gradient of the others' mean.
@@ -139,9 +141,9 @@ def distributed_psgd(
     overlap
         A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
         records of silos in this process are compared, by digests under a key of their own;
-        ``"all"``: those of silos elsewhere too, whose digests come here, so that this process could
-        test guesses of their records; ``"ignore"``: no record is compared, because different people
-        may look alike. The information in a refusal is outside the claim.
+        ``"all"``: those of silos elsewhere too, whose owners let their digests come here, so that
+        this process could test guesses of their records; ``"ignore"``: no record is compared,
+        because different people may look alike. The information in a refusal is outside the claim.
 
     References
     ----------
@@ -153,9 +155,11 @@ def distributed_psgd(
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
     Settings.of(plans[0], reset=reset)  # refuses what is wrong before a silo opens its file
-    silos: list[Answerer | Objective] = (
-        [Silo(objective, store=store)] if isinstance(objective, Objective) else list(objective)
-    )
+    silos: list[Answerer | Objective]
+    if isinstance(objective, Objective):
+        silos, seed = [Silo(objective, store=store, seed=seed)], None
+    else:
+        silos = list(objective)
     with SiloOracle(
         silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:

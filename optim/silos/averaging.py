@@ -7,7 +7,7 @@
 >>> silos = [Silo(Trigonometric.drawn(20_000, 3, seed=seed)) for seed in range(4)]
 >>> plan = calibrate.distributed_psgd(silos[0].objective.constants, silos=4, n=20_000, dimension=3,
 ...                                   epsilon=4.0, delta=1e-6)
->>> with SiloOracle(silos, plan, seed=0) as server:
+>>> with SiloOracle(silos, plan) as server:
 ...     mean = server.gradient(np.zeros(3), "refresh")
 >>> [ledger.count("refresh") for ledger in server.ledgers]
 [1, 1, 1, 1]
@@ -87,6 +87,21 @@ def plans_of_silos(plan: Plan | Sequence[Plan], count: int) -> tuple[Plan, ...]:
     return plans
 
 
+def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answerer]:
+    """Return silos as they are, and objectives as silos of this process with children of a seed."""
+    if seed is not None and not all(isinstance(silo, Objective) for silo in silos):
+        raise ValueError(
+            "seed is for objectives, and must be None with silos, whose noise is their own: an "
+            f"owner gives it as Silo(objective, seed=...), got {seed!r}."
+        )
+    # Checked and drawn here, so that a seed that is none is refused before anything is opened.
+    seeds = spawned(seed, max(len(silos), 1))
+    return [
+        Silo(silo, seed=own) if isinstance(silo, Objective) else silo
+        for silo, own in zip(silos, seeds, strict=False)
+    ]
+
+
 class SiloOracle:
     """Oracle of gradients and differences: the mean of the answers of silos.
 
@@ -103,7 +118,10 @@ class SiloOracle:
     executor
         Calls the silos, all at once; when omitted threads, or one silo after the other if all are
         in this process and have small batches.
-    seed, on_lost, noise, overlap
+    seed
+        Each objective has a child of it. Silos have the seeds of their owners, and with them a seed
+        is refused.
+    on_lost, noise, overlap
         Those of :func:`dpcal.optim.distributed_psgd`.
 
     Attributes
@@ -126,7 +144,7 @@ class SiloOracle:
         noise: str | None = None,
         overlap: str = "local",
     ) -> None:
-        self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
+        self._silos = _silos_of(silos, seed)
         count = len(self._silos)
         plans = plans_of_silos(plan, count)
         # Whose records pay most: the price of a run is theirs.
@@ -147,7 +165,7 @@ class SiloOracle:
         self.plans = tuple(map(plan_of_silo, plans, [each.n for each in about]))
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)
         self.alive = tuple(range(count))
-        self.seed_given = seed is not None
+        self.seed_given = any(getattr(each, "seed_given", False) for each in about)
         self.public = np.random.default_rng()
         self._own = executor is None
         self._executor = executor or ThreadPoolExecutor(count)
@@ -156,9 +174,8 @@ class SiloOracle:
             query.name: near and self.dimension * (query.batch_size or plan.n) < _WORK
             for query in plan.queries
         }
-        for silo, own, child in zip(self._silos, self.plans, spawned(seed, count), strict=True):
-            # A user's own silos need not support any other noise.
-            silo.open(own, child, self.noise)
+        for silo, own in zip(self._silos, self.plans, strict=True):
+            silo.open(own, noise=self.noise)
 
     @property
     def ledger(self) -> Ledger:

@@ -20,7 +20,6 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import MissingExtra, extra
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Description, Silo, SiloLost
@@ -35,14 +34,18 @@ _PATIENCE = 120.0
 class DaskSilos(Sequence["RemoteSilo"]):
     """Silos on the workers of a Dask cluster.
 
+    They keep a ledger and noise for each owner, and protect no records from whoever has a client of
+    the cluster: a client can run any function on a worker, where the records are. Silos of owners
+    who trust neither each other nor the server are in processes of their owners.
+
     Parameters
     ----------
     client
         A ``distributed.Client``; MissingExtra is raised if that package is not installed.
     makers
         One for each silo: a function without arguments that returns its objective, or a
-        :class:`Silo` with a file, and is called on the worker; or an objective, which is sent
-        there.
+        :class:`Silo` with a file or a seed, and is called on the worker; or an objective, which is
+        sent there.
     workers, timeout
         The address of each silo's worker, by turns when omitted; and seconds > 0 after which a silo
         that does not answer counts as lost.
@@ -95,7 +98,8 @@ class _Actor:
 
     def __init__(self, maker: Callable[[], Objective | Silo] | Objective) -> None:
         made = maker if isinstance(maker, Objective) else maker()
-        self._silo = made if isinstance(made, Silo) else Silo(made)
+        # Whoever sent the maker of an objective can have its records, and so their digests.
+        self._silo = made if isinstance(made, Silo) else Silo(made, gives_digests=True)
 
     def call(self, name: str, *arguments: Any) -> tuple[Any, Exception | None]:
         """Call a method of the silo; return its value and its error, one of them None."""
@@ -125,9 +129,9 @@ class RemoteSilo:
         described: Description = self._call("describe")
         return described
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
+    def open(self, plan: Plan, noise: str | None = None) -> None:
         """Make ready to answer a plan."""
-        self._call("open", plan, seed, noise)
+        self._call("open", plan, noise)
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy answer, or raise SiloLost."""

@@ -1,7 +1,8 @@
 """What is a silo? Five methods: describe, open a plan, answer, close, ledger.
 
 Its records never leave it. It adds the noise to its answers with a generator of its own, and writes
-them into a ledger of its own before any record is read.
+them into a ledger of its own before any record is read. Who asks it need not be trusted: without a
+file a silo answers one plan in its life, and its seed is its owner's.
 
 >>> from dpcal import calibrate
 >>> from dpcal.optim.problems import Trigonometric
@@ -10,19 +11,24 @@ them into a ledger of its own before any record is read.
 ...     records.constants, silos=5, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
 >>> silo = Silo(records)
 >>> silo.describe()
-Description(n=20000, dimension=3, l2=0.0, read_from_data=())
->>> silo.open(plan, seed=0)
+Description(n=20000, dimension=3, l2=0.0, read_from_data=(), seed_given=False)
+>>> silo.open(plan)
 >>> silo.answer("gradient", "refresh", [0.0, 0.0, 0.0]).shape
 (3,)
 >>> silo.ledger().count("refresh")
 1
 >>> silo.close()
+>>> silo.open(plan)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+ValueError: a silo without a file answers one plan in its life, and has opened one: make the silo...
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from threading import RLock
+from typing import NoReturn, Protocol
 
 from numpy.typing import ArrayLike
 
@@ -51,13 +57,14 @@ class SiloLost(RunOver):
 class Description:
     """Public facts of a silo: numbers of records and of parameters, its regulariser's strength.
 
-    ``read_from_data`` is that of its objective.
+    ``read_from_data`` is that of its objective, and ``seed_given`` whether its owner gave a seed.
     """
 
     n: int
     dimension: int
     l2: float
     read_from_data: tuple[str, ...] = ()
+    seed_given: bool = False
 
 
 class Answerer(Protocol):
@@ -67,7 +74,7 @@ class Answerer(Protocol):
         """Return public numbers."""
         ...
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
+    def open(self, plan: Plan, noise: str | None = None) -> None:
         """Make ready to answer a plan, with noise from the silo's own generator."""
         ...
 
@@ -87,16 +94,39 @@ class Answerer(Protocol):
 class Silo:
     """A silo in this process, about the records of an objective.
 
-    Its ``store`` is the path of a file of its own that holds every answer before it leaves, and so
-    the ledger; None for memory alone.
+    Its owner makes it. Who asks it chooses the plan and the questions, and need not be trusted.
+
+    Parameters
+    ----------
+    objective
+        The records.
+    store
+        None: answers are in memory, and the silo opens one plan in its life. The path of a file of
+        its own, which holds every answer before it leaves, and so the ledger: opened again, the
+        silo repeats these answers to the same questions. A :class:`dpcal.optim.BudgetBook`: any
+        plans are answered while their total is within the book's, and no other.
+    seed
+        That of :func:`dpcal.optim.run`, for runs that must be repeatable. Whoever knows it and
+        guesses the records can draw the noise again.
+    gives_digests
+        Whether :meth:`fingerprints` answers, with which whoever asks can test guesses of records.
     """
 
-    def __init__(self, objective: Objective, *, store: Store = None) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        *,
+        store: Store = None,
+        seed: Seed = None,
+        gives_digests: bool = False,
+    ) -> None:
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be an Objective, got {objective!r}.")
         self.objective = objective
-        self._store = store
+        self._store, self._seed, self._gives_digests = store, seed, gives_digests
         self._oracle: Oracle | None = None
+        self._closed = False
+        self._lock = RLock()
 
     @property
     def in_memory(self) -> bool:
@@ -104,28 +134,48 @@ class Silo:
         return self._store is None
 
     def describe(self) -> Description:
-        """Return the number of records, of parameters, and the regulariser's strength."""
+        """Return public numbers, and whether the owner gave a seed."""
         own = self.objective
-        return Description(own.n, own.dimension, float(own.l2), own.read_from_data)
+        given = self._seed is not None
+        return Description(own.n, own.dimension, float(own.l2), own.read_from_data, given)
 
-    def open(self, plan: Plan, seed: Seed = None, noise: str | None = None) -> None:
-        """Make ready to answer a plan for this silo's number of records, with a seed of its own."""
-        self._oracle = oracle_of(self.objective, plan, seed, self._store, noise)
+    def open(self, plan: Plan, noise: str | None = None) -> None:
+        """Make ready to answer a plan for this silo's number of records.
+
+        A ValueError is raised if the silo has no file and has opened a plan.
+        """
+        with self._lock:
+            if self._oracle is not None and self._store is None:
+                raise ValueError(
+                    "a silo without a file answers one plan in its life, and has opened one: make "
+                    "the silo with store=PATH to repeat its answers to this plan, or with "
+                    "store=BudgetBook(...) to answer further plans within a total."
+                )
+            self._shut()
+            self._oracle = oracle_of(self.objective, plan, self._seed, self._store, noise)
+            self._closed = False
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy ``"gradient"`` at w, or a ``"difference"``, at w minus at v.
 
         An answer that the plan does not allow raises BudgetExceeded, and no record is touched.
         """
-        oracle = self._opened()
-        if _validate.choice(KINDS, kind=kind) == "gradient" or v is None:
-            return oracle.gradient(w, query)
-        return oracle.difference(w, v, query)
+        with self._lock:
+            oracle = self._opened()
+            if self._closed:
+                raise ValueError("the silo must not be closed when it is asked.")
+            if _validate.choice(KINDS, kind=kind) == "gradient" or v is None:
+                return oracle.gradient(w, query)
+            return oracle.difference(w, v, query)
 
     def close(self) -> None:
         """Refuse further answers and close the file; the ledger can still be read."""
-        if self._oracle is not None:
-            getattr(self._oracle, "close", lambda: None)()
+        with self._lock:
+            self._shut()
+
+    def _shut(self) -> None:
+        self._closed = True
+        getattr(self._oracle, "close", lambda: None)()
 
     def ledger(self) -> Ledger:
         """Return the releases since the silo was opened."""
@@ -134,8 +184,14 @@ class Silo:
     def fingerprints(self, key: bytes) -> list[bytes]:
         """Return a digest of each record under a secret key of at most 64 bytes.
 
-        Not private: whoever has the key can test guesses of a record.
+        Not private: whoever has the key can test guesses of a record. A ValueError is raised if the
+        owner made the silo without ``gives_digests``.
         """
+        if not self._gives_digests:
+            raise ValueError(
+                "the silo gives no digests of its records: its owner must make it with "
+                "gives_digests=True, or overlap must be 'local' or 'ignore'."
+            )
         return self.objective.fingerprints(key)
 
     def _ledger_json(self) -> str:
@@ -146,3 +202,8 @@ class Silo:
         if self._oracle is None:
             raise ValueError("the silo must be opened with a plan before it is asked.")
         return self._oracle
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a silo is not copied or pickled: a copy would have the plan's answers too."
+        )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -100,6 +100,10 @@ class Partitioned(Objective):
         array, or of parts of a data frame) become their values.
     timeout
         Seconds > 0 after which a partition that does not answer counts as lost.
+    overlap
+        ``"refuse"``: two partitions that hold the same records in the same order are taken for one
+        that is given twice, whose records would count twice. ``"ignore"``: they are different
+        people, who look alike. The information in a refusal is outside the claim.
 
     Raises
     ------
@@ -123,8 +127,10 @@ class Partitioned(Objective):
         *,
         arguments: Sequence[tuple[Any, ...]] | None = None,
         timeout: float = _PATIENCE,
+        overlap: str = "refuse",
     ) -> None:
         try:
+            from dask.base import tokenize
             from distributed import Client
         except ImportError:
             raise MissingExtra(
@@ -138,13 +144,17 @@ class Partitioned(Objective):
                 "makers must be one for each partition and at least one, with a tuple of arguments "
                 f"each, got {len(makers)} and {len(given)}."
             )
-        _check_distinct(makers, given)
+        _validate.choice(("refuse", "ignore"), overlap=overlap)
+        _check_distinct([tokenize(pair) for pair in zip(makers, given, strict=True)])
         check_versions(client)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
         self._makers = list(zip(makers, given, strict=True))
         placed = [self._placed(j, worker) for j, worker in enumerate(self._near())]
         self._actors = [each.result(self._timeout) for each in placed]
         self._facts = [actor.facts().result(timeout=self._timeout) for actor in self._actors]
+        if overlap == "refuse":
+            # Partitions without records are equal, and count nothing twice.
+            _check_distinct([facts.print_ if facts.n else j for j, facts in enumerate(self._facts)])
         first = self._facts[0]
         for j, facts in enumerate(self._facts):
             if facts.shared != first.shared:
@@ -330,17 +340,16 @@ def _is_future(value: Any) -> bool:
     return hasattr(value, "key") and hasattr(value, "result")
 
 
-def _check_distinct(makers: Sequence[Any], given: Sequence[tuple[Any, ...]]) -> None:
-    """Refuse a partition that is given twice, whose records would count twice."""
-    from dask.base import tokenize
-
-    seen: dict[str, int] = {}
-    for j, pair in enumerate(zip(makers, given, strict=True)):
-        first = seen.setdefault(tokenize(pair), j)
+def _check_distinct(marks: Sequence[Hashable]) -> None:
+    """Refuse a partition that is given twice: one with the mark of an earlier one."""
+    seen: dict[Hashable, int] = {}
+    for j, mark in enumerate(marks):
+        first = seen.setdefault(mark, j)
         if first != j:
             raise ValueError(
-                "partitions must have a maker or arguments of their own, or their records would "
-                f"count twice: partition {j} is partition {first} again."
+                "partitions must have records of their own, or these would count twice: partition "
+                f"{j} is partition {first} again. Where different people look alike, say so with "
+                "overlap='ignore'."
             )
 
 

@@ -84,7 +84,8 @@ class Parts:
         """Return the objective ``make(self, *others)`` of the records where they are."""
         made = _Applied(make, (self._made, *(other._made for other in others)))
         makers = [made] * len(self.cut.sizes)
-        return Partitioned(self.cut.client, makers, arguments=self.cut.sources)
+        # Rows of one table are different records, whether or not they look alike.
+        return Partitioned(self.cut.client, makers, arguments=self.cut.sources, overlap="ignore")
 
     def counted(
         self, column: int | None = None, known: Parts | None = None

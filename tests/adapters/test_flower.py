@@ -1,14 +1,26 @@
-"""Flower's protocol of a privacy accountant, beside Flower's own accountant."""
+"""Flower's protocol of a privacy accountant, beside Flower's own accountant and strategies."""
 
 import dataclasses
 import json
+import logging
+import math
+import random
+from functools import partial
 
+import numpy as np
 import pytest
+from _pages import program
+from _tree import ROOT
 
 from dpcal.accountants import epsilon, events
 
 pytest.importorskip("flwr")
 
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp.mod import fixedclipping_mod
+from flwr.serverapp import strategy
+from flwr.serverapp.exception import PrivacyBudgetExhausted
+from flwr.serverapp.strategy import dp_fixed_clipping
 from flwr.supercore.privacy_accounting import (
     GaussianPrivacyEvent,
     NeighboringRelation,
@@ -16,6 +28,7 @@ from flwr.supercore.privacy_accounting import (
     SamplingMethod,
 )
 from flwr.supercore.privacy_accounting.rdp_accountant import RdpAccountant
+from flwr.supercore.task_identity import TaskIdentity
 
 from dpcal.adapters.flower import Accountant
 from dpcal.errors import BudgetExceeded
@@ -36,10 +49,10 @@ def config(method, relation, **changes):
 
 @pytest.mark.parametrize(("method", "relation"), MODELS)
 def test_it_prices_what_flower_prices_and_no_higher(method, relation):
-    """A replaced client moves the sum twice as far, which Flower leaves to the caller's noise."""
+    """A fixed number of clients moves the sum twice as far; Flower leaves this to the caller."""
     ours, theirs = Accountant(config(method, relation)), RdpAccountant(config(method, relation))
     assert ours.get_epsilon(1e-5) == 0.0
-    half = relation is NeighboringRelation.REPLACE_ONE
+    half = method is not SamplingMethod.POISSON
     effective = dataclasses.replace(EVENT, noise_multiplier=1.5) if half else EVENT
     for accountant, event in ((ours, EVENT), (theirs, effective)):
         accountant.compose(event)
@@ -100,14 +113,208 @@ def test_another_population_is_refused():
 
 def test_flowers_own_wrapper_takes_it():
     """The strategy that clips and adds noise checks budgets by the accountant that it is given."""
-    strategies = pytest.importorskip("flwr.serverapp.strategy")
     accountant = Accountant(config(*MODELS[1], max_epsilon=5.0))
-    strategy = strategies.DifferentialPrivacyServerSideFixedClipping(
-        strategies.FedAvg(), noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=20,
+    wrapped = strategy.DifferentialPrivacyServerSideFixedClipping(
+        strategy.FedAvg(), noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=20,
         accountant=accountant,
     )  # fmt: skip
-    strategy._compose_release(EVENT)
-    assert strategy.privacy_spent().epsilon == accountant.get_epsilon(1e-5) > 0
+    wrapped._compose_release(EVENT)
+    assert wrapped.privacy_spent().epsilon == accountant.get_epsilon(1e-5) > 0
+    for method, relation in (MODELS[0], MODELS[2]):
+        with pytest.raises(ValueError, match="requires sampling_method='no-amplification'"):
+            strategy.DifferentialPrivacyServerSideFixedClipping(
+                strategy.FedAvg(), noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=20,
+                accountant=Accountant(config(method, relation)),
+            )  # fmt: skip
+
+
+class Grid:
+    """The nodes that are connected."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+    def get_node_ids(self):
+        return self.nodes
+
+
+def reply_of(message, update, order=("w", "b"), **metrics):
+    """Return what a node sends back: the model that it was sent, and its update."""
+    (arrays,) = message.content.array_records.values()
+    made = {name: Array(arrays[name].numpy() + update) for name in order}
+    content = RecordDict(
+        {"arrays": ArrayRecord(made), "metrics": MetricRecord({"num-examples": 1.0, **metrics})}
+    )
+    return Message(content, dst_node_id=1, message_type="train")
+
+
+MODEL = {"w": np.array([2.0, 0.0]), "b": np.array([500.0, 0.0])}
+
+
+def round_of(wrapped, mod, reply, nodes, seed=0):
+    """Return Flower's new model and metrics after a round without noise, and who was drawn."""
+    random.seed(seed)
+    model = ArrayRecord({name: Array(each) for name, each in MODEL.items()})
+    messages = list(wrapped.configure_train(1, model, ConfigRecord(), Grid(list(nodes))))
+    drawn = [message.metadata.dst_node_id for message in messages]
+    replies = [
+        reply(message, node)
+        if mod is None
+        else mod(message, None, lambda m, _, n=node: reply(m, n))
+        for message, node in zip(messages, drawn, strict=True)
+    ]
+    arrays, metrics = wrapped.aggregate_train(1, replies)
+    assert wrapped.accountant.num_releases == 1
+    return np.concatenate(arrays.to_numpy_ndarrays()), metrics, drawn
+
+
+def wrapped_by(wrapper, inner, clients, k):
+    """Return a strategy of Flower that draws k of so many clients, with this accountant."""
+    return wrapper(
+        inner(fraction_train=1e-9, min_train_nodes=k, min_available_nodes=clients),
+        noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=k,
+        accountant=Accountant(config(*MODELS[1], population_size=clients)),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def without_noise(monkeypatch):
+    monkeypatch.setattr(TaskIdentity, "_run_id", 1, raising=False)
+    monkeypatch.setattr(TaskIdentity, "_task_id", 1, raising=False)
+    monkeypatch.setattr(TaskIdentity, "_node_id", 1, raising=False)
+    monkeypatch.setattr(dp_fixed_clipping, "add_gaussian_noise_inplace", lambda *_: None)
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+WRAPPERS = {
+    "server": (strategy.DifferentialPrivacyServerSideFixedClipping, None),
+    "client": (strategy.DifferentialPrivacyClientSideFixedClipping, fixedclipping_mod),
+}
+
+
+@pytest.mark.parametrize("inner", [strategy.FedAvg, strategy.FedProx])
+@pytest.mark.parametrize("side", WRAPPERS)
+def test_a_removed_client_moves_a_round_by_what_is_priced(side, inner, without_noise):
+    """Rounds of 3 out of 4 clients, and of 3 without the fourth: by 2 C, and no further."""
+    if inner is strategy.FedProx:
+        inner = partial(inner, proximal_mu=0.1)
+    (wrapper, mod), k, far = WRAPPERS[side], 3, 0.0
+
+    def reply(message, node):
+        return reply_of(message, 100.0 if node == 4 else -100.0)
+
+    strategy_of_three = wrapped_by(wrapper, inner, 3, k)
+    without, _, _ = round_of(strategy_of_three, mod, reply, (1, 2, 3))
+    for seed in range(20):
+        four = wrapped_by(wrapper, inner, 4, k)
+        model, _, drawn = round_of(four, mod, reply, (1, 2, 3, 4), seed)
+        moved = k * np.linalg.norm(model - without)
+        assert moved == pytest.approx(2.0 if 4 in drawn else 0.0, abs=1e-9)
+        far = max(far, moved)
+    # Noise of 3 C over this distance.
+    price = epsilon(events.GaussianDpEvent(3.0 / far), delta=1e-5)
+    assert four.accountant.get_epsilon(1e-5) == pytest.approx(price.upper, rel=1e-9)
+    assert price.lower > 2 * epsilon(events.GaussianDpEvent(3.0), delta=1e-5).upper
+
+
+def test_what_flower_lets_through_is_what_the_page_says(without_noise):
+    """Values that are not finite, no change, arrays in another order, metrics, one node for all."""
+    page = " ".join((ROOT / "docs" / "other_libraries.md").read_text().split())
+    wrapper, mod = WRAPPERS["server"]
+
+    def after(reply):
+        return round_of(wrapped_by(wrapper, strategy.FedAvg, 3, 3), mod, reply, (1, 2, 3))
+
+    def odd(other):
+        return lambda message, node: reply_of(message, 1.0) if node < 3 else other(message)
+
+    assert "not a finite number makes the whole model NaN" in page
+    assert np.isnan(after(odd(lambda message: reply_of(message, math.nan)))[0]).all()
+    assert "A client without a change ends the round by a `ZeroDivisionError`" in page
+    with pytest.raises(ZeroDivisionError):
+        after(odd(lambda message: reply_of(message, 0.0)))
+    assert "arrays of equal shape in another order is not clipped" in page
+    plain, _, _ = after(odd(lambda message: reply_of(message, 1.0)))
+    turned, _, _ = after(odd(lambda message: reply_of(message, 1.0, order=("b", "w"))))
+    assert 3 * np.linalg.norm(turned - plain) > 100.0
+    assert "Metrics leave without noise" in page
+    _, metrics, _ = after(lambda message, node: reply_of(message, 1.0, loss=3e6 * (node == 3)))
+    assert metrics["loss"] == pytest.approx(1e6)
+    assert "compares the number of replies, and not who sent them" in page
+    once = after(lambda message, node: reply_of(message, 100.0))[0]
+    assert np.linalg.norm(once - np.concatenate([*MODEL.values()])) == pytest.approx(1.0)
+
+
+def test_the_program_of_the_page_runs(without_noise):
+    """Rounds of 20 of 500 clients, until Flower refuses one."""
+    names = {}
+    exec(program("other_libraries.md", "Flower: `Accountant`"), names)
+    made, accountant = names["strategy"], names["accountant"]
+    model = ArrayRecord({name: Array(each) for name, each in MODEL.items()})
+
+    def asked(number):
+        sent = list(made.configure_train(number, model, ConfigRecord(), Grid(range(500))))
+        accountant.compose(made._pop_pending_event(number))
+        return len(sent)
+
+    assert asked(0) == 20
+    while not accountant.would_exceed(EVENT, count=40):
+        accountant.compose(EVENT, 40)
+    with pytest.raises(PrivacyBudgetExhausted):
+        {asked(number) for number in range(41)}
+    assert 3.9 < accountant.get_epsilon(1e-6) <= 4.0
+
+
+@pytest.mark.parametrize("side", ["Server", "Client"])
+def test_adaptive_clipping_takes_no_accountant(side):
+    """The page says so: its noise has no price here."""
+    wrapper = getattr(strategy, f"DifferentialPrivacy{side}SideAdaptiveClipping")
+    with pytest.raises(TypeError, match="accountant"):
+        wrapper(
+            strategy.FedAvg(), noise_multiplier=1.0, num_sampled_clients=20,
+            accountant=Accountant(config(*MODELS[1])),
+        )  # fmt: skip
+
+
+def test_secret_draws_are_counted_on_only_where_that_is_said():
+    several = {}
+    for secret in (False, True):
+        given = config(*MODELS[1])
+        several[secret] = accountant = Accountant(given, secret_draws=secret)
+        accountant.compose(EVENT, 100)
+        state = json.loads(json.dumps(accountant.state_dict()))
+        Accountant(given, secret_draws=secret).load_state_dict(state)
+        with pytest.raises(ValueError, match="state must have config"):
+            Accountant(given, secret_draws=not secret).load_state_dict(state)
+    sampled = events.PoissonSampledDpEvent(0.04, events.GaussianDpEvent(1.5))
+    true = epsilon(events.SelfComposedDpEvent(sampled, 100), delta=1e-5)
+    assert several[True].get_epsilon(1e-5) == true.upper
+    assert several[False].get_epsilon(1e-5) > 10 * true.upper
+    with pytest.raises(ValueError, match="secret_draws must be False"):
+        Accountant(config(*MODELS[0]), secret_draws=True)
+
+
+def test_fields_that_lack_or_are_unknown_are_named():
+    fields = {
+        "target_delta": 1e-6, "population_size": 500,
+        "neighboring_relation": "add-or-remove-one", "sampling_method": "no-amplification",
+    }  # fmt: skip
+    assert Accountant(**fields).config == config(*MODELS[1], target_delta=1e-6)
+    for name in fields:
+        rest = {key: value for key, value in fields.items() if key != name}
+        with pytest.raises(ValueError, match=f"{name} must be given where config is not"):
+            Accountant(**rest)
+    for change, sentence in (
+        ({"neighboring_relation": "add"}, "neighboring_relation must be one of"),
+        ({"sampling_method": "uniform"}, "sampling_method must be one of"),
+        ({"sampling_method": "without-replacement"}, "must be 'replace-one' for the sampling"),
+        ({"config": config(*MODELS[1])}, "config must be Flower's PrivacyConfig without further"),
+        ({"target_delta": math.nan}, "target_delta must be"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Accountant(**fields | change)
 
 
 def test_a_server_keeps_its_policy():

@@ -2,12 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
+from _pages import program
+from _tree import ROOT
 
 pytest.importorskip("pipeline_dp")
 
 import pipeline_dp
 from dp_accounting.pld import PLDAccountant
+from pipeline_dp import dp_computations
 
 from dpcal.adapters.pipeline_dp import BudgetAccountant
 
@@ -73,6 +77,99 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_priced():
     measured = sum((each[part].count - 300) ** 2 for each in found for part in (0, 1)) / 800
     # Counts are whole numbers: rounding adds a twelfth. A variance of 800 draws errs by 5 percent.
     assert measured == pytest.approx(spread**2 + 1 / 12, rel=0.25)
+
+
+# Settings of an aggregation, beside its metrics: the bounds of one person, who contributes more.
+BOUNDS = {
+    "one of one": {"max_partitions_contributed": 1, "max_contributions_per_partition": 1},
+    "three of two": {"max_partitions_contributed": 2, "max_contributions_per_partition": 3},
+    "four in all": {"max_contributions": 4},
+}
+VALUES = {"min_value": -1.0, "max_value": 3.0}
+ASKED = {
+    "count": ([METRICS.COUNT], {}),
+    "sum": ([METRICS.SUM], VALUES),
+    "sum of partitions": (
+        [METRICS.SUM], {"min_sum_per_partition": -5.0, "max_sum_per_partition": 2.0}
+    ),
+    "mean": ([METRICS.MEAN], VALUES),
+    "persons": ([METRICS.PRIVACY_ID_COUNT], {}),
+    "all": ([METRICS.MEAN, METRICS.COUNT, METRICS.SUM, METRICS.PRIVACY_ID_COUNT], VALUES),
+}  # fmt: skip
+
+
+@pytest.fixture
+def sums(monkeypatch):
+    """Record sums of the engine before noise, which is left out, with its standard deviation."""
+    found = []
+    for mechanism in (dp_computations.GaussianMechanism, dp_computations.LaplaceMechanism):
+        monkeypatch.setattr(
+            mechanism, "add_noise", lambda self, value: found.append((value, self.std)) or value
+        )
+    return found
+
+
+@pytest.mark.parametrize("noise", list(pipeline_dp.NoiseKind))
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("asked", ASKED)
+def test_one_person_moves_a_sum_by_what_is_priced(asked, bounds, noise, sums):
+    """With and without a person who has five rows of a large value in each partition."""
+    metrics, given = ASKED[asked]
+    if bounds == "four in all" and asked == "sum of partitions":
+        pytest.skip("PipelineDP has no such bounds together")
+    params = pipeline_dp.AggregateParams(
+        noise_kind=noise, metrics=metrics, **given, **BOUNDS[bounds]
+    )
+    partitions = [0, 1, 2]
+    rest = [(person, person % 3, 1.0) for person in range(12)]
+    far = [0.0]
+    for value in (100.0, -100.0):
+        runs = []
+        for rows in (rest, [*rest, *[(99, each % 3, value) for each in range(15)]]):
+            sums.clear()
+            accountant = BudgetAccountant(1.0, 1e-6)
+            engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+            answers = engine.aggregate(rows, params, extractors(), partitions)
+            accountant.compute_budgets()
+            order = [partition for partition, _ in answers]
+            drawn = np.array(sums).reshape(len(order), -1, 2)
+            runs.append(drawn[np.argsort(order)])
+        specs = accountant.mechanism_specs
+        assert runs[0].shape == (3, len(specs), 2)
+        for number, spec in enumerate(specs):
+            (before, deviations), (after, _) = (run[:, number].T for run in runs)
+            norm = 1 if noise is pipeline_dp.NoiseKind.LAPLACE else 2
+            moved = np.linalg.norm(after - before, norm)
+            # What is priced: a deviation of so much for each unit that a person moves the sum.
+            priced = deviations[0] / spec.noise_standard_deviation
+            assert moved <= priced * (1 + 1e-9), spec.name
+            far.append(moved / priced)
+    # The bounds are attained, so that it is not only too much noise that holds them.
+    assert max(far) > 0.99 or bounds == "four in all"
+
+
+def test_what_pipeline_dp_lets_through_is_what_the_page_says():
+    """A value that is no number, and a pipeline that is run again."""
+    page = (ROOT / "docs" / "other_libraries.md").read_text()
+    for sentence in ("clips a NaN to NaN", "is to be run once"):
+        assert sentence in page
+    rows = [*ROWS, (2_000, 0, math.nan)]
+    accountant = BudgetAccountant(1.0, 1e-6)
+    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+    params = aggregate([METRICS.SUM])
+    found = engine.aggregate(rows, params, extractors(), [0, 1])
+    kept = [(*row[:2], row[2] if math.isfinite(row[2]) else 0.0) for row in rows]
+    mended = engine.aggregate(kept, params, extractors(), [0, 1])
+    accountant.compute_budgets()
+    assert math.isnan(dict(found)[0].sum)
+    assert math.isfinite(dict(mended)[0].sum)
+
+
+def test_the_program_of_the_page_runs(capsys):
+    names = {}
+    exec(program("other_libraries.md", "PipelineDP: `BudgetAccountant`"), names)
+    assert "ward 0" in capsys.readouterr().out
+    assert 0.99 < names["accountant"].epsilon <= 1.0
 
 
 def test_partitions_are_selected_and_percentiles_found_inside_the_budget():

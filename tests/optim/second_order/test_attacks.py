@@ -210,16 +210,16 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
     plan = planned(calibrate.distributed_psgd, silos=2)
 
     class Divided(Silo):
-        def open(self, plan, seed=None, noise=None):
+        def open(self, plan, noise=None):
             less = [
                 dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
                 for query in plan.queries
             ]
-            super().open(dataclasses.replace(plan, queries=tuple(less)), seed, noise)
+            super().open(dataclasses.replace(plan, queries=tuple(less)), noise)
 
     friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
     with pytest.raises(LedgerMismatch, match="silo 0"):
-        optim.distributed_psgd([Divided(Trigonometric(Z)), friend], plan, seed=6)
+        optim.distributed_psgd([Divided(Trigonometric(Z)), friend], plan)
 
 
 @pytest.mark.slow

@@ -32,6 +32,11 @@ def records(number, n=N):
     return Trigonometric.drawn(n, D, seed=100 + number)
 
 
+def children(seed, count):
+    """Return the seed of each of so many objectives of a run with a seed."""
+    return np.random.SeedSequence(seed).spawn(count) if count > 1 else [seed]
+
+
 def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
     given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05, **changes}
     if silos is not None:
@@ -55,7 +60,7 @@ def same(one, other):
 def test_one_silo_is_algorithm_2_bit_for_bit():
     plan = planned(None, build=calibrate.gauss_psgd)
     alone = optim.gauss_psgd(records(0), plan, seed=7, initial=SADDLE)
-    silo = optim.distributed_psgd([Silo(records(0))], plan, seed=7, initial=SADDLE)
+    silo = optim.distributed_psgd([Silo(records(0), seed=7)], plan, initial=SADDLE)
     assert same(alone, silo)
     assert alone.difference_calls == silo.difference_calls > 0
 
@@ -67,7 +72,7 @@ def test_silos_sum_in_whole_numbers_too():
         records(0), planned(None, build=calibrate.gauss_psgd), seed=7, noise="discrete"
     )
     one = optim.distributed_psgd(
-        [Silo(records(0))], planned(None, build=calibrate.gauss_psgd), seed=7, noise="discrete"
+        [Silo(records(0), seed=7)], planned(None, build=calibrate.gauss_psgd), noise="discrete"
     )
     assert same(alone, one)
     assert whole.epsilon(1e-6) <= plan.epsilon
@@ -88,8 +93,8 @@ def test_numbers_do_not_depend_on_workers(workers):
 
 def test_each_silo_pays_for_itself_alone():
     plan = planned(4)
-    silos = [Silo(records(j)) for j in range(4)]
-    result = optim.distributed_psgd(silos, plan, seed=2, initial=SADDLE)
+    silos = [Silo(records(j), seed=child) for j, child in enumerate(children(2, 4))]
+    result = optim.distributed_psgd(silos, plan, initial=SADDLE)
     z = planned(1).queries[0].noise_multiplier
     assert len(result.ledgers) == 4
     for silo, ledger, own in zip(silos, result.ledgers, result.plans, strict=True):
@@ -141,7 +146,7 @@ def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
     m, count = 4, 200
     plan = planned(m, n=80_000, batch_size=400)
     # Records without a spread: what varies is noise.
-    silos = [Silo(Trigonometric(np.full((80_000, D), 0.1 * j))) for j in range(m)]
+    silos = [Trigonometric(np.full((80_000, D), 0.1 * j)) for j in range(m)]
     with SiloOracle(silos, plan, seed=3) as server:
         answers = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
     exact = np.mean([math.sin(0.1 * j) for j in range(m)])
@@ -188,7 +193,7 @@ def test_silos_with_targets_of_their_own_pay_them_and_no_more(tmp_path):
     plans = own_plans(1.0, 8.0, 2.0)
     assert [plan.price() for plan in plans] == pytest.approx([1.0, 8.0, 2.0], rel=1e-6)
     assert all(plan.price() <= plan.epsilon for plan in plans)
-    silos = [Silo(records(number)) for number in range(3)]
+    silos = [records(number) for number in range(3)]
     result = optim.distributed_psgd(silos, plans, seed=3, initial=SADDLE)
     spent = [result.of_silo(j).epsilon(1e-6) for j in range(3)]
     assert spent == pytest.approx([1.0, 8.0, 2.0], rel=1e-6)
@@ -253,7 +258,7 @@ class Mortal(Silo):
     """A silo that is lost after so many answers."""
 
     def __init__(self, objective, answers):
-        super().__init__(objective)
+        super().__init__(objective, seed=61)
         self.left = answers
 
     def answer(self, *asked):
@@ -268,13 +273,13 @@ def test_a_lost_silo_stops_the_run_or_does_not(answers):
     plan = planned(3)
 
     def silos():
-        return [Silo(records(0)), Mortal(records(1), answers), Silo(records(2))]
+        return [Silo(records(0), seed=60), Mortal(records(1), answers), Silo(records(2), seed=62)]
 
-    stopped = optim.distributed_psgd(silos(), plan, seed=6, initial=SADDLE)
+    stopped = optim.distributed_psgd(silos(), plan, initial=SADDLE)
     assert stopped.status == "silo-lost"
     assert stopped.lost == (1,)
     given = silos()
-    went_on = optim.distributed_psgd(given, plan, seed=6, initial=SADDLE, on_lost="continue")
+    went_on = optim.distributed_psgd(given, plan, initial=SADDLE, on_lost="continue")
     assert went_on.status in ("certified", "budget-exhausted", "finished")
     assert went_on.lost == (1,)
     for result in (stopped, went_on):
@@ -295,7 +300,7 @@ def test_a_silo_that_is_lost_at_the_end_takes_no_result_with_it():
             raise SiloLost
 
     plan = planned(2, steps=4)
-    result = optim.distributed_psgd([records(0), Gone(records(1))], plan, seed=9, initial=SADDLE)
+    result = optim.distributed_psgd([records(0), Gone(records(1))], plan, initial=SADDLE)
     assert (result.status, result.lost) == ("finished", (1,))
     # What it was asked for is in the ledger that the server kept.
     assert result.ledgers[1].totals == result.ledgers[0].totals
@@ -309,7 +314,7 @@ def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
             return super().answer(*asked)
 
     with pytest.raises(LedgerMismatch, match="silo 1 is not what it was asked for"):
-        optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4), seed=1)
+        optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4))
 
 
 @pytest.mark.parametrize(
@@ -380,12 +385,14 @@ class Elsewhere:
 def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
     plan, half = planned(2, steps=2), records(0)._Z[: N // 2]
     mixed = Trigonometric(np.vstack([half, records(1)._Z[: N // 2]]))
-    given = [records(0), Elsewhere(Silo(mixed))]
-    optim.distributed_psgd(given, plan, seed=1, initial=SADDLE)
+    given = [records(0), Elsewhere(Silo(mixed, gives_digests=True))]
+    optim.distributed_psgd(given, plan, initial=SADDLE)
     assert "fingerprints" not in given[1].asked
     for silos, overlap in (([records(0), mixed], "local"), (given, "all")):
         with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
-            optim.distributed_psgd(silos, plan, seed=2, initial=SADDLE, overlap=overlap)
+            optim.distributed_psgd(silos, plan, initial=SADDLE, overlap=overlap)
+    with pytest.raises(ValueError, match="its owner must make it with gives_digests=True"):
+        check_distinct([records(0), Elsewhere(Silo(mixed))], "all")
     result = optim.distributed_psgd(
         [records(0), mixed], plan, seed=3, initial=SADDLE, overlap="ignore"
     )
@@ -397,9 +404,12 @@ def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
 
 
 def test_a_file_holds_what_a_silo_released(tmp_path):
-    silos = [Silo(records(j), store=tmp_path / f"{j}.db") for j in range(2)]
+    silos = [
+        Silo(records(j), store=tmp_path / f"{j}.db", seed=child)
+        for j, child in enumerate(children(8, 2))
+    ]
     plain = optim.distributed_psgd([records(0), records(1)], planned(2), seed=8, initial=SADDLE)
-    stored = optim.distributed_psgd(silos, planned(2), seed=8, initial=SADDLE)
+    stored = optim.distributed_psgd(silos, planned(2), initial=SADDLE)
     assert same(plain, stored)
     for j, ledger in enumerate(stored.ledgers):
         assert read_ledger(tmp_path / f"{j}.db").totals == ledger.totals
@@ -411,8 +421,8 @@ def test_a_file_holds_what_a_silo_released(tmp_path):
 class Maker:
     """Makes a silo where it is called; with a file, and slow, if asked for."""
 
-    def __init__(self, number, folder=None, pause=0.0):
-        self.number, self.folder, self.pause = number, folder, pause
+    def __init__(self, number, folder=None, pause=0.0, seed=None):
+        self.number, self.folder, self.pause, self.seed = number, folder, pause, seed
 
     def __call__(self):
         made = records(self.number)
@@ -424,7 +434,14 @@ class Maker:
                 return plain(*asked)
 
             made.clipped_sum = slow
-        return made if self.folder is None else Silo(made, store=f"{self.folder}/{self.number}.db")
+        if self.folder is None and self.seed is None:
+            return made
+        store = self.folder and f"{self.folder}/{self.number}.db"
+        return Silo(made, store=store, seed=self.seed)
+
+
+def makers(seed, count):
+    return [Maker(j, seed=child) for j, child in enumerate(children(seed, count))]
 
 
 @pytest.fixture(scope="module")
@@ -447,8 +464,8 @@ def test_dask_and_threads_release_the_same_numbers(cluster):
             plan = planned(m, steps=4)
         assert printed.parameters["error"] == pytest.approx(psi, abs=5e-4)
         here = optim.distributed_psgd([records(j) for j in range(m)], plan, seed=m, initial=SADDLE)
-        silos = optim.DaskSilos(cluster, [Maker(j) for j in range(m)])
-        there = optim.distributed_psgd(silos, plan, seed=m, initial=SADDLE)
+        silos = optim.DaskSilos(cluster, makers(m, m))
+        there = optim.distributed_psgd(silos, plan, initial=SADDLE)
         assert same(here, there)
         assert [each.totals for each in there.ledgers] == [each.totals for each in here.ledgers]
         assert there.plan.parameters["error"] == pytest.approx(
@@ -461,11 +478,9 @@ def test_dask_and_threads_release_the_same_numbers(cluster):
     # All but one silo on one worker.
     plan = planned(3, steps=4)
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
-    fewer = optim.DaskSilos(
-        cluster, [Maker(j) for j in range(3)], workers=[workers[0], workers[1], workers[1]]
-    )
+    fewer = optim.DaskSilos(cluster, makers(22, 3), workers=[workers[0], workers[1], workers[1]])
     here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=22, initial=SADDLE)
-    assert same(here, optim.distributed_psgd(fewer, plan, seed=22, initial=SADDLE))
+    assert same(here, optim.distributed_psgd(fewer, plan, initial=SADDLE))
 
 
 @pytest.mark.slow
@@ -473,9 +488,9 @@ def test_a_killed_worker_leaves_true_ledgers(cluster, tmp_path):
     plan = planned(3, steps=40)
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
     pids = cluster.run(os.getpid)
-    makers = [Maker(j, str(tmp_path), pause=0.0002) for j in range(3)]
+    slow = [Maker(j, str(tmp_path), pause=0.0002) for j in range(3)]
     where = [workers[0], workers[1], workers[0]]
-    silos = optim.DaskSilos(cluster, makers, workers=where, timeout=30)
+    silos = optim.DaskSilos(cluster, slow, workers=where, timeout=30)
     steps = []
 
     def kill(progress):

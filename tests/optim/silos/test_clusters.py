@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from _cluster import two_workers
+from _pages import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
@@ -74,3 +75,17 @@ def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
             optim.run(whole, PLAN, callback=close, callback_every=1)
     # The third was asked, and not answered.
     assert optim.released(caught.value).count("gradient") == 3
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_runs():
+    names = {"__name__": "__main__"}
+    exec(program("scale.md", "One data set on a Dask cluster"), names)
+    try:
+        assert names["result"].complete
+        assert names["result"].epsilon(1e-8) <= 2.0
+        exec(program("scale.md", "One data set on a Dask cluster", 1), names)
+        assert names["model"].epsilon_spent_ <= 1.0
+    finally:
+        names["client"].cluster.close()
+        names["client"].close()

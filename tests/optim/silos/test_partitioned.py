@@ -142,3 +142,22 @@ def test_partitions_must_be_alike(client):
 def test_a_partition_that_is_given_twice_is_refused(client):
     with pytest.raises(ValueError, match="partition 2 is partition 0 again"):
         optim.Partitioned(client, [part] * 3, arguments=[(0, 300), (300, 900), (0, 300)])
+    # The same records by another way: a chunk that is scattered twice, another maker, other words.
+    X, y = table()
+    twice = [client.scatter([(X[:300], y[:300])], hash=False)[0] for _ in range(2)]
+    assert twice[0].key != twice[1].key
+
+    def made(chunk):
+        return optim.Logistic(*chunk, l2=0.01, classes=[0, 1])
+
+    for makers, arguments in (
+        ([made, made], [(each,) for each in twice]),
+        ([part, lambda first, last: part(first, last)], [(0, 300)] * 2),
+        ([part] * 2, [(0, 300), (0, 300, False)]),
+    ):
+        with pytest.raises(ValueError, match="partition 1 is partition 0 again"):
+            optim.Partitioned(client, makers, arguments=arguments)
+        both = optim.Partitioned(client, makers, arguments=arguments, overlap="ignore")
+        assert both.n == 600
+    with pytest.raises(ValueError, match="overlap must be one of"):
+        optim.Partitioned(client, [part], arguments=[(0, N)], overlap="all")
