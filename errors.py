@@ -115,7 +115,7 @@ class VacuousSchedule(UserWarning):
     """A theorem promises nothing at these sizes that would not hold without an optimizer.
 
     Or a run takes no step and returns its start, or its own answers tell that it ended no better
-    than there; its budget is spent.
+    than there; its budget is spent. Or nobody can wait for the run, or noise decides its tests.
     """
 
 

@@ -1,4 +1,7 @@
-"""Decide claims about schedules: prove, refute, sample, or leave open.
+"""Decide claims about schedules: prove, refute, or leave open.
+
+A formula that is neither proved nor refuted is OPEN, however many points it holds at. SAMPLED are
+listed cases that a program ran, and prices that an accountant computed.
 
 Results of the search are not trusted: a verdict is PROVED, REFUTED, LOOSE, SAMPLED or DEFINITION
 only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
@@ -16,7 +19,6 @@ only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -49,6 +51,7 @@ from dpcal.calibrate.papers.kernel.terms import (
 from dpcal.calibrate.papers.recheck import shown, verdict_of
 from dpcal.calibrate.papers.search import certificate
 from dpcal.calibrate.papers.search.context import Context, context_of
+from dpcal.calibrate.papers.search.descent import lowest
 from dpcal.calibrate.papers.search.engine import Search
 from dpcal.calibrate.papers.search.points import points, witness
 from dpcal.calibrate.papers.search.rates import by_constant, terms_of, ways
@@ -57,10 +60,10 @@ from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["STATUSES", "Verdict", "prove"]
 
-SAMPLES = 60
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
 _ORDERS = (2, 4, 8, 16, 32, 64)  # of divergences, where a claim about samples names none
+_SHOWN = 1e-5  # relative distance from a whole number that six digits do not show
 _PRICED_POINTS = 3  # at which a claim about samples is priced; a certificate takes up to seconds
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
 
@@ -79,7 +82,7 @@ def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
     Returns
     -------
     Verdict
-        A claim that cannot be decided is SAMPLED or OPEN.
+        A formula that cannot be decided is OPEN.
 
     Raises
     ------
@@ -130,17 +133,13 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
         if given:
             evidence["given"] = [encode(term) for term in given]
         return Verdict(claim.proved, _method(proofs), _why(claim, proofs), evidence)
-    refuted = _counterexample(claim, found, MORE_POINTS, 1)
+    refuted = _counterexample(claim, found, MORE_POINTS, 1) or _lowest(claim, found)
     if refuted is not None:
         return refuted
     hole = _undefined(claim, found)
     if hole is not None:
         return Verdict("OPEN", "none", f"a side is undefined {_at(hole)}")
-    rows = _held(claim, found)
-    if len(rows) >= SAMPLES // 2:
-        reason = f"true at {len(rows)} exact points; not proved"
-        return Verdict("SAMPLED", "points", reason, {"points": rows})
-    return Verdict("OPEN", "none", f"no proof, no counterexample, {len(rows)} points decided")
+    return Verdict("OPEN", "none", "no proof and no counterexample was found")
 
 
 def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any] | None:
@@ -211,6 +210,15 @@ def _counterexample(
     return None
 
 
+def _lowest(claim: claims.Claim, found: list[Goal]) -> Verdict | None:
+    """Look for a point where a goal fails near the least values of its gap."""
+    for k, goal in enumerate(found):
+        for point in lowest(claim, goal):
+            if _fails(goal, point):
+                return _refuted(goal, k, point)
+    return None
+
+
 def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
     """Return whether a goal fails at a point, by exact arithmetic if a ball cannot decide."""
     gap = minus(goal.right, goal.left)
@@ -220,19 +228,7 @@ def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
         return False
     if ball < 0 or (goal.relation == "=" and ball > 0):
         return True
-    return goal.relation == "<" and not ball > 0 and exact(gap, point) == 0
-
-
-def _held(claim: claims.Claim, found: list[Goal]) -> list[dict[str, str]]:
-    """Return distinct points at which all goals certainly hold."""
-    rows: dict[str, dict[str, str]] = {}
-    for point in (*points(claim, FIRST_POINTS, 0), *points(claim, MORE_POINTS, 1)):
-        signs = [balls.sign_at(minus(goal.right, goal.left), point) for goal in found]
-        if None not in signs:
-            rows[json.dumps(_plain(point))] = _plain(point)
-        if len(rows) == SAMPLES:
-            break
-    return list(rows.values())
+    return goal.relation == "<" and not ball > 0 and balls.sign_at(gap, point) == 0
 
 
 def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction] | None:
@@ -266,7 +262,12 @@ def _at(point: Mapping[str, Fraction]) -> str:
 
 
 def _short(value: Fraction) -> str:
-    return f"{float(value):.6g}" if len(str(value)) > 9 else str(value)
+    if len(str(value)) <= 9:
+        return str(value)
+    near = round(value)
+    if near and 0 < abs(value - near) < _SHOWN * abs(near):
+        return f"{near} {'+' if value > near else '-'} {float(abs(value - near)):.3g}"
+    return shown(number(value), {})
 
 
 def _method(proofs: list[Any]) -> str:

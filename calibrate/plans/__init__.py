@@ -44,7 +44,8 @@ l2
 
 Every builder raises ValueError or TypeError for an argument out of range, and TargetUnreachable if
 no noise level separates meeting the target from missing it. It warns of a ``VacuousSchedule`` where
-its theorem promises nothing at these sizes, or where a run would take no step. A promise is in
+its theorem promises nothing at these sizes, where a run would take no step, or weeks, and where a
+threshold is below the noise of what it is compared with. A promise is in
 ``parameters["accuracy"]`` of the plan; see :attr:`dpcal.calibrate.Plan.accuracy_kind`.
 """
 

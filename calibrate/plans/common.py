@@ -50,7 +50,9 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
+    "warn_below_noise",
     "warn_convex",
+    "warn_endless",
     "warn_no_step",
 ]
 
@@ -64,6 +66,13 @@ _WHOLE = 1e-12
 # Relative: by so much more noise than sqrt(count), the sum of the answers' shares of the budget
 # stays at most one, whatever the rounding errors, which are near 1e-15.
 _ABOVE_ROUNDING = 1e-12
+
+# Seconds of a noisy answer and of the gradient of one record, which no processor is much below: a
+# compiled loop takes several times as long.
+_LEAST_ANSWER, _LEAST_GRADIENT = 1e-6, 1e-8
+
+# Seconds of a week: a run that takes longer even so takes months, or years.
+_WEEK = 7 * 86_400.0
 
 # Largest size n at which a theorem's promise is computed, for a promise that never comes.
 _LARGEST_SIZE = 1e30
@@ -131,6 +140,7 @@ class Target(NamedTuple):
                 f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
                 f"{self.group_size}."
             )
+        warn_endless(plan)
         return plan
 
 
@@ -438,6 +448,27 @@ def promise(
 def warn_no_step(name: str, n: int, why: str) -> None:
     """Warn of a run that spends its budget and takes no step."""
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
+
+
+def warn_endless(plan: Plan) -> None:
+    """Warn of a plan with more answers and gradients than anyone waits for."""
+    answers, asked = sum(query.sums for query in plan.queries), plan.evaluations
+    seconds = answers * _LEAST_ANSWER + asked * _LEAST_GRADIENT
+    if seconds > _WEEK:
+        warn_caller(
+            f"this plan of {plan.optimizer} is too long to be run: it asks for {answers:.3g} noisy "
+            f"answers and {asked:.3g} gradients of one record, which take a processor at least "
+            f"{seconds / 86_400:.3g} days."
+        )
+
+
+def warn_below_noise(name: str, n: int, what: str, threshold: float, noise: float) -> None:
+    """Warn of a threshold that noise alone exceeds; both are norms, that of noise on average."""
+    if noise > threshold:
+        warn_caller(
+            f"the noise of {name} is above its threshold at n={n}: {what} must be at most "
+            f"{threshold:.3g}, and noise alone makes it {noise:.3g}, whatever the records say."
+        )
 
 
 def warn_convex(name: str) -> None:

@@ -29,6 +29,7 @@ from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.common import warn_endless
 from dpcal.calibrate.samplers import SAMPLERS
 
 __all__ = ["correlated_dpsgd"]
@@ -156,7 +157,7 @@ def correlated_dpsgd(
     relation = neighboring_relation
     drawing = {"executor": executor, "progress": progress, "checkpoint": checkpoint}
     priced, label = _calibrated(query, target, limit, relation, drawing)
-    return Plan(
+    plan = Plan(
         optimizer="correlated_dpsgd",
         n=n,
         queries=(priced,),
@@ -165,6 +166,8 @@ def correlated_dpsgd(
         neighboring_relation=relation,
         parameters={**parameters, "label": label},
     )
+    warn_endless(plan)
+    return plan
 
 
 def _sampling(

@@ -30,7 +30,7 @@ __all__ = ["Claim"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement that a machine can decide, refute, sample, or leave open.
+    """A statement that a machine can prove, refute, or leave open.
 
     Parameters
     ----------

@@ -5,8 +5,10 @@ Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 is content.
 >>> from dpcal.calibrate.papers.claims.notation import line
 >>> restated(line("3*(x + y)/3 = y + x"))
 'both sides are the same as they are written'
->>> restated(line("a*x/b <= a*y/b where x <= y"))
+>>> restated(line("a*x/b <= a*y/b where x <= y"), positive=frozenset("abxy"))
 'it restates the hypothesis x <= y'
+>>> restated(line("a*x/b <= a*y/b where x <= y"))  # false where a is negative
+''
 >>> restated(line("(x + y)**2 = x**2 + 2*x*y + y**2"))
 ''
 """
@@ -22,6 +24,7 @@ from typing import Any
 from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
 from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.claims.privacy import Private
+from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,
@@ -34,35 +37,76 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
 )
 
-__all__ = ["restated", "same_as_written"]
+__all__ = ["known_positive", "restated", "same_as_written"]
 
 _Form = frozenset[tuple[Any, Any]]
+_Row = tuple[Any, Fraction]  # a factor and its exponent
+_SIGN = ("sign",)
 
 
-def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = None) -> str:
+def known_positive(
+    ranges: Mapping[str, Range], settings: Mapping[str, tuple[Term, ...]]
+) -> frozenset[str]:
+    """Return the symbols that are positive by their range, or by the formulas of their setting."""
+    known = frozenset(name for name, values in ranges.items() if _excludes_zero(values))
+    while True:
+        more = {s for s, row in settings.items() if all(_is_positive(f, known) for f in row)}
+        if more <= known:
+            return known
+        known |= more
+
+
+def _excludes_zero(values: Range) -> bool:
+    return values.low is not None and (values.low > 0 or (values.low == 0 and values.open_low))
+
+
+def restated(
+    claim: Claim,
+    settings: Mapping[str, tuple[Term, ...]] | None = None,
+    positive: frozenset[str] = frozenset(),
+) -> str:
     """Return the reason why a claim has no content; empty if it has content.
 
     Parameters
     ----------
     settings
         Formulas of each setting, as corrected and as printed.
+    positive
+        Symbols that are positive wherever the claim is about; see :func:`known_positive`.
     """
+    on = {name: Range(*ends) for name, ends in claim.on.items()}
+    positive |= known_positive({**claim.domain, **on}, {})
     if isinstance(claim, Private):
-        return _restated_cost(claim, settings or {})
+        return _restated_cost(claim, settings or {}, positive)
     if isinstance(claim, (Definition, Balance)) or not isinstance(claim, (Identity, Bound)):
         return ""
     left, right = claim.left, claim.right
     special = [substitute(side, claim.at) for side in (left, right)]
-    if same_as_written(left, right) or _form(special[0], False) == _form(special[1], False):
+    same = _form(special[0], positive, False) == _form(special[1], positive, False)
+    if same or same_as_written(left, right, positive):
         return "both sides are the same as they are written"
-    for pair in claim.where if isinstance(claim, Bound) else ():
-        if same_as_written(over(left, right), over(pair.small, pair.large)):
-            return f"it restates the hypothesis {pair.text()}"
-    return _restated_settings(claim, special, settings or {}) if isinstance(claim, Identity) else ""
+    if isinstance(claim, Bound):
+        told = [pair for pair in claim.where if _restates(claim, pair, positive)]
+        return f"it restates the hypothesis {told[0].text()}" if told else ""
+    return _restated_settings(claim, special, settings or {}, positive)
+
+
+def _restates(claim: Bound, pair: Relation, positive: frozenset[str]) -> bool:
+    """Return whether a bound is a condition, or a multiple of one whose larger side is positive."""
+    if claim.strict and not pair.strict:
+        return False
+    sides = ((claim.left, pair.small), (claim.right, pair.large))
+    if all(same_as_written(*side, positive) for side in sides):
+        return True
+    same = same_as_written(over(claim.left, claim.right), over(pair.small, pair.large), positive)
+    return same and all(_is_positive(side, positive) for side in (claim.right, pair.large))
 
 
 def _restated_settings(
-    claim: Identity, special: list[Term], settings: Mapping[str, tuple[Term, ...]]
+    claim: Identity,
+    special: list[Term],
+    settings: Mapping[str, tuple[Term, ...]],
+    positive: frozenset[str],
 ) -> str:
     """Return the reason why an identity only repeats a setting or a value, or holds for any."""
     left, right = claim.left, claim.right
@@ -73,8 +117,8 @@ def _restated_settings(
         if name not in occur:
             continue
         ratios = [over(symbol(name), formula) for formula in row]
-        told = {_form(part) for ratio in ratios for part in (ratio, over(ONE, ratio))}
-        if told & {_form(over(left, right)), _form(over(*special))}:
+        told = {_form(part, positive) for ratio in ratios for part in (ratio, over(ONE, ratio))}
+        if told & {_form(over(*sides), positive) for sides in ((left, right), special)}:
             kind = "value" if name in claim.at else "setting"
             return f"it restates the {kind} of {name}; declare it as a Definition"
     used = known.keys() & (symbols(special[0]) | symbols(special[1]))
@@ -82,10 +126,10 @@ def _restated_settings(
         (name,) = used
         for formula in known[name]:
             sides = [substitute(side, {name: formula}) for side in special]
-            if same_as_written(*sides):
+            if same_as_written(sides[0], sides[1], positive):
                 return f"it restates the setting of {name}; declare it as a Definition"
     if known.keys() & (symbols(left) | symbols(right)):
-        forms = Normal(dict.fromkeys(symbols(left) | symbols(right), "+"))
+        forms = Normal({s: "+" if s in positive else "?" for s in occur})
         try:
             return "it holds whatever its settings are" if forms.is_zero(minus(*special)) else ""
         except Undecided:
@@ -93,7 +137,7 @@ def _restated_settings(
     return ""
 
 
-def _restated_cost(claim: Private, settings: Container[str]) -> str:
+def _restated_cost(claim: Private, settings: Container[str], positive: frozenset[str]) -> str:
     """Return the reason why releases have no content: their cost is the budget as it is written."""
     if claim.rho is None or claim.definition:
         return ""
@@ -101,55 +145,82 @@ def _restated_cost(claim: Private, settings: Container[str]) -> str:
         substitute(part, claim.at) for part in (over(claim.squared_mu, number(2)), claim.rho)
     )
     used = {name for name in symbols(cost) | symbols(rho) if name in settings}
-    if used - {*claim.free} or not same_as_written(cost, rho):
+    if used - {*claim.free} or not same_as_written(cost, rho, positive):
         return ""
     return "it restates the cost of Gaussian noise; declare it as a definition"
 
 
-def same_as_written(left: Term, right: Term) -> bool:
-    """Return whether two terms differ only in the order and the grouping of their parts."""
-    return _form(left) == _form(right)
+def same_as_written(left: Term, right: Term, positive: frozenset[str]) -> bool:
+    """Return whether two terms differ only in the order and the grouping of their parts.
+
+    Factors cancel where these symbols are positive; ``sqrt(x**2)`` is then x.
+    """
+    return _form(left, positive) == _form(right, positive)
 
 
 @functools.lru_cache(maxsize=8192)
-def _form(term: Term, cancel: bool = True) -> _Form:
-    """Return a product as its factors; with ``cancel``, equal factors are put together."""
+def _form(term: Term, positive: frozenset[str], cancel: bool = True) -> _Form:
+    """Return a product as its factors; with ``cancel``, equal factors are put together.
+
+    Only what holds on the stated ranges is: ``x/x`` is 1 and ``sqrt(x**2)`` is x for a positive x.
+    """
     head = term[0]
     if head == "num":
-        parts: list[tuple[Any, int]] = [
-            (("num", abs(term[1].numerator)), 1),
-            (("num", term[1].denominator), -1),
+        parts: list[_Row] = [
+            (("num", abs(term[1].numerator)), Fraction(1)),
+            (("num", term[1].denominator), Fraction(-1)),
         ]
-        parts += [(("sign",), 1)] if term[1] < 0 else []
+        parts += [(_SIGN, Fraction(1))] if term[1] < 0 else []
         return _gathered([part for part in parts if part[0] != ("num", 1)], cancel)
     if head == "mul":
-        return _gathered([row for part in term[1:] for row in _rows(part, cancel)], cancel)
+        rows = [row for part in term[1:] for row in _rows(part, positive, cancel)]
+        return _gathered(rows, cancel)
     if head == "pow" and term[2][0] == "num":
-        inner, exponent = _rows(term[1], cancel), term[2][1]
-        if exponent.denominator == 1 or len(inner) == 1:
+        inner, exponent = _rows(term[1], positive, cancel), term[2][1]
+        whole, is_positive = exponent.denominator == 1, _is_positive(term[1], positive)
+        upright = is_positive or exponent > 0 or all(e > 0 for _, e in inner)
+        if (whole and upright) or (is_positive and len(inner) == 1):
             return _gathered([(atom, e * exponent) for atom, e in inner], cancel)
-        return _gathered([(("root", frozenset(inner), exponent), 1)], cancel)
-    if head == "add":
-        summands = Counter(_form(part, cancel) for part in term[1:])
-        return _gathered([(("add", frozenset(summands.items())), 1)], cancel)
-    arguments = [part if head == "sym" else _form(part, cancel) for part in term[1:]]
-    unordered = frozenset(arguments) if head in ("max", "min") else tuple(arguments)
-    return _gathered([((head, unordered), 1)], cancel)
+        content: Any = ("root", frozenset(inner), exponent)
+    elif head == "add":
+        content = ("add", frozenset(Counter(_form(p, positive, cancel) for p in term[1:]).items()))
+    else:
+        arguments = [p if head == "sym" else _form(p, positive, cancel) for p in term[1:]]
+        content = (head, frozenset(arguments) if head in ("max", "min") else tuple(arguments))
+    return _gathered([((*content, _is_positive(term, positive)), Fraction(1))], cancel)
 
 
-def _rows(term: Term, cancel: bool) -> list[tuple[Any, Any]]:
+def _rows(term: Term, positive: frozenset[str], cancel: bool) -> list[_Row]:
     """Return the factors of a term, with repetitions."""
     if cancel:
-        return list(_form(term))
-    return [row for row, count in _form(term, cancel) for _ in range(count)]
+        return [(atom, exponent) for (atom, *_), exponent in _form(term, positive)]
+    return [row for row, count in _form(term, positive, cancel) for _ in range(count)]
 
 
-def _gathered(rows: list[tuple[Any, Any]], cancel: bool) -> _Form:
+def _gathered(rows: list[_Row], cancel: bool) -> _Form:
+    """Return factors with their powers; one that may be zero or negative has several.
+
+    Its powers above and below zero stay apart, and so do whole ones and others.
+    """
     if not cancel:
         return frozenset(Counter(rows).items())
-    powers: dict[Any, Fraction] = {}
+    powers: dict[tuple[Any, ...], Fraction] = {}
     for atom, exponent in rows:
-        powers[atom] = powers.get(atom, Fraction(0)) + exponent
-    if powers.get(("sign",), 1) % 2 == 0:
-        powers[("sign",)] = Fraction(0)
-    return frozenset((atom, exponent) for atom, exponent in powers.items() if exponent)
+        free = atom[0] == "num" or atom == _SIGN or atom[-1] is True
+        key = (atom,) if free else (atom, exponent > 0, exponent.denominator == 1)
+        powers[key] = powers.get(key, Fraction(0)) + exponent
+    if (_SIGN,) in powers:
+        powers[(_SIGN,)] %= 2
+    return frozenset((key, exponent) for key, exponent in powers.items() if exponent)
+
+
+def _is_positive(term: Term, positive: frozenset[str]) -> bool:
+    """Return whether a term is positive by its parts, where these symbols are."""
+    head, *parts = term
+    if head == "num":
+        return bool(parts[0] > 0)
+    if head == "sym":
+        return parts[0] in positive
+    if head in ("add", "mul", "max", "min"):
+        return all(_is_positive(part, positive) for part in parts)
+    return head in ("exp", "pi") or (head == "pow" and _is_positive(parts[0], positive))

@@ -40,7 +40,7 @@ from dpcal.calibrate.papers.claims.claims import (
     SoftRate,
     Units,
 )
-from dpcal.calibrate.papers.claims.content import restated
+from dpcal.calibrate.papers.claims.content import known_positive, restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
 from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
 from dpcal.calibrate.papers.claims.notation import (
@@ -266,6 +266,7 @@ class Schedule:
                 raise ValueError(f"setting {setting.name} must have a source, got none.")
         formulas = {s.name: tuple(s.term(p) for p in (False, True)) for s in self.settings}
         printed = {wrong.printed.name for wrong in self.errata}
+        positive = known_positive(self.ranges(), formulas)
         said: dict[str, str] = {}
         for claim in self.all_claims():
             if not claim.source:
@@ -276,7 +277,7 @@ class Schedule:
                 f"{claim.formula()} {claim.expressions()} {claim.at} {claim.free} {claim.printed}"
             )
             earlier = said.setdefault(text, claim.name)
-            reason = restated(claim, formulas)
+            reason = restated(claim, formulas, positive)
             if earlier != claim.name:
                 reason = f"it repeats claim {earlier!r}"
             if reason:

@@ -62,6 +62,9 @@ class Normal:
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
+        self._arguments: dict[
+            frozenset[Any], Sequence[Any]
+        ] = {}  # of extrema, in their first order
 
     def add_fact(self, term: Term, strict: bool) -> None:
         """Add a term that is known to be nonnegative, or positive."""
@@ -261,9 +264,10 @@ class Normal:
         )
         inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
         outside: Sum = {frozenset(shared.items()): size}
-        reduced = {_frozen(self._times(total, inverse)) for total in inner}
+        reduced = list(dict.fromkeys(_frozen(self._times(total, inverse)) for total in inner))
         if len(reduced) == 1:
-            return self._times(outside, dict(reduced.pop()))
+            return self._times(outside, dict(reduced[0]))
+        self._arguments.setdefault(frozenset(reduced), reduced)
         return self._times(outside, _atom((head, frozenset(reduced))))
 
     # ----------------------------------------------------------------------------------- exponents
@@ -483,7 +487,8 @@ class Normal:
         if head == "sum":
             return self.term(dict(atom[1]))
         if head in ("max", "min"):
-            return (head, *(self.term(dict(part)) for part in atom[1]))
+            parts = self._arguments.get(atom[1], atom[1])
+            return (head, *(self.term(dict(part)) for part in parts))
         return (head, *(self.term(dict(part)) for part in atom[1:]))
 
 

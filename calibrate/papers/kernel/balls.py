@@ -20,7 +20,7 @@ import flint
 
 from dpcal._precision import workprec
 from dpcal.calibrate.papers.kernel import terms as t
-from dpcal.calibrate.papers.kernel.rings import exact
+from dpcal.calibrate.papers.kernel.rings import exact, is_zero_at
 
 __all__ = ["sign_at", "value"]
 
@@ -93,4 +93,6 @@ def sign_at(term: t.Term, point: Mapping[str, Fraction]) -> int | None:
         number = ball if ball > 0 or ball < 0 else exact(term, point)
     except t.Undecided:
         return None
-    return None if number is None else int(number > 0) - int(number < 0)
+    if number is None:
+        return 0 if is_zero_at(term, point) else None
+    return int(number > 0) - int(number < 0)

@@ -13,6 +13,8 @@ True
 False
 >>> exact(times(number("2/3"), x), {"x": Fraction(6)})
 Fraction(4, 1)
+>>> is_zero_at(minus(root, ("exp", ("log", x))), {"x": Fraction(1)})
+True
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ import flint
 
 from dpcal.calibrate.papers.kernel import terms as t
 
-__all__ = ["Form", "Ring", "exact"]
+__all__ = ["Form", "Ring", "exact", "is_zero_at"]
 
 GENERATORS = 32
+ROOTS = 8  # of a term at an exact point, so that its polynomials stay small
 MOST_TERMS = 40_000  # of a product, before like terms are added up
 MOST_BITS = 200_000  # of one coefficient
 MOST_DEGREE = 100_000  # of a polynomial; the memory that a common divisor takes grows with it
@@ -45,6 +48,12 @@ _EXACT: dict[str, Callable[[list[Fraction]], Any]] = {
     "abs": lambda values: abs(values[0]),
 }
 
+_KNOWN = {
+    ("log", t.ONE): t.ZERO,
+    **dict.fromkeys((("exp", t.ZERO), ("cos", t.ZERO), ("erfc", t.ZERO)), t.ONE),
+    **dict.fromkeys((("sin", t.ZERO), ("erf", t.ZERO)), t.ZERO),
+}
+
 Form = tuple[Any, Any]  # numerator and denominator
 
 
@@ -57,6 +66,32 @@ def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
         return _number(ring.form(t.substitute(term, values)))
     except t.Undecided:
         return None
+
+
+def is_zero_at(term: t.Term, point: Mapping[str, Fraction]) -> bool:
+    """Return whether a term, which must be defined at an exact point, is certainly zero there."""
+    values = {name: t.number(value) for name, value in point.items()}
+    ring = Ring(lambda part: False)
+    ring.room = ROOTS
+    try:
+        return ring.is_zero(_folded(t.substitute(term, values)))
+    except t.Undecided:
+        return False
+
+
+def _folded(term: t.Term) -> t.Term:
+    """Return a term without symbols, with each part that is a known rational number as one."""
+    if term[0] == "num":
+        return term
+    term = (term[0], *map(_folded, term[1:]))
+    if term[0] == "pow" and term[1][0] == term[2][0] == "num" and term[1][1] >= 0:
+        parts, (count, order) = term[1][1].as_integer_ratio(), term[2][1].as_integer_ratio()
+        t.require(order <= MOST_DEGREE, "a root of a sane order")
+        roots = [int(flint.fmpz(part).root(order)) for part in parts]
+        if all(root**order == part for root, part in zip(roots, parts, strict=True)):
+            term = ("pow", t.number(Fraction(*roots)), t.number(count))
+    value = exact(term, {})
+    return _KNOWN.get(term, term) if value is None else t.number(value)
 
 
 def _constant(value: Any) -> Form:

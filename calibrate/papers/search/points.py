@@ -20,7 +20,7 @@ from dpcal.calibrate.papers.kernel.checker import contains
 from dpcal.calibrate.papers.kernel.rings import exact
 from dpcal.calibrate.papers.kernel.terms import symbols
 
-__all__ = ["points", "witness"]
+__all__ = ["points", "within", "witness"]
 
 Point = dict[str, Fraction]
 _HUGE = Fraction(10) ** 30
@@ -52,13 +52,13 @@ def witness(claim: Claim) -> Point | None:
 def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -> Iterator[Point]:
     generator = random.Random(seed)
     for hint in claim.points:
-        yield {s: hint.get(s, _within(r, Fraction(1))) for s, r in domain.items()}
+        yield {s: hint.get(s, within(r, Fraction(1))) for s, r in domain.items()}
     if any(values.whole for values in domain.values()):
         sizes = random.Random(seed)
         for k in range(FIELD + USUAL):
             yield {s: _usual(r, sizes, field=k < FIELD) for s, r in domain.items()}
     for base in (Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 1000), _HUGE, Fraction(0)):
-        yield {s: _within(r, base) for s, r in domain.items()}
+        yield {s: within(r, base) for s, r in domain.items()}
     for k in range(count):
         point = {s: _draw(r, generator, k < count // 3) for s, r in domain.items()}
         yield _moved_inside(claim, domain, point) if k % 2 else point
@@ -75,7 +75,7 @@ def _usual(values: Range, generator: random.Random, field: bool) -> Fraction:
         powers = range(3, 9) if field else range(1, 7)
     elif field and values.low == 0 and values.high == 1:
         powers = range(-9, -2)
-    return _within(values, Fraction(10) ** generator.choice(powers))
+    return within(values, Fraction(10) ** generator.choice(powers))
 
 
 def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point:
@@ -86,12 +86,13 @@ def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point
             if lone[0] == "sym" and lone[1] not in symbols(other):
                 value = exact(other, point)
                 if value is not None and value > 0:
-                    point[lone[1]] = _within(domain[lone[1]], value * scale)
+                    point[lone[1]] = within(domain[lone[1]], value * scale)
                     break
     return point
 
 
-def _within(values: Range, wanted: Fraction) -> Fraction:
+def within(values: Range, wanted: Fraction) -> Fraction:
+    """Return a value of a range, the wanted one if it is one."""
     low, high, open_low, open_high, whole = values
     if low is not None and (wanted < low or (wanted == low and open_low)):
         room = Fraction(1) if high is None else (high - low) / 2
@@ -107,8 +108,8 @@ def _draw(values: Range, generator: random.Random, simple: bool) -> Fraction:
     if low is not None and high is not None:
         if low > 0 and high / low > 1000:
             drawn = math.exp(generator.uniform(math.log(low), math.log(high)))
-            return _within(values, Fraction(f"{drawn:.3g}"))
-        return _within(values, low + (high - low) * Fraction(generator.randint(1, 63), 64))
+            return within(values, Fraction(f"{drawn:.3g}"))
+        return within(values, low + (high - low) * Fraction(generator.randint(1, 63), 64))
     if simple:
         size = Fraction(generator.choice((1, 2, 3, 5, 10, 100)))
     else:
@@ -116,7 +117,7 @@ def _draw(values: Range, generator: random.Random, simple: bool) -> Fraction:
         size = digits * Fraction(10) ** generator.randint(0, 3)
     size = 1 / size if generator.random() < 0.5 else size
     if low is not None:
-        return _within(values, low + size)
+        return within(values, low + size)
     if high is not None:
-        return _within(values, high - size)
-    return _within(values, size if generator.random() < 0.5 else -size)
+        return within(values, high - size)
+    return within(values, size if generator.random() < 0.5 else -size)

@@ -17,13 +17,13 @@ from typing import Any
 from dpcal.calibrate.papers.kernel.terms import Term, subterms
 from dpcal.calibrate.papers.search.context import Context
 
-__all__ = ["may_hold"]
+__all__ = ["FAILURES", "FUNCTIONS", "may_hold"]
 
 _TRIED, _KEPT = 400, 24
 _AT_AN_END = 0.2  # share of the points that have a symbol at an end of its range
 _HIGHEST = 700.0  # an exponent whose exponential is a number
 _ERROR = 1e-9  # of a sum, relative to its largest addend
-_FUNCTIONS: dict[str, Callable[..., float]] = {
+FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": lambda x: math.exp(x) if x < _HIGHEST else math.inf,
     "log": math.log,
     "abs": abs,
@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "mul": lambda *parts: math.prod(parts),
     "add": lambda *parts: math.fsum(parts),
 }
-_FAILURES = (ArithmeticError, ValueError, KeyError)
+FAILURES = (ArithmeticError, ValueError, KeyError)
 
 
 def _value(term: Term, point: Mapping[str, float]) -> float:
@@ -50,7 +50,7 @@ def _value(term: Term, point: Mapping[str, float]) -> float:
         return float(parts[0])
     if head == "sym":
         return point[parts[0]]
-    return _FUNCTIONS[head](*(_value(part, point) for part in parts))
+    return FUNCTIONS[head](*(_value(part, point) for part in parts))
 
 
 def may_hold(context: Context, term: Term, strict: bool = False) -> bool:
@@ -63,7 +63,7 @@ def may_hold(context: Context, term: Term, strict: bool = False) -> bool:
                 return False
             if value < -_ERROR * _largest(term, point) or value == -math.inf:
                 return False
-        except _FAILURES:
+        except FAILURES:
             continue
     return True
 
@@ -107,6 +107,6 @@ def _drawn(context: Context, name: str, generator: random.Random) -> float:
 def _holds(fact: Term, strict: bool, point: Mapping[str, float]) -> bool:
     try:
         value = _value(fact, point)
-    except _FAILURES:
+    except FAILURES:
         return False
     return value > 0 or (value == 0 and not strict)

@@ -25,7 +25,13 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import promise, replaced_in_place, rounded_down, rounded_up
+from dpcal.calibrate.plans.common import (
+    promise,
+    replaced_in_place,
+    rounded_down,
+    rounded_up,
+    warn_below_noise,
+)
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
 from dpcal.calibrate.plans.spiderboost import check_enough_records
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
@@ -216,6 +222,9 @@ def _parameters(
     patience = math.ceil(1 + 2 * iota / (rate * curvature))
     movement = (R / 2 / patience) ** 2
     floor = setting.floor(setting.errors(releases, bounds, length), multipliers)
+    quiet = min(alpha, math.sqrt(movement) / rate)
+    told = "the mean norm of estimated gradients in an escape phase"
+    warn_below_noise("dp_rgda", setting.n, told, quiet, floor)
     return {
         "preset": "theory",
         "algorithm": "corrected",
@@ -235,7 +244,7 @@ def _parameters(
         "select": "last",
         "warm_start": 0,
         "noise_floor": floor,
-        "certifiable": floor < min(alpha, math.sqrt(movement) / rate),
+        "certifiable": floor < quiet,
     }
 
 

@@ -46,6 +46,7 @@ from dpcal.calibrate.plans.common import (
     promise,
     repeated,
     replaced_in_place,
+    warn_below_noise,
 )
 from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
@@ -342,6 +343,9 @@ def settled(
         there = dataclasses.replace(errors, b1=b1, b2=b2)
         return 4 * (_level(there, options, horizon) if options.threshold is None else there.size)
 
+    fresh = math.sqrt(errors.d) * dataclasses.replace(errors, kappa=0.0).noise
+    told = "an estimate's norm, where an escape begins,"
+    warn_below_noise("gauss_psgd", errors.n, told, 3 * alpha / 4, fresh)
     needed = _certificate(errors, rounds, Gamma)
     if possible := needed <= options.passes * errors.n:
         verdict: dict[str, Parameter] = {}

@@ -36,7 +36,15 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Given, Target, builder, gradients, repeated, single_release
+from dpcal.calibrate.plans.common import (
+    Given,
+    Target,
+    builder,
+    gradients,
+    repeated,
+    single_release,
+    warn_below_noise,
+)
 from dpcal.calibrate.plans.second_order.power import best_power
 from dpcal.calibrate.query import Query
 
@@ -144,6 +152,8 @@ def select_point(
             raise ValueError("thresholds must be 'explicit' for method='power-method'.")
         printed = test.printed_slack(_validate.positive(epsilon=target.epsilon), target.delta)
         slack = _Slack(*printed, 2 * printed[1])
+        if method == "gaussian":
+            test.warn_below_noise(queries, slack)
     parameters: dict[str, Parameter] = {
         "method": method,
         "thresholds": thresholds,
@@ -282,12 +292,26 @@ class _Test:
         hessian += self.M * d * once * math.sqrt(math.log(32 / w)) / private
         return gradient, hessian
 
+    def warn_below_noise(self, queries: tuple[Query, ...], slack: _Slack) -> None:
+        """Warn of thresholds that the noise of a candidate's gradient or Hessian exceeds."""
+        rows = zip(queries, ("gradient", "hessian"), self.thresholds(slack), strict=True)
+        for query, what, level in rows:
+            one = query.max_norm * (query.noise_multiplier or 0.0) / self.n / math.sqrt(self.m)
+            # Root mean square of the norm; half of the largest eigenvalue, in many dimensions.
+            noise = one * math.sqrt(self.d)
+            warn_below_noise("select_point", self.n, f"the size of a {what}", level, noise)
+
+    def thresholds(self, slack: _Slack) -> tuple[float, float]:
+        """Return the largest gradient, and the size of the most negative eigenvalue, that pass."""
+        return self.alpha + slack.gradient, math.sqrt(self.rho * self.alpha) + slack.hessian
+
     def outcome(self, slack: _Slack) -> dict[str, Parameter]:
         """Return the thresholds, and the claim about a point that passes."""
+        gradient, hessian = self.thresholds(slack)
         root = math.sqrt(self.rho * self.alpha)
         flat = self.alpha + 2 * slack.gradient
         return {
-            "gradient_threshold": self.alpha + slack.gradient,
-            "hessian_threshold": root + slack.hessian,
+            "gradient_threshold": gradient,
+            "hessian_threshold": hessian,
             "accuracy": max(flat, (root + slack.beyond) ** 2 / self.rho),
         }

@@ -115,13 +115,7 @@ def test_a_false_or_ill_defined_claim_is_not_proved(name):
     if name == "a fake symbol":
         assert prove(claim, seconds=4).status == "REFUTED"
         return
-    assert verdict(claim).status in ("OPEN", "REFUTED", "SAMPLED"), name
-
-
-@pytest.mark.slow
-def test_two_of_them_are_not_even_sampled():
-    for name in ("undefined root", "removable pole", "empty domain", "rate by cancellation"):
-        assert verdict(NOT_PROVED[name]).status in ("OPEN", "REFUTED")
+    assert verdict(claim).status in ("OPEN", "REFUTED"), name
 
 
 def test_no_identity_between_functions_of_more_and_of_fewer_arguments():
@@ -266,5 +260,5 @@ def test_powers_of_what_may_be_zero_have_a_value():
     pinsker = "2*(p - q)**2 <= p*log(p/q) + (1 - p)*log((1 - p)/(1 - q))"
     names = {"p": ("1/10", "9/10"), "q": ("1/10", "9/10")}
     found = prove(standalone(Bound("c", pinsker, on=names)), seconds=0.5)
-    assert found.status in ("PROVED", "SAMPLED"), found.reason
+    assert found.status in ("PROVED", "OPEN"), found.reason
     assert "undefined" not in found.reason

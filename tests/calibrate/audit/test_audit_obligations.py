@@ -23,6 +23,7 @@ CHECKS = ("require", "require_defined", "require_small", "look", "check", "same"
 # Checks for the sake of time and memory: a document that breaks them proves nothing.
 LIMITS = {
     "checker.refusal: evidence of a sane size.",
+    "rings._folded: a root of a sane order",
     "rings.Ring._generator: an identity with fewer parts",
     "rings.Ring._limit: a shorter identity",
     "rings.Ring._quotient: lower powers",

@@ -1,0 +1,200 @@
+"""Points at which a goal may fail, by descent on its gap in logarithmic coordinates.
+
+Random points miss a goal that fails in a narrow place, far away, or where two sides touch. A
+minimizer goes there in floating point; its result is rounded to few digits, and balls decide about
+this exact point. Limits are numbers of evaluations, so that a busy machine finds the same points.
+
+>>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.language import standalone
+>>> dip = "1/1000 <= (x - 217/100)**2 + y"
+>>> claim = standalone(Bound("c", dip, on={"x": (0, 9), "y": (0, 9)}))
+>>> {name: str(value) for name, value in next(lowest(claim, claim.goals()[0])).items()}
+{'x': '11/5', 'y': '0'}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dpcal.calibrate.papers.claims.claims import Claim
+from dpcal.calibrate.papers.claims.ranges import Goal, Range
+from dpcal.calibrate.papers.kernel.checker import contains
+from dpcal.calibrate.papers.kernel.terms import Term
+from dpcal.calibrate.papers.search.points import within
+from dpcal.calibrate.papers.search.samples import FAILURES, FUNCTIONS
+
+__all__ = ["lowest"]
+
+Point = dict[str, Fraction]
+STARTS = 8
+EVALUATIONS = 200  # of one descent, for each symbol
+DIGITS = (2, 4, 8, 17)  # of the exact points, the simplest first
+_FARTHEST = 300.0  # a coordinate; its exponential and the square of this are floats
+_OUTSIDE = 1e4  # more than all gaps
+_TOUCHING = 1e-6  # a gap that may be zero
+_HUGE = Fraction(10) ** 390  # beyond all floats; evidence holds numbers of 400 digits
+_NEAR = 1e-9  # a distance from a closed end that may be zero
+
+
+def lowest(claim: Claim, goal: Goal) -> Iterator[Point]:
+    """Yield exact points of the domain near the least values of a goal's gap, then its corners."""
+    ranges = claim.ranges()
+    with contextlib.suppress(*FAILURES):  # a part that floating point does not have
+        yield from _descents(claim, goal, ranges)
+    for base in (_HUGE, 1 / _HUGE):
+        for far in (*([name] for name in ranges), list(ranges)):
+            one = Fraction(1)
+            yield from _inside(
+                claim, {s: within(r, base if s in far else one) for s, r in ranges.items()}
+            )
+
+
+def _descents(claim: Claim, goal: Goal, ranges: Mapping[str, Range]) -> Iterator[Point]:
+    gap = _Gap(claim, goal)
+    for start in _starts(len(ranges)):
+        at, least = gap.descended(ranges, {}, start)
+        if least > _TOUCHING:
+            continue
+        for digits in DIGITS:
+            for near in (_NEAR, 0.0):
+                rows = zip(ranges.items(), at, strict=True)
+                yield from _inside(claim, {s: _exact(r, t, digits, near) for (s, r), t in rows})
+        if goal.relation == "<":
+            for point in _touching(gap, ranges, at):
+                yield from _inside(claim, point)
+
+
+def _touching(gap: _Gap, ranges: Mapping[str, Range], at: Sequence[float]) -> Iterator[Point]:
+    """Yield points where sides touch along a curve.
+
+    Each symbol in turn gets two digits, and the others follow; the last one gets a small quotient.
+    """
+    fixed: Point = {}
+    *names, last = ranges
+    for name in names:
+        fixed[name] = _exact(ranges[name], at[0], DIGITS[0], _NEAR)
+        rest = {s: r for s, r in ranges.items() if s not in fixed}
+        at, _ = gap.descended(rest, fixed, at[1:])
+    for digits in DIGITS:
+        found = _exact(ranges[last], at[0], DIGITS[-1], _NEAR)
+        yield {**fixed, last: found.limit_denominator(10**digits)}
+
+
+def _inside(claim: Claim, point: Point) -> Iterator[Point]:
+    if point and contains(claim, point):
+        yield point
+
+
+def _starts(size: int) -> Iterator[list[float]]:
+    generator = random.Random(0)
+    yield from ([at] * size for at in (0.0, -2.0, 5.0) if size)
+    for k in range(STARTS - 3 if size else 0):
+        scale = (1.0, 3.0, 10.0, 40.0)[k % 4]
+        yield [generator.gauss(0.0, scale) for _ in range(size)]
+
+
+class _Gap:
+    """How far a goal is from failing, in floating point; points outside of the domain are worse."""
+
+    def __init__(self, claim: Claim, goal: Goal) -> None:
+        facts = (fact for fact, _ in claim.limits())
+        self.relation, self.values = goal.relation, _program(goal.left, goal.right, *facts)
+
+    def __call__(self, point: Mapping[str, float]) -> float:
+        """Return the logarithm of the sides' ratio, where it exists."""
+        try:
+            left, right, *facts = self.values(point)
+            missed = [-fact for fact in facts if fact < 0]
+            found = sum(_OUTSIDE * (1.0 + min(10.0, by)) for by in missed) + _apart(left, right)
+        except FAILURES:
+            return _OUTSIDE
+        if not math.isfinite(found):
+            return _OUTSIDE
+        return -abs(found) if self.relation == "=" and not missed else found
+
+    def descended(
+        self, ranges: Mapping[str, Range], fixed: Mapping[str, Fraction], start: Sequence[float]
+    ) -> tuple[list[float], float]:
+        """Return the coordinates of the least gap that is found, and this gap."""
+        known, first = {name: float(x) for name, x in fixed.items()}, np.array(start)
+
+        def gap(at: Any) -> float:
+            rows = zip(ranges.items(), at, strict=True)
+            return self(
+                {**known, **{name: math.fsum(_place(r, float(t))) for (name, r), t in rows}}
+            )
+
+        options: Any = {
+            "maxfev": EVALUATIONS * len(start),
+            "xatol": 1e-10,
+            "fatol": 1e-14,
+            "initial_simplex": np.vstack([first, first + np.eye(len(start))]),
+        }
+        found: Any = minimize(gap, first, method="Nelder-Mead", options=options)
+        return [float(t) for t in found.x], float(found.fun)
+
+
+def _apart(left: float, right: float) -> float:
+    if left < 0 and right < 0:
+        left, right = -right, -left
+    if left > 0 and right > 0:
+        return math.log(right) - math.log(left)
+    gap = right - left
+    return math.asinh(gap) + math.copysign(_FARTHEST, gap) if gap else 0.0
+
+
+def _program(*terms: Term) -> Callable[[Mapping[str, float]], list[float]]:
+    """Return a function that gives the values of terms; each distinct part is computed once."""
+    places: dict[Term, int] = {}
+    steps: list[tuple[Any, Any]] = []
+
+    def place(term: Term) -> int:
+        if term not in places:
+            head, *parts = term
+            leaf = head in ("num", "sym")
+            steps.append((head, parts[0]) if leaf else (FUNCTIONS[head], list(map(place, parts))))
+            places[term] = len(steps) - 1
+        return places[term]
+
+    wanted = [place(term) for term in terms]
+
+    def values(point: Mapping[str, float]) -> list[float]:
+        found: list[float] = []
+        for head, parts in steps:
+            if head == "num":
+                found.append(float(parts))
+            elif head == "sym":
+                found.append(point[parts])
+            else:
+                found.append(head(*[found[k] for k in parts]))
+        return [found[k] for k in wanted]
+
+    return values
+
+
+def _place(values: Range, t: float) -> tuple[Fraction, float]:
+    """Return an end of a range, and the way from there, on a logarithmic scale."""
+    low, high = values.low, values.high
+    t = max(-_FARTHEST, min(_FARTHEST, t))
+    if low is not None and high is not None:
+        share = float(high - low) * math.exp(-abs(t)) / (1.0 + math.exp(-abs(t)))
+        return (low, share) if t <= 0 else (high, -share)
+    if low is not None:
+        return low, math.exp(t)
+    return (high, -math.exp(t)) if high is not None else (Fraction(0), math.sinh(t))
+
+
+def _exact(values: Range, t: float, digits: int, near: float) -> Fraction:
+    end, way = _place(values, t)
+    if values.whole:
+        return Fraction(round(end + way))
+    closed = not (values.open_low if way > 0 else values.open_high)
+    return end + (0 if closed and abs(way) < near else Fraction(f"{way:.{digits}g}"))

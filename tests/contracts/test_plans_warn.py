@@ -1,0 +1,163 @@
+"""Plans that take months, or whose noise hides a threshold, say so when they are made."""
+
+import math
+import warnings
+
+import pytest
+from _built_plans import BUILT, CONSTANTS, built
+
+from dpcal import calibrate
+from dpcal.calibrate.papers import plan_of
+from dpcal.calibrate.plans import common
+from dpcal.cli import main
+from dpcal.commands.schedule import SCHEDULES
+from dpcal.errors import VacuousSchedule
+from dpcal.optim.registry import OPTIMIZERS
+
+TARGET = {"n": 100_000, "epsilon": 1.0, "delta": 1e-6}
+GAP = {"d": 10, "L0": 1.0, "L1": 1.0, "F0": 1.0}
+PAPERS = {
+    "spiderboost": GAP,
+    "tree_spider": GAP,
+    "recursive_regularization": {"d": 10, "L0": 1.0, "L1": 1.0, "W": 1.0},
+    "jl_glm": GAP,
+    "kl_condition": {**GAP, "gamma": 1.0},
+    "proximal_point": {"d": 10, "L0": 1.0, "F0": 1.0, "gamma": 1.0},
+    "adaptive_gd": {**GAP, "gamma": 1.0},
+    "gauss_psgd": {"d": 2, "G": 1.0, "M": 1.0, "U": 1.0, "rho": 0.1},
+    "select_point": {"d": 10, "G": 1.0, "M": 1.0, "rho": 1.0, "candidates": 10, "alpha": 0.5},
+    "dp_rgda": {"d": 10, "M": 1.0, "L": 1.0, "F0": 1.0, "mu": 1.0, "rho": 1.0},
+    "kan": {"d": 10, "gamma": 0.5},
+    "moments": {"q": 0.01, "T": 10_000},
+}
+LONG = "too long to be run"
+HIDDEN = "is above its threshold"
+
+
+def told(make):
+    """Return what ``make`` returns, and the sentences of its warnings."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        plan = make()
+    assert all(each.category is VacuousSchedule for each in seen)
+    return plan, [str(each.message) for each in seen]
+
+
+def work(plan):
+    """Return noisy answers, and gradients of one record: two for a difference."""
+    answers = gradients = 0
+    for query in plan.queries:
+        sums = query.count * (1 if query.descent is None else query.descent.steps)
+        each = 2 if "difference" in query.name else 1
+        answers += sums
+        gradients += sums * each * (query.batch_size or plan.n)
+    return answers, gradients
+
+
+def test_every_schedule_is_asked():
+    assert PAPERS.keys() == SCHEDULES.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_schedule_of_months_says_so_with_the_number(name):
+    plan, sentences = told(lambda: plan_of(name, **TARGET, **PAPERS[name]))
+    said = [each for each in sentences if LONG in each]
+    answers, gradients = work(plan)
+    # At a microsecond an answer and ten nanoseconds a gradient, more than a week; see cost.py.
+    long = answers * 1e-6 + gradients * 1e-8 > 7 * 86_400
+    assert len(said) == long
+    if long:
+        assert f"{answers:.3g} noisy answers" in said[0]
+        assert plan.seconds(10) > 1e6
+    else:
+        assert plan.seconds(10) < 1e5
+
+
+def test_two_theories_are_too_long_and_the_command_says_it(capsys):
+    for name in ("proximal_point", "recursive_regularization"):
+        given = {**TARGET, **PAPERS[name]}
+        flags = [part for key, value in given.items() for part in (f"--{key}", str(value))]
+        assert main(["schedule", name, *flags]) == 0
+        assert LONG in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT)
+def test_every_builder_is_asked_how_long_its_plan_takes(name, monkeypatch):
+    monkeypatch.setattr(common, "_WEEK", 0.0)
+    relation = OPTIMIZERS[name].relations[0]
+    options = BUILT[name][1 if name == "correlated_dpsgd" else 0]  # the first is priced by draws
+    _, sentences = told(lambda: built(name, options, relation))
+    assert any(LONG in each for each in sentences)
+
+
+# ------------------------------------------------------------------------- thresholds below noise
+
+PRINTED = {
+    "n": 6_000,
+    "dimension": 784 * 128 + 128 + 128 * 10 + 10,
+    "delta": 1e-5,
+    "learning_rate": 0.001,
+    "threshold": 0.01,
+    "escape_steps": 10,
+    "escape_rounds": 3,
+    "escape_radius": 1.0,
+}
+
+
+@pytest.mark.parametrize("batch_size", [600, 6_000])
+@pytest.mark.parametrize("silos", [1, 10])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_printed_threshold_below_its_noise_is_told(epsilon, silos, batch_size):
+    """Tao et al. (2025), experiments: n = 6000 a client, chi = 0.01; for gradients up to 1."""
+    unit = calibrate.Constants(lipschitz=1.0, smoothness=1.0)
+    given = {**PRINTED, "epsilon": epsilon, "batch_size": batch_size, "drift": 0.0}
+    plan, sentences = told(lambda: calibrate.distributed_psgd(unit, silos=silos, **given))
+    (said,) = (each for each in sentences if HIDDEN in each)
+    query = plan.queries[0]
+    one = query.noise_multiplier * query.max_norm / query.batch_size / math.sqrt(silos)
+    noise = one * math.sqrt(PRINTED["dimension"])
+    assert noise > 0.03
+    assert "at most 0.03" in said
+    assert f"makes it {noise:.3g}," in said
+    enough = {**given, "threshold": noise / 3 * 1.01}
+    _, quiet = told(lambda: calibrate.distributed_psgd(unit, silos=silos, **enough))
+    assert not any(HIDDEN in each for each in quiet)
+
+
+def test_printed_thresholds_of_a_selection_below_their_noise_are_told():
+    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0)
+    given = {"n": 2_000, "dimension": 400, "epsilon": 0.5, "delta": 1e-5, "candidates": 50}
+    for thresholds in ("printed", "explicit"):
+        _, sentences = told(
+            lambda thresholds=thresholds: calibrate.select_point(
+                constants, **given, accuracy=0.01, thresholds=thresholds
+            )
+        )
+        hidden = [each for each in sentences if HIDDEN in each]
+        assert len(hidden) == (2 if thresholds == "printed" else 0)
+
+
+def test_a_minimax_theory_below_its_noise_is_told():
+    constants = calibrate.Constants(
+        lipschitz=1.0, smoothness=1.0, gap=1.0, strong_concavity=1.0, hessian_lipschitz=1.0
+    )
+    given = {"epsilon": 1.0, "delta": 1e-5, "dimensions": (5, 5)}
+    for preset in ("theory", "population"):
+        plan, sentences = told(
+            lambda preset=preset: calibrate.dp_rgda(constants, n=10**6, preset=preset, **given)
+        )
+        hidden = [each for each in sentences if HIDDEN in each]
+        assert len(hidden) == (not plan.parameters["certifiable"])
+
+
+@pytest.mark.slow
+def test_derived_thresholds_are_above_their_noise():
+    for name in ("gauss_psgd", "distributed_psgd"):
+        for preset in ({}, {"drift": 0.0}, {"failure_probability": 0.1}, {"passes": 3}):
+            for n, d in ((2_000, 3), (100_000, 50), (10**6, 1)):
+                build = getattr(calibrate, name)
+                given = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6, **preset}
+                _, sentences = told(lambda build=build, given=given: build(CONSTANTS, **given))
+                assert not any(HIDDEN in each for each in sentences)
