@@ -118,7 +118,8 @@ def test_what_a_book_cannot_hold_is_refused_before_it_is_written(tmp_path):
     assert not path.exists()
     with pytest.raises(ValueError, match="epsilon and delta must be numbers, got None and 1e-06"):
         dpcal.budget(delta=1e-6)
-    shared = dpcal.budget(epsilon=1.0, delta=1e-6, book=path)
+    special = {"neighboring_relation": "replace-special"}
+    shared = dpcal.budget(epsilon=1.0, delta=1e-6, book=path, **special)
     with pytest.raises(ValueError, match="epsilon must be that of budget book"):
         dpcal.budget(epsilon=2.0, book=path)
     with pytest.raises(UnsupportedEvent, match="'replace-special', and the run is for"):

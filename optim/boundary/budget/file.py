@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._files import check_regular
+from dpcal.optim.boundary.store import is_garbled
 
 __all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
 
@@ -53,6 +54,9 @@ _SCHEMA = (
     "free INTEGER NOT NULL DEFAULT 0)",
 )
 
+# What a book says of itself, beside its format and the version of its rows.
+_FACTS = ("key", "made", "neighboring_relation", "composition")
+
 # Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
@@ -67,7 +71,7 @@ class Snapshot:
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
     book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
     runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
-    order of writing.
+    order of writing, of which ``first`` is known in any case.
     """
 
     version: int
@@ -77,6 +81,7 @@ class Snapshot:
     count: int
     runs: list[Row]
     charged: list[str]
+    first: str | None
 
 
 class BookFile:
@@ -135,15 +140,17 @@ class BookFile:
             )
             asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
             runs = [dict(row) for row in asked]
-            (count,) = file.execute("SELECT count(*) FROM runs").fetchone()
-            costs = "SELECT plan FROM runs WHERE ? AND NOT free ORDER BY number"
-            plans = [plan for (plan,) in file.execute(costs, [charged])]
+            # Runs have the numbers from 1 on, also where a row was lost.
+            (count,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
+            costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
+            plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
             file.execute("COMMIT")
         if facts.get("format") != FORMAT or not facts.get("version", "").isdecimal():
             raise ValueError(
                 f"{str(self.path)!r} must be a budget book of format {FORMAT!r}, got "
                 f"{facts.get('format')!r}."
             )
+        self._check(facts, totals, runs)
         return Snapshot(
             version=int(facts["version"]),
             facts=facts,
@@ -151,8 +158,21 @@ class BookFile:
             records=records,
             count=count,
             runs=runs,
-            charged=plans,
+            charged=plans if charged else [],
+            first=plans[0] if plans else None,
         )
+
+    def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
+        """Refuse a book whose facts, totals or runs are not those that a book writes."""
+        missing = [name for name in _FACTS if name not in facts]
+        whole = all(isinstance(row[name], float) for row in totals for name in ("epsilon", "delta"))
+        texts = all(isinstance(row[name], str) for row in runs for name in ("label", "started"))
+        if missing or not totals or not whole or not texts:
+            told = f"it has no {missing[0]}" if missing else "a row of it is not what a book writes"
+            raise ValueError(
+                f"budget book {str(self.path)!r} is damaged, {told}: go on with a copy of it that "
+                "is whole."
+            )
 
     def write(self, version: int, *statements: Statement) -> bool:
         """Write statements in one transaction, and return True, if the book's version is this one.
@@ -207,6 +227,11 @@ class BookFile:
         except (sqlite3.OperationalError, OSError) as error:
             if "no such table" in str(error):
                 raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+            if isinstance(error, sqlite3.Error) and is_garbled(error):
+                raise ValueError(
+                    f"budget book {str(self.path)!r} is damaged, a text in it is no UTF-8: go on "
+                    "with a copy of it that is whole."
+                ) from error
             raise OSError(
                 f"Budget book {str(self.path)!r} cannot be read or written: {error}."
             ) from error

@@ -1,0 +1,26 @@
+"""What must have no copy? An object that spends: a copy would have what is left once more.
+
+>>> import copy
+>>> copy.deepcopy(Spender())
+Traceback (most recent call last):
+    ...
+TypeError: a Spender must not be copied or pickled, because its copy could spend the same budget \
+once more: share the object itself, also between threads.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn, SupportsIndex
+
+__all__ = ["Spender"]
+
+
+class Spender:
+    """An object that spends a plan or a budget. It cannot be copied or pickled."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse, by a TypeError, to be copied or pickled."""
+        raise TypeError(
+            f"a {type(self).__name__} must not be copied or pickled, because its copy could spend "
+            "the same budget once more: share the object itself, also between threads."
+        )
