@@ -6,13 +6,23 @@ Traceback (most recent call last):
     ...
 TypeError: a Spender must not be copied or pickled, because its copy could spend the same budget \
 once more: share the object itself, also between threads.
+
+A ledger or an account is a record of what was spent, and may be copied.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn, SupportsIndex
+from _thread import RLock
+from typing import Any, NoReturn, SupportsIndex
 
-__all__ = ["Spender"]
+__all__ = ["OwnLock", "Spender"]
+
+
+class OwnLock(RLock):
+    """A lock of a record that may be copied: the copy has a lock of its own."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnLock, ()
 
 
 class Spender:

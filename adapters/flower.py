@@ -20,6 +20,7 @@ from flwr.supercore.privacy_accounting import (
 )
 
 from dpcal import _validate
+from dpcal._spending import OwnLock
 from dpcal.accountants import Account, events
 from dpcal.errors import BudgetExceeded
 from dpcal.report import Policy
@@ -70,6 +71,7 @@ class Accountant:
             config = PrivacyConfig(**fields)
         self._config = config
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
+        self._lock = OwnLock()
         self._policy = Policy.read(policy) if isinstance(policy, Path | str) else policy
         if broken := self._broken(0.0):
             raise ValueError(f"config must keep the policy. {' '.join(broken)}")
@@ -88,8 +90,9 @@ class Accountant:
         """Add ``count`` >= 1 equal releases."""
         release = (event, _validate.count(count=count))
         self._account([release])
-        self._check([*self._releases, release])
-        self._releases.append(release)
+        with self._lock:
+            self._check([*self._releases, release])
+            self._releases.append(release)
 
     def get_epsilon(self, delta: float) -> float:
         """Return epsilon of all releases at a delta in (0, 1), rounded up."""

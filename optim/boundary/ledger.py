@@ -24,6 +24,7 @@ from typing import Self, cast
 
 from dpcal import _validate
 from dpcal._files import document_of
+from dpcal._spending import OwnLock
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch
@@ -66,6 +67,7 @@ class Ledger(Priced):
         self._shares: dict[float, int] = {}
         self._allowed: dict[str, Query] | None = None
         self._frozen = False
+        self._lock = OwnLock()
         for entry in entries:
             self.record(entry, entry.count)
 
@@ -97,8 +99,9 @@ class Ledger(Priced):
 
     def _copy(self) -> Ledger:
         made = Ledger(self._n, self._relation)
-        made._rows, made._counts = list(self._rows), dict(self._counts)
-        made._shares = dict(self._shares)
+        with self._lock:
+            made._rows, made._counts = list(self._rows), dict(self._counts)
+            made._shares = dict(self._shares)
         return made
 
     @property
@@ -139,7 +142,11 @@ class Ledger(Priced):
             raise LedgerMismatch("the ledger of a result, or of an error, takes no more answers.")
         if count != 1:
             count = _validate.count(count=count)
-        self.check(query, count)
+        with self._lock:
+            self.check(query, count)
+            self._append(query, count)
+
+    def _append(self, query: Query, count: int) -> None:
         if self._rows and _alike(self._rows[-1][0], query):
             last, before = self._rows[-1]
             if query.correlation is not None:
