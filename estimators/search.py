@@ -53,7 +53,7 @@ from dpcal.estimators.base import (
     blank_targets,
     single_release,
 )
-from dpcal.estimators.callers import leaves_of, refuse_unpaid_fit
+from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
@@ -211,6 +211,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
         refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
+        refuse_mixing(self.estimator, {"X": rows, "y": targets}, PrivateEstimator)
         parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
         scored = self._scored(self._candidate(candidates[0], 1.0), *records)
