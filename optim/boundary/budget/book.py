@@ -651,7 +651,7 @@ def _completed(file: BookFile, number: int, ledger: Ledger) -> bool:
     """
     now = file.snapshot("number = ?", number)
     (row,) = now.runs
-    before = [] if row["ledger"] is None else [Ledger.from_json(row["ledger"])]
+    before = [] if row["ledger"] is None else [_ledger_of(row["ledger"])]
     larger = max([ledger, *before], key=lambda each: each.answers)
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
     statements: list[Statement] = [(end, (_now(), larger.to_json(), number))]
@@ -661,6 +661,16 @@ def _completed(file: BookFile, number: int, ledger: Ledger) -> bool:
     return file.write(now.version, *statements)
 
 
+def _ledger_of(text: str) -> Ledger:
+    try:
+        return Ledger.from_json(text)
+    except ValueError as error:
+        raise ValueError(
+            f"The budget book is damaged, a run in it has no ledger ({error}): go on with a copy "
+            "of it that is whole."
+        ) from error
+
+
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
     return BookedRun(
         number=row["number"],
@@ -668,7 +678,7 @@ def _run_of(row: Mapping[str, Any]) -> BookedRun:
         started=row["started"],
         ended=row["ended"],
         plan=_plan_of(row["plan"]),
-        ledger=None if row["ledger"] is None else Ledger.from_json(row["ledger"]),
+        ledger=None if row["ledger"] is None else _ledger_of(row["ledger"]),
         charged=not row["free"],
     )
 

@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -36,6 +38,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._files import check_regular
+from dpcal.accountants.directions import RELATIONS
+from dpcal.optim.boundary.budget.account import COMPOSITIONS
 from dpcal.optim.boundary.store import is_garbled
 
 __all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
@@ -164,15 +168,25 @@ class BookFile:
 
     def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
         """Refuse a book whose facts, totals or runs are not those that a book writes."""
-        missing = [name for name in _FACTS if name not in facts]
-        whole = all(isinstance(row[name], float) for row in totals for name in ("epsilon", "delta"))
-        texts = all(isinstance(row[name], str) for row in runs for name in ("label", "started"))
-        if missing or not totals or not whole or not texts:
-            told = f"it has no {missing[0]}" if missing else "a row of it is not what a book writes"
-            raise ValueError(
-                f"budget book {str(self.path)!r} is damaged, {told}: go on with a copy of it that "
-                "is whole."
-            )
+        told = next((f"it has no {name}" for name in _FACTS if name not in facts), "")
+        if not told and not (
+            re.fullmatch(r"[0-9a-f]{64}", facts["key"])
+            and facts["neighboring_relation"] in ("", *RELATIONS)
+            and facts["composition"] in COMPOSITIONS
+            and totals
+            and all(map(_is_total, totals))
+            and all(map(_is_run, runs))
+        ):
+            told = "a row of it is not what a book writes"
+        if told:
+            raise self.damaged(told)
+
+    def damaged(self, told: str) -> ValueError:
+        """Return the sentence on a book that is damaged."""
+        return ValueError(
+            f"budget book {str(self.path)!r} is damaged, {told}: go on with a copy of it that is "
+            "whole."
+        )
 
     def write(self, version: int, *statements: Statement) -> bool:
         """Write statements in one transaction, and return True, if the book's version is this one.
@@ -228,15 +242,23 @@ class BookFile:
             if "no such table" in str(error):
                 raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
             if isinstance(error, sqlite3.Error) and is_garbled(error):
-                raise ValueError(
-                    f"budget book {str(self.path)!r} is damaged, a text in it is no UTF-8: go on "
-                    "with a copy of it that is whole."
-                ) from error
+                raise self.damaged("a text in it is no UTF-8") from error
             raise OSError(
                 f"Budget book {str(self.path)!r} cannot be read or written: {error}."
             ) from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+
+
+def _is_total(row: Row) -> bool:
+    epsilon, delta = row["epsilon"], row["delta"]
+    numbers = isinstance(epsilon, float) and isinstance(delta, float)
+    return numbers and 0 < epsilon < math.inf and 0 < delta < 1
+
+
+def _is_run(row: Row) -> bool:
+    always = all(isinstance(row[name], str) for name in ("label", "started", "plan"))
+    return always and all(isinstance(row[name], str | None) for name in ("ended", "ledger"))
 
 
 def name_of(records: Records) -> str:
