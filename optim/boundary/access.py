@@ -98,6 +98,11 @@ def _opened(
     if isinstance(records, Objective):
         if isinstance(store, Keeper):
             return store.oracle(records, plan, seed=seed, noise=noise, every=every)
+        if store is not None and not isinstance(store, str | os.PathLike):
+            raise TypeError(
+                "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
+                f"{store!r}."
+            )
         if store is not None:
             stored = boundary.StoredOracle(
                 store, records, plan, seed=seed, noise=noise, every=every
