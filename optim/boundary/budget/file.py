@@ -8,10 +8,11 @@ between, nothing is written, and the decision is made again.
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
 >>> file = BookFile(folder.name + "/clinic.budget")
->>> file.make({"delta": "1e-6"})
+>>> facts = {"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"}
+>>> file.make(facts, ("INSERT INTO totals VALUES (1, 'now', 2.0, 1e-6)", ()))
 >>> now = file.snapshot()
->>> now.facts["delta"], now.count
-('1e-6', 0)
+>>> now.facts["composition"], now.count
+('exact', 0)
 >>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
 True
 >>> file.write(-1, ("DELETE FROM records", ()))
