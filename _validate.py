@@ -118,9 +118,12 @@ def noise(**argument: Any) -> float:
 def radius(**argument: Any) -> float:
     """A number > 0, or infinity where there is no ball."""
     ((name, value),) = argument.items()
-    if not value > 0:
+    if isinstance(value, numbers.Real) and value == math.inf:
+        return math.inf
+    number = _real(name, value, "a number > 0 or infinite")
+    if number <= 0:
         raise ValueError(f"{name} must be a number > 0 or infinite, got {value!r}.")
-    return float(value)
+    return number
 
 
 def count(**argument: Any) -> int:

@@ -21,6 +21,7 @@ from flwr.supercore.privacy_accounting import (
 )
 
 from dpcal import _validate
+from dpcal._spending import OwnLock
 from dpcal.accountants import Account, events
 from dpcal.adapters.rounds import RELATIONS, round_event
 from dpcal.errors import BudgetExceeded
@@ -94,6 +95,7 @@ class Accountant:
         self._config = _configured(config, fields)
         self._secret = secret_draws
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
+        self._lock = OwnLock()
         self._policy = Policy.read(policy) if isinstance(policy, Path | str) else policy
         # A round of one client, to refuse settings that no round can have.
         self._event(GaussianPrivacyEvent(1.0, 1, self._config.population_size))
@@ -114,8 +116,9 @@ class Accountant:
         """Add ``count`` >= 1 equal releases."""
         release = (event, _validate.count(count=count))
         self._account([release])
-        self._check([*self._releases, release])
-        self._releases.append(release)
+        with self._lock:
+            self._check([*self._releases, release])
+            self._releases.append(release)
 
     def get_epsilon(self, delta: float) -> float:
         """Return epsilon of all releases at a delta in (0, 1), rounded up."""

@@ -49,7 +49,14 @@ from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
 from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
-from dpcal.optim.boundary.store import check_owner, opened, parsed, read_ledger
+from dpcal.optim.boundary.store import (
+    check_owner,
+    opened,
+    parsed,
+    read_ledger,
+    sentences,
+    whole,
+)
 from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
@@ -215,25 +222,29 @@ class RankedOracle(StepwiseOracle):
         store: str | os.PathLike[str] | None,
     ) -> tuple[dict[str, Any], str]:
         """Open rank 0: return the run's secret root and its ledger so far."""
-        if store is None:
+        streams = None
+        if store is None or not Path(store).exists():
+            # A run that is refused must leave no file, so it is started before the file is made.
             streams = made()
             self._start(plan, streams, None)
-        else:
+        if store is not None:
             file = self._file = _Steps(store)
             try:
-                streams = Streams.restored(file.root(plan, shown, lambda: made().root), plan)
-                self._start(plan, streams, read_ledger(store))
+                root = file.root(plan, shown, lambda: (streams or made()).root)
+                if streams is None or root != streams.root:
+                    streams = Streams.restored(root, plan)
+                    self._start(plan, streams, read_ledger(store))
             except BaseException:
-                file.discard()
+                file.close()
                 raise
+        assert streams is not None
         return streams.root, self.ledger.to_json()
 
     def _start(self, plan: Plan, streams: Streams, ledger: Ledger | None) -> None:
         self._open(self._elsewhere, plan, streams, ledger=ledger, noise="discrete")
 
-    def _charge(self, plan: Plan) -> None:
-        if not self._ranks.rank:  # once for all ranks
-            super()._charge(plan)
+    def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
+        return None if self._ranks.rank else super()._owed_by(plan)  # once for all ranks
 
     def _move_to(self, position: int) -> None:
         self._position = position
@@ -496,37 +507,41 @@ class _Steps:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path, self._new = Path(path), not Path(path).exists()
+        self._path = Path(path)
         self._file = opened(self._path)
         self._owner = secrets.token_hex(16)
 
-    def discard(self) -> None:
-        """Close the file, and remove it if it is new."""
+    def close(self) -> None:
+        """Close the file, which stays: another process may have put its run into it."""
         self._file.close()
-        if self._new:
-            self._path.unlink(missing_ok=True)
 
     def root(self, plan: Plan, shapes: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Return the run's root, made if it is new; refuse another run's file."""
-        known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
         about = {"plan": plan.to_json(), "noise": "discrete", "parameters": shapes}
-        for name, value in about.items():
-            if known and known.get(name) != value:
-                raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
-        if not known:
-            known = {**about, "root": json.dumps(make())}
-        with self._file:
+        with sentences(self._path), self._file:
+            made = "" if self._known() else json.dumps(make())
+            self._file.execute("BEGIN IMMEDIATE")
+            # Of several processes that start a run at once, one writes it.
+            known = self._known() or {**about, "root": made}
+            for name, value in about.items():
+                if known.get(name) != value:
+                    raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
             self._file.executemany(
                 "INSERT OR REPLACE INTO run VALUES (?, ?)",
                 {**known, "owner": self._owner}.items(),
             )
-        root: dict[str, Any] = parsed(self._path, known["root"])
+        with whole(self._path):
+            root: dict[str, Any] = parsed(self._path, known["root"])
         return root
+
+    def _known(self) -> dict[str, str]:
+        """Return what the file says of its run; nothing before there is one."""
+        return dict(self._file.execute("SELECT name, value FROM run").fetchall())
 
     def ask(self, step: int, question: bytes, query: Query) -> None:
         """Write a question before its batch is drawn; refuse another one in its place."""
         entry = json.dumps(query.with_count(1).to_dict())
-        with self._file:
+        with sentences(self._path), self._file:
             self._begin()
             row = self._file.execute(
                 "SELECT question FROM answers WHERE position = ?", (step,)
@@ -544,7 +559,7 @@ class _Steps:
 
     def answer(self, step: int, digest: bytes) -> None:
         """Write an answer's digest before it is released; refuse another one in its place."""
-        with self._file:
+        with sentences(self._path), self._file:
             self._begin()
             (held,) = self._file.execute(
                 "SELECT answer FROM answers WHERE position = ?", (step,)

@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from dpcal import _validate
+from dpcal._files import document_of
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.cost import predicted_seconds
@@ -341,10 +342,13 @@ class Plan:
             range.
         """
         try:
-            fields = json.loads(document)
+            fields = document_of(document)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"document must be a plan in JSON, got {error}.") from error
+        try:
             queries = tuple(Query(**query) for query in fields.pop("queries"))
             return cls(queries=queries, **fields)
-        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, OverflowError) as error:
             raise ValueError(f"document must be a plan in JSON, got {error}.") from error
 
 

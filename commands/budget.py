@@ -26,7 +26,7 @@ book FILE:path  a budget book, or a new one
 --delta D:number    in (0, 1)
 --change-total      change it; the book keeps the former one
 """,
-        relation("replace-special, as 'dpcal train' has it"),
+        relation("that of the book's first run"),
         """
 --composition NAME        exact: runs are fixed with no look at earlier results; renyi: they may
     be chosen by them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)
@@ -49,8 +49,6 @@ def run(options: Namespace) -> int:
 def _opened(options: Namespace) -> Any:
     """Return the book, made or changed by the options."""
     given = fields_of(options, "neighboring_relation", "composition")
-    if given["neighboring_relation"] is None and not options.book.exists():
-        given["neighboring_relation"] = "replace-special"
     total = fields_of(options, "epsilon", "delta")
     if not options.change_total:
         return dpcal.optim.BudgetBook(options.book, **total, **given)
@@ -66,7 +64,8 @@ def _text(book: Any) -> str:
     runs, delta = book.runs, book.delta
     charged = sum(run.charged for run in runs)
     lines = [
-        f"budget book {book.path}: {book.neighboring_relation}, composition {book.composition}",
+        f"budget book {book.path}: {book.neighboring_relation or 'the relation of its first run'}, "
+        f"composition {book.composition}",
         f"unit     {unit_of(book.group_size)}",
         *_mixed(book),
         f"total    epsilon {book.epsilon:g} at delta {delta:g}",

@@ -39,7 +39,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.reading import checked, numbers_in
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.budget import collected, prepaid
+from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row, opened
 
@@ -125,7 +125,7 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     )
     rest._seed = estimator._seed
     # The estimator's own plan does not depend on bounds, nor on records.
-    with collected() as found:
+    with _collected() as found:
         blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
         zeros = by_row(np.zeros_like, X)
         blank.fit(*((zeros,) if y is None else (zeros, by_row(partial(blank_targets, blank), y))))

@@ -1,7 +1,8 @@
 """Who calls a private estimator? Refusals of uses that a budget cannot pay, where they are seen.
 
 A fit does not know the pipeline that it is a step of, and a prediction does not know the score that
-is made of it. Both are found in the frames of the call, as long as it stays in one thread.
+is made of it. Both are found in the frames of the call, and a score also in those of other threads
+of the process, which may wait for the prediction.
 
 >>> import dpcal
 >>> from sklearn.pipeline import make_pipeline
@@ -20,18 +21,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from dpcal.optim import Result
+from dpcal.optim.objectives.placed import is_placed
 from dpcal.report.saving import ELSEWHERE, NOT_PRIVATE, NOTHING, PRIVATE, Runs
 
 __all__ = [
@@ -39,9 +44,11 @@ __all__ = [
     "fills_missing",
     "learns",
     "leaves_of",
+    "mixes",
     "model_report",
     "parts_of",
     "refuse_exact_score",
+    "refuse_mixing",
     "refuse_unpaid_fit",
     "refuse_unpaid_model",
 ]
@@ -56,6 +63,20 @@ _ALONE = (
     "What was done to the records before the estimator was given them is outside the claim; a "
     "report of the whole pipeline lists its steps."
 )
+
+# What asks for predictions at its own price.
+_PAID = ""
+
+_MIXED = (
+    "A step before a private estimator that is paid from a budget must treat each row by itself, "
+    "got {name!r} ({kind}), which makes other values of rows together than of each alone: one "
+    "record would move those of others, which nothing pays for. Use numbers that are known without "
+    "the records, or a private step such as dpcal.estimators.StandardScaler."
+)
+
+# Rows of a step's input on which it is tested whether it treats each row by itself: a mean of so
+# many is told from each of them.
+_TESTED = 16
 
 _TOGETHER = (
     "While a budget is in use, what is fitted together with a private estimator, or scored, must "
@@ -195,7 +216,14 @@ def _kind(part: Any, private: type[Any]) -> str:
         return PRIVATE if part._released else NOTHING
     if isinstance(part, FrozenEstimator):
         return ELSEWHERE
-    return NOT_PRIVATE if learns(part) else NOTHING
+    return NOT_PRIVATE if learns(part) or _mixes_made_up(part) else NOTHING
+
+
+def _mixes_made_up(part: Any) -> bool:
+    """Return whether a part mixes rows of random numbers, in as many columns as it knows."""
+    columns = getattr(part, "n_features_in_", None)
+    rows = np.random.default_rng(0).standard_normal((_TESTED, columns or 1))
+    return isinstance(part, BaseEstimator) and columns is not None and mixes(part, rows)
 
 
 def fills_missing(model: Any) -> bool:
@@ -241,10 +269,14 @@ def refuse_unpaid_fit(private: type, *, pays: bool) -> None:
     pays
         Whether a budget pays for the fit. Without it, repeated records alone are refused.
     """
+    tested: Any = None
     for frame in _frames():
         module, name, caller = _known(frame)
         if module == "dpcal.estimators.search" and name != "fit":
             return  # A trial; the search was checked itself.
+        if pays and name.startswith("fit") and caller is not tested:
+            tested = caller
+            refuse_mixing(caller, frame.f_locals, private)
         if caller is not None and not isinstance(caller, private):
             _refuse_repeated(caller)
             exact = [
@@ -261,6 +293,96 @@ def refuse_unpaid_fit(private: type, *, pays: bool) -> None:
                         "which scikit-learn also takes for the number of folds of a classifier: "
                         "give cv=KFold(5, shuffle=True)."
                     )
+
+
+def refuse_mixing(model: Any, given: Mapping[str, Any], private: type) -> None:
+    """Refuse a model with a step that learns nothing, and yet mixes the rows that it is given.
+
+    Parameters
+    ----------
+    model
+        Whose ``fit`` is running, as far as its steps are fitted.
+    given
+        Its arguments by name, ``X`` and ``y`` among them.
+    private
+        The class of private estimators.
+
+    Raises
+    ------
+    ValueError
+        If a step transforms some rows together to other values than one by one.
+    """
+    if isinstance(model, TransformedTargetRegressor):
+        y, step = _some(given.get("y")), getattr(model, "transformer_", None)
+        if step is not None and y is not None:
+            _passed("transformer", step, np.reshape(y, (len(y), -1)), private)
+    elif isinstance(model, _ONCE) and given.get("X") is not None:
+        _passed("", model, _some(given["X"]), private)
+
+
+def _some(rows: Any) -> Any:
+    """Return a few rows of a table, from its beginning to its end; None of a cluster's."""
+    if hasattr(rows, "__dask_graph__") or is_placed(rows):
+        return None
+    try:
+        n = _num_samples(rows)
+        return _safe_indexing(rows, np.unique(np.linspace(0, n - 1, min(n, _TESTED)).astype(int)))
+    except (TypeError, ValueError):
+        return None  # no table, as the fit will say
+
+
+def _passed(name: str, step: Any, rows: Any, private: type) -> Any:
+    """Return what a step makes of some rows, None where that is not known yet; test what it is.
+
+    A step that is not fitted yet, or fails on so few rows, is not tested.
+    """
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return rows
+    if rows is None or isinstance(step, str):
+        return None
+    if isinstance(step, Pipeline):
+        for own, inner in step.steps:
+            rows = _passed(own, inner, rows, private)
+        return rows
+    if isinstance(step, ColumnTransformer):
+        for own, inner, columns in step.transformers:
+            part = _safe_indexing(rows, columns, axis=1) if not callable(columns) else None
+            _passed(own, inner, part, private)
+    elif isinstance(step, FeatureUnion):
+        for own, inner in step.transformer_list:
+            _passed(own, inner, rows, private)
+    elif not (isinstance(step, private) or learns(step)) and mixes(step, rows):
+        raise ValueError(_MIXED.format(name=name, kind=type(step).__name__))
+    try:
+        return step.transform(rows)
+    except Exception:
+        return None
+
+
+def mixes(step: Any, rows: Any) -> bool:
+    """Return whether a step makes other values of some rows together than of each alone."""
+    try:
+        together = _dense(step.transform(rows))
+    except Exception:
+        return False
+    try:
+        alone = np.concatenate(
+            [_dense(step.transform(_safe_indexing(rows, [i]))) for i in range(len(together))]
+        )
+    except Exception:
+        return True
+    if together.shape != alone.shape or _num_samples(rows) != len(together):
+        return True
+    if together.dtype.kind not in "biufc":
+        return not np.array_equal(together.astype(str), alone.astype(str))
+    # Sums of the same numbers may be rounded in another order.
+    rounding = 1e-5 if together.dtype.itemsize <= 4 else 1e-9
+    size = float(np.max(np.abs(together[np.isfinite(together)]), initial=0.0))
+    return not np.allclose(together, alone, rtol=rounding, atol=rounding * size, equal_nan=True)
+
+
+def _dense(table: Any) -> NDArray[Any]:
+    return np.asarray(table.toarray() if hasattr(table, "toarray") else table)
 
 
 def refuse_unpaid_model(model: Any, private: type, *, pays: bool) -> None:
@@ -302,17 +424,16 @@ def refuse_exact_score(estimator: Any) -> None:
     estimator
         A private estimator that is paid from a budget.
     """
-    for frame in _frames():
-        module, name, caller = _known(frame)
-        if module.startswith("dpcal.estimators.") and name.startswith(
-            ("score", "noisy_", "fit", "partial_fit")
-        ):
-            estimator._refuse_elsewhere()
-            return
-        scorer = module == "sklearn.metrics._scorer" or (module == _FITS and name == "_score")
-        if not scorer and (caller is None or not ("fit" in name or name == "score")):
-            continue
-        what = "scoring=" if scorer else f"{type(caller).__name__}.{name}"
+    what = _reader(_frames())
+    if what is None:
+        # A score may have handed the prediction to another thread, and wait for it.
+        here = get_ident()
+        stacks = [top for thread, top in sys._current_frames().items() if thread != here]
+        found = (_reader(_frames(top), type(estimator)) for top in stacks)
+        what = next((each for each in found if each), None)
+    if what == _PAID:
+        estimator._refuse_elsewhere()
+    elif what is not None:
         raise ValueError(
             f"{what} reads predictions about records, which no budget pays for: while one is in "
             "use, give scoring=dpcal.estimators.noisy_accuracy (or noisy_r2), or call it with the "
@@ -320,11 +441,37 @@ def refuse_exact_score(estimator: Any) -> None:
         )
 
 
-def _frames() -> Iterator[FrameType]:
-    """Yield the frames of this thread's call, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+def _reader(frames: Iterator[FrameType], private: type | None = None) -> str | None:
+    """Return what reads a prediction that these frames ask for; None if nobody is seen to.
+
+    Parameters
+    ----------
+    frames
+        Of a thread's call, the innermost first.
+    private
+        Where it is another thread's: a class of which an estimator that reads holds one.
+    """
+    for frame in frames:
+        module, name, caller = _known(frame)
+        if module.startswith("dpcal.estimators.") and name.startswith(
+            ("score", "noisy_", "fit", "partial_fit")
+        ):
+            return _PAID
+        if module == "sklearn.metrics._scorer" or (module == _FITS and name == "_score"):
+            return "scoring="
+        reads = caller is not None and ("fit" in name or name == "score")
+        if reads and (private is None or _holds(caller, private)):
+            return f"{type(caller).__name__}.{name}"
+    return None
+
+
+def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
+    """Yield the frames of this thread's call, or from another one's on, the innermost first."""
+    frame = sys._getframe(1) if top is None else top
+    while True:
         yield frame
+        if frame.f_back is None:
+            return
         frame = frame.f_back
 
 

@@ -53,11 +53,11 @@ from dpcal.estimators.base import (
     blank_targets,
     single_release,
 )
-from dpcal.estimators.callers import leaves_of, refuse_unpaid_fit
+from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, collected, in_use, prepaid, scoring
+from dpcal.optim.budget import Budget, _collected, in_use, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -211,6 +211,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
         refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
+        refuse_mixing(self.estimator, {"X": rows, "y": targets}, PrivateEstimator)
         parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
         scored = self._scored(self._candidate(candidates[0], 1.0), *records)
@@ -220,7 +221,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
-        with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch"):
+        with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch", at_once=True):
             best = self._best_of(runs, tried, planned, records, share)
         if best is None:
             raise ValueError(
@@ -298,7 +299,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _planned(self, model: Any, X: Any, y: Any, parts: Any) -> events.DpEvent:
         """Return the event of a candidate's trial, from a trial on as many blank records."""
         blank = blank_targets([*private_steps(model).values()][-1], y)
-        with collected() as found, scoring(self.score_share), _quiet():
+        with _collected() as found, scoring(self.score_share), _quiet():
             _trial(model, _made_up(X, len(y)), blank, parts, scoring=self.scoring)
         return events.ComposedDpEvent(found)
 
@@ -307,7 +308,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.scoring is None:
             return []
         blank, (fitted, held) = blank_targets([*private_steps(model).values()][-1], y), parts
-        with collected() as found, _quiet():
+        with _collected() as found, _quiet():
             model.fit(_made_up(X, len(fitted)), blank[fitted])
             found.clear()
             self.scoring(model, _made_up(X, len(held)), blank[held])
@@ -399,7 +400,7 @@ def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tupl
     """
     _paid_here(candidate)
     try:
-        with collected() as found, scoring(share), _quiet():
+        with _collected() as found, scoring(share), _quiet():
             score, model = _trial(candidate, *records, scoring=scoring_by)
         return (-math.inf if math.isnan(score) else score), model, events.ComposedDpEvent(found)
     except Exception as error:

@@ -1,7 +1,8 @@
 """How much may several private runs cost together? A budget that composes or refuses them.
 
-Every run that opens while a budget is in use is charged to it before a record is read, wherever in
-the process it is opened: by an optimizer, or by an estimator inside cross-validation.
+Every run that opens while a budget is in use is charged to it at its first answer, before a record
+is read, wherever in the process it is opened: by an optimizer, or by an estimator inside
+cross-validation. What is refused before its first answer costs nothing.
 
 >>> from dpcal.accountants import events
 >>> with Budget(epsilon=1.0, delta=1e-6) as shared:
@@ -18,20 +19,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring", "this_process"]
+__all__ = ["Budget", "charge", "in_use", "owed", "owed_by", "prepaid", "scoring", "this_process"]
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
 # another thread would otherwise cost nothing.
@@ -41,11 +45,14 @@ _LOCK = RLock()
 # Tells processes of different machines apart: in containers, their numbers are often the same.
 _MACHINE = secrets.token_hex(8)
 
-# Whether the runs that this thread opens were paid for together beforehand.
-_PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
+# What pays, once, for all runs that this thread opens and that are paid for together.
+_PREPAID: ContextVar[Callable[[], None] | None] = ContextVar("prepaid", default=None)
 
 # Where this thread's runs are noted instead of being charged, while their price is computed.
 _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
+
+# Names of budgets that this thread's runs are checked against and not charged to.
+_ASIDE: ContextVar[frozenset[str]] = ContextVar("aside", default=frozenset())
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
@@ -93,6 +100,10 @@ class Budget:
         self.score_share = _validate.rate(score_share=score_share)
         self._charged: list[tuple[events.DpEvent, int]] = []
         self._process = this_process()
+        # What the last check was about, and its price: a run is checked again when it pays.
+        self._checked: tuple[Any, events.DpEvent, float] | None = None
+        self._name = f"{self._process}-{next(_NUMBERS)}"
+        _OWN[self._name] = self
 
     @property
     def event(self) -> events.DpEvent:
@@ -127,7 +138,13 @@ class Budget:
     ) -> None:
         """Refuse a run that the budget does not allow, as :func:`charge` does; charge nothing."""
         self._check_relation(neighboring_relation)
-        price = self._price([*self._charged, (event, group_size)], neighboring_relation)
+        about = (id(event), len(self._charged), group_size, neighboring_relation)
+        known = self._checked
+        if known is None or known[0] != about:
+            price = self._price([*self._charged, (event, group_size)], neighboring_relation)
+            # The event is kept, so that no other one has its identity.
+            known = self._checked = (about, event, price)
+        price = known[2]
         if price > self.epsilon:
             raise BudgetExceeded(
                 f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
@@ -182,9 +199,10 @@ class Budget:
         # A copy could be spent again. Cloned estimators share their budget.
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        # In another process the budget cannot be charged, because the process number differs.
-        return dict(self.__dict__)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy that returns to this process is the budget itself. In another process it cannot be
+        # charged.
+        return _returned, (type(self), self._name, dict(self.__dict__))
 
     def __repr__(self) -> str:
         person = f" by a person of {self.group_size} records" if self.group_size > 1 else ""
@@ -192,6 +210,23 @@ class Budget:
             f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent"
             f"{person}>"
         )
+
+
+# Budgets of this process by their names, which no other process uses, as long as they are referred
+# to.
+_NUMBERS = count()
+_OWN: WeakValueDictionary[str, Budget] = WeakValueDictionary()
+
+
+def _returned(kind: type[Budget], name: str, state: dict[str, Any]) -> Budget:
+    """Return the budget of this process that was pickled, or a copy that cannot be charged."""
+    own = _OWN.get(name)
+    if own is None:
+        own = object.__new__(kind)
+        own.__dict__.update(state)
+        if own._process == this_process():  # what was charged after it was pickled is not known
+            own._process = ""
+    return own
 
 
 def _together(charged: list[tuple[events.DpEvent, int]]) -> events.DpEvent:
@@ -208,6 +243,23 @@ def this_process() -> str:
 def in_use() -> tuple[Budget, ...]:
     """Return the budgets in use, the innermost last."""
     return (*_IN_USE, *_SCORING.get())
+
+
+class _Once:
+    """A payment that is made at the first call, unless it is refused."""
+
+    def __init__(self, pay: Callable[[], None]) -> None:
+        self._pay: Callable[[], None] | None = pay
+
+    def __call__(self) -> None:
+        with _LOCK:
+            if self._pay is not None:
+                self._pay()
+                self._pay = None
+
+
+def _noted() -> None:
+    """Pay nothing, because the event was noted."""
 
 
 def charge(
@@ -234,6 +286,21 @@ def charge(
     group_size
         Largest number of records of a person whom the run is about.
     """
+    owed(event, neighboring_relation, also, label=label, group_size=group_size)()
+
+
+def owed(
+    event: events.DpEvent,
+    neighboring_relation: str,
+    also: Budget | None = None,
+    *,
+    label: str = "run",
+    group_size: int = 1,
+) -> Callable[[], None]:
+    """Return what charges the budgets that are in use now, once, or refuse as :func:`charge` does.
+
+    It is called before the first answer of the run.
+    """
     neighboring_relation = _validate.relation(neighboring_relation)
     collecting = _COLLECTED.get()
     if collecting is not None:
@@ -243,17 +310,38 @@ def charge(
                 f"of {group_size} records."
             )
         collecting.append(event)
-        return
-    if _PREPAID.get():
-        return
-    with _LOCK:
-        budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
+        return _noted
+    together = _PREPAID.get()
+    if together is not None:
+        return together
+    # A budget in a file comes first: charges of others may have exhausted it meanwhile.
+    found = {id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values()
+    budgets = sorted(found, key=lambda each: not each.shared)
+    paying = [each for each in budgets if each._name not in _ASIDE.get()]
+
+    def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
             # The only one checks before it pays.
             each.check(event, neighboring_relation, label, group_size)
-        # A budget in a file comes first: charges of others may have exhausted it meanwhile.
-        for each in sorted(budgets, key=lambda each: not each.shared):
+        for each in paying:
             each.pay(event, neighboring_relation, label, group_size)
+
+    with _LOCK:
+        for each in budgets:
+            each.check(event, neighboring_relation, label, group_size)
+    return _Once(pay)
+
+
+def owed_by(plan: Plan) -> Callable[[], None] | None:
+    """Return what charges a plan that is opened now; None where nobody pays."""
+    together = _PREPAID.get()
+    if _COLLECTED.get() is None and together is not None:
+        return together
+    if _COLLECTED.get() is None and not in_use():
+        return None
+    return owed(
+        plan.event, plan.neighboring_relation, label=plan.optimizer, group_size=plan.group_size
+    )
 
 
 @contextmanager
@@ -264,10 +352,16 @@ def prepaid(
     *,
     label: str = "run",
     group_size: int = 1,
+    at_once: bool = False,
 ) -> Iterator[None]:
-    """Charge several runs together, as :func:`charge` does; runs inside cost nothing more."""
-    charge(event, neighboring_relation, also, label=label, group_size=group_size)
-    before, noted = _PREPAID.set(True), _COLLECTED.set(None)
+    """Charge several runs together, as :func:`charge` does, at the first answer of one of them.
+
+    ``at_once`` charges them now, for runs in other threads and processes, which do not know it.
+    """
+    pay = owed(event, neighboring_relation, also, label=label, group_size=group_size)
+    if at_once:
+        pay()
+    before, noted = _PREPAID.set(pay), _COLLECTED.set(None)
     try:
         yield
     finally:
@@ -276,11 +370,11 @@ def prepaid(
 
 
 @contextmanager
-def collected() -> Iterator[list[events.DpEvent]]:
+def _collected() -> Iterator[list[events.DpEvent]]:
     """Collect the events of the runs that this thread opens inside, and charge none of them.
 
-    It is for runs that are paid for together, and for runs on blank records, whose answers are not
-    used.
+    It is for the trials of a search, which are paid for together, and for runs on blank records,
+    whose answers are not used.
     """
     found: list[events.DpEvent] = []
     before = _COLLECTED.set(found)
@@ -288,6 +382,16 @@ def collected() -> Iterator[list[events.DpEvent]]:
         yield found
     finally:
         _COLLECTED.reset(before)
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """Charge nothing to the budgets that there are now: for runs inside that are not released."""
+    before = _ASIDE.set(frozenset(_OWN))
+    try:
+        yield
+    finally:
+        _ASIDE.reset(before)
 
 
 @contextmanager

@@ -137,13 +137,17 @@ class Run:
         callback_every: int | None = None,
     ) -> None:
         dimension = oracle.dimension
-        start = np.zeros(dimension) if initial is None else numbers("initial", initial)
+        start = np.zeros(dimension) if initial is None else _point("initial", initial, dimension)
         self.oracle = oracle
-        self.w = self._start = parameters(start, dimension)
+        self.w = self._start = start
         self.step = 0
         self._steps = _validate.count(steps=steps)
         self.radius = _validate.radius(radius=radius)
-        self._center = None if center is None else parameters(numbers("center", center), dimension)
+        self._center = None if center is None else _point("center", center, dimension)
+        if callback is not None and not callable(callback):
+            raise TypeError(
+                f"callback must be a function of a Progress, or None, got {callback!r}."
+            )
         self._callback = callback
         self._every = _validate.count(
             callback_every=max(1, steps // 100) if callback_every is None else callback_every
@@ -426,6 +430,14 @@ def warn_of_noise(plan: Plan, dimension: int) -> None:
             VacuousSchedule,
             stacklevel=level_outside(),
         )
+
+
+def _point(name: str, given: ArrayLike, dimension: int) -> Vector:
+    """Return a copy of given parameters; refuse another shape by the argument's name."""
+    point = numbers(name, given)
+    if point.shape != (dimension,):
+        raise ValueError(f"{name} must have shape ({dimension},), got {point.shape}.")
+    return parameters(point, dimension)
 
 
 def _ending_of(oracle: Oracle) -> Ending:

@@ -101,6 +101,14 @@ class Result(Priced):
     noise: str = "gaussian"
     read_from_data: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Freeze the ledgers: an oracle that goes on answering must not change a result."""
+        frozen: dict[str, Any] = {"ledger": self.ledger.frozen()}
+        if hasattr(self, "ledgers"):
+            frozen["ledgers"] = tuple(each.frozen() for each in self.ledgers)
+        for name, value in frozen.items():
+            object.__setattr__(self, name, value)
+
     def __str__(self) -> str:
         """Return what a run gave, at most 24 lines of at most 100 characters."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}

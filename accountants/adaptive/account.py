@@ -26,6 +26,7 @@ from typing import Any
 from dp_accounting import privacy_accountant
 
 from dpcal import _validate
+from dpcal._spending import OwnLock
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import RELATIONS
@@ -54,6 +55,7 @@ class Account:
         neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._counts: dict[events.DpEvent, int] = {}
+        self._lock = OwnLock()
 
     @property
     def neighboring_relation(self) -> str:
@@ -73,8 +75,9 @@ class Account:
         for part in parts:
             if part not in self._counts:
                 decompose(part, self._relation)
-        for part, runs in parts.items():
-            self._counts[part] = self._counts.get(part, 0) + runs * times
+        with self._lock:
+            for part, runs in parts.items():
+                self._counts[part] = self._counts.get(part, 0) + runs * times
         return self
 
     def __len__(self) -> int:
@@ -98,9 +101,11 @@ class Account:
     @property
     def event(self) -> events.DpEvent:
         """The composition so far, equal mechanisms gathered in order of first use."""
+        with self._lock:
+            counts = list(self._counts.items())
         parts = [
             part if times == 1 else events.SelfComposedDpEvent(part, times)
-            for part, times in self._counts.items()
+            for part, times in counts
         ]
         if len(parts) == 1:
             return parts[0]

@@ -45,9 +45,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from threading import Lock
 
 from dpcal import _validate
 from dpcal._roots import Stop, brent, minimum
+from dpcal._spending import Spender
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
@@ -180,13 +182,17 @@ def renyi_order(
     return _best_order(divergence, _validate.positive(epsilon=epsilon), log_delta)
 
 
-class _Meter:
-    """The costs of events under one relation; the cost of each event is computed once."""
+class _Meter(Spender):
+    """The costs of events under one relation; the cost of each event is computed once.
+
+    Threads may share it. It cannot be copied or pickled: a copy could be spent once more.
+    """
 
     def __init__(self, neighboring_relation: str) -> None:
         neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._known: dict[events.DpEvent, tuple[float, ...]] = {}
+        self._lock = Lock()
 
     @property
     def neighboring_relation(self) -> str:
@@ -357,12 +363,14 @@ class PrivacyFilter(_Meter):
             If the filter's theorem does not cover the event.
         """
         cost = self.cost(event, count)
-        if self.would_exceed(event, count):
-            raise BudgetExceeded(
-                f"Spending {cost:.6g} would exceed the remaining {self.remaining:.6g} "
-                f"of {self._budget:.6g} ({self.unit})."
-            )
-        self._spent = self._after(cost)
+        with self._lock:
+            spent = self._after(cost)
+            if spent > self._budget:
+                raise BudgetExceeded(
+                    f"Spending {cost:.6g} would exceed the remaining {self.remaining:.6g} "
+                    f"of {self._budget:.6g} ({self.unit})."
+                )
+            self._spent = spent
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
         if self._order == math.inf:
@@ -444,7 +452,8 @@ class Odometer(_Meter):
             If no theorem here covers the event.
         """
         costs = self._costs(event, count)
-        self._spent = tuple(next_up(a + b) for a, b in zip(self._spent, costs, strict=True))
+        with self._lock:
+            self._spent = tuple(next_up(a + b) for a, b in zip(self._spent, costs, strict=True))
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
         return self._divergences(event, self._orders)

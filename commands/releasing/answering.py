@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpcal
 from dpcal import _validate
 from dpcal.calibrate.groups import unit_of
 from dpcal.commands.checking.output import dump
@@ -42,6 +41,7 @@ from dpcal.commands.releasing.statistics import Statistic
 from dpcal.commands.training.booking import booked, check_book, opened_book
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.optim import Ledger, Result
+from dpcal.optim.boundary.budget.shared import BookedBudget
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.totals import PrivateTotals
 from dpcal.optim.budget import prepaid
@@ -233,12 +233,11 @@ def answered(request: Request, progress: Progress) -> Release:
         target=(request.epsilon, request.delta),
     )
     print_warnings(warn_before(asked.plan))
-    opened_book(request.budget, request.source.records, asked.plan)
-    book = request.budget
-    with dpcal.budget(book=book) if book is not None else nullcontext():
+    book = opened_book(request.budget, request.source.records, asked.plan)
+    with BookedBudget(book) if book is not None else nullcontext():
         told, ledgers, groups = _answers(asked, rows, open_axes(request.statistics))
     result = _result(asked, ledgers)
-    document = _document(request, result, told, rows, groups) | booked(book)
+    document = _document(request, result, told, rows, groups) | booked(request.budget)
     return Release(rows=tuple(told), result=result, document=document)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dpcal.calibrate import Plan
-from dpcal.commands._options import fields_of
 from dpcal.optim import BudgetBook
 from dpcal.optim.boundary.budget.file import Records
 
@@ -23,13 +22,14 @@ def check_book(path: Path | None, table: Records) -> None:
         If ``path`` is a file and not a book about ``table``.
     """
     if path is not None and path.exists():
-        BudgetBook(path, records=table)
+        BudgetBook(path).about(table)
 
 
 def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | None:
     """Return the book that a plan is charged to, if it fits; None where no book is kept.
 
-    A new book takes the plan's own target for its total, and says so on standard error.
+    A new book takes the plan's own target for its total, and says so on standard error. The records
+    are entered into the book with the first answer.
 
     Raises
     ------
@@ -41,19 +41,18 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
     if path is None:
         return None
     if path.exists():
-        book = BudgetBook(path, records=table)
+        book = BudgetBook(path)
         for line in book.unfinished():
             print(f"dpcal: {line}.", file=sys.stderr)
     else:
-        total = fields_of(plan, "epsilon", "delta", "neighboring_relation")
-        book = BudgetBook(path, records=table, **total)
+        book = BudgetBook(path, epsilon=plan.epsilon, delta=plan.delta)
         print(
             f"dpcal: {path} is a new budget book, whose total is this run's: epsilon "
             f"{plan.epsilon:g} at delta {plan.delta:g}. 'dpcal budget {path} --change-total "
             "--epsilon E' makes room for more runs.",
             file=sys.stderr,
         )
-    book.check(plan)
+    book.about(table).check(plan)
     return book
 
 

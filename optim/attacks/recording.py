@@ -32,6 +32,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.observers import Chooser, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
+from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
@@ -356,7 +357,7 @@ def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> 
 def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
     """Run a function with a recorder, and return its tape, with the outcome or the failure."""
     tape = recorder.tape
-    with observing(recorder), warnings.catch_warnings(record=True) as heard:
+    with observing(recorder), _aside(), warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
             tape.outcome = run(data)

@@ -98,6 +98,11 @@ def _opened(
     if isinstance(records, Objective):
         if isinstance(store, Keeper):
             return store.oracle(records, plan, seed=seed, noise=noise, every=every)
+        if store is not None and not isinstance(store, str | os.PathLike):
+            raise TypeError(
+                "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
+                f"{store!r}."
+            )
         if store is not None:
             stored = boundary.StoredOracle(
                 store, records, plan, seed=seed, noise=noise, every=every
@@ -126,12 +131,12 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
             return optimizer(*args, **options)
         except BaseException as error:
             if asked and released(error) is None:
-                vars(error)["ledger"] = asked[0].ledger
+                vars(error)["ledger"] = asked[0].ledger.frozen()
                 # The error may show answers, so they are written first. If the file cannot be
                 # written or read, the error of the run is still the one that is raised.
                 with suppress(OSError, ValueError, sqlite3.Error, DpcalError):
                     written(asked[0])
-                    vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger)
+                    vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger).frozen()
             raise
         finally:
             _ASKED.reset(before)

@@ -55,6 +55,8 @@ class Admission:
     ----------
     filtered
         Whether there is a filter.
+    owed
+        What charges the budgets in use, called before the first answer; None if none is.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Admission:
         self.plan = plan
         self.ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
         self.filtered = filter is not None
+        self.owed: Callable[[], None] | None = None
         self._filter = filter
         self._parts = parts
         self._last_chosen: dict[str, Query] = {}
@@ -135,7 +138,7 @@ class Admission:
         BudgetExceeded is raised unless the plan's count, its adaptive budget, the records of a
         partition and the filter allow all of them.
         """
-        if self._filter is None and query.composition != "disjoint":
+        if self._filter is None and query.composition != "disjoint" and self.owed is None:
             # The ledger itself refuses answers that the plan does not allow.
             self.ledger.record(query, count)
             return
@@ -147,6 +150,7 @@ class Admission:
             parts.check(query, count, spent)
         if self._filter is not None:
             self._pay(self._filter, query, count)
+        self._charge()
         self.ledger.record(query, count)
         if parts is not None:
             parts.allot(query, count, spent)
@@ -179,6 +183,13 @@ class Admission:
         if self._filter is not None:
             plan = self.plan
             self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
+        self._charge()
+
+    def _charge(self) -> None:
+        """Charge the budgets in use, before the first answer."""
+        if self.owed is not None:
+            self.owed()
+            self.owed = None
 
     def _chosen(self, query: Query, noise_multiplier: float | None) -> Query:
         """Return an adaptive query with the noise that was chosen for it."""

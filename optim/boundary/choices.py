@@ -15,6 +15,8 @@ An answer here is not a sum with noise: it is one of many candidates. Like ``Pri
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._precision import workprec
+from dpcal._spending import Spender
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
@@ -66,7 +69,7 @@ _SHARES = 1 << 20
 _MOST_RECORDS = 1 << 40
 
 
-class PrivateChoices:
+class PrivateChoices(Spender):
     """Answers a plan's queries of kinds ``"labels"`` and ``"selection"`` about records.
 
     Parameters
@@ -115,14 +118,10 @@ class PrivateChoices:
         self._streams.keyed = self._discrete
         self._admission = Admission(plan)
         self._answer = observers.choosing(plan, self.ledger)
-        if budget.in_use():
-            budget.charge(
-                plan.event,
-                plan.neighboring_relation,
-                label=plan.optimizer,
-                group_size=plan.group_size,
-            )
         self._spread: dict[int, Vector] = {}
+        # Answers of several threads are written, and given, one after the other.
+        self._lock = Lock()
+        self._admission.owed = budget.owed_by(plan)
 
     @property
     def ledger(self) -> Ledger:
@@ -149,16 +148,17 @@ class PrivateChoices:
         privately, with Gaussian noise; Wilkins, Kifer, Zhang and Karrer 2024.
         """
         asked = self._admission.asked(query, "labels")
-        self._admission.spend(asked, 1)
-        if self._placed:
-            found, counts = self._records.counted(column, self._known)
-        else:
-            asked_of = self._records if column is None else self._records[:, column]
-            found, counts = counted(asked_of[self._known])
-        scores = dict(zip(found.tolist(), counts.tolist(), strict=True))
-        return self._answer(
-            asked, np.empty(0), scores, lambda: typed(found[self._passed(asked, counts)])
-        )
+        with self._lock:
+            self._admission.spend(asked, 1)
+            if self._placed:
+                found, counts = self._records.counted(column, self._known)
+            else:
+                asked_of = self._records if column is None else self._records[:, column]
+                found, counts = counted(asked_of[self._known])
+            scores = dict(zip(found.tolist(), counts.tolist(), strict=True))
+            return self._answer(
+                asked, np.empty(0), scores, lambda: typed(found[self._passed(asked, counts)])
+            )
 
     def _passed(self, asked: Query, counts: Integers) -> NDArray[np.bool_]:
         """Return which counts, with their noise, exceed the threshold."""
@@ -210,7 +210,14 @@ class PrivateChoices:
         whole = _whole_shares(shares, len(edges) - 1)
         reach = max(max(share, _SHARES - share) for share in whole if share is not None)
         _validate.within(reach / _SHARES, math.inf, max_norm=asked.max_norm)
-        self._admission.spend(asked, 1)
+        with self._lock:
+            self._admission.spend(asked, 1)
+            return self._chosen(asked, column, edges, whole)
+
+    def _chosen(
+        self, asked: Query, column: int, edges: Vector, whole: Sequence[int | None]
+    ) -> Vector:
+        """Draw a quantile in each interval between edges, at its share; none where it is None."""
         kept = [share is not None for share in whole]
         values = self._column(column, float(np.diff(edges)[kept].max()))
         scale = asked.noise_multiplier * asked.max_norm

@@ -20,9 +20,11 @@ import json
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import Self, cast
 
 from dpcal import _validate
+from dpcal._files import document_of
+from dpcal._spending import OwnLock
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch
@@ -64,6 +66,8 @@ class Ledger(Priced):
         self._counts: dict[str, int] = {}
         self._shares: dict[float, int] = {}
         self._allowed: dict[str, Query] | None = None
+        self._frozen = False
+        self._lock = OwnLock()
         for entry in entries:
             self.record(entry, entry.count)
 
@@ -77,11 +81,28 @@ class Ledger(Priced):
     def within(self, plan: Plan) -> Self:
         """Return this ledger, which from now on refuses answers that a plan does not allow.
 
-        LedgerMismatch is raised if its entries are not within the plan.
+        Of a frozen ledger it is a copy. LedgerMismatch is raised if its entries are not within the
+        plan.
         """
         check_ledger(self, plan, exact=False)
-        self._allowed = {query.name: query for query in plan.queries}
-        return self
+        own: Self | Ledger = self._copy() if self._frozen else self
+        own._allowed = {query.name: query for query in plan.queries}
+        return cast("Self", own)
+
+    def frozen(self) -> Ledger:
+        """Return a copy that takes no more answers, as results have it."""
+        if self._frozen:
+            return self
+        made = self._copy()
+        made._frozen = True
+        return made
+
+    def _copy(self) -> Ledger:
+        made = Ledger(self._n, self._relation)
+        with self._lock:
+            made._rows, made._counts = list(self._rows), dict(self._counts)
+            made._shares = dict(self._shares)
+        return made
 
     @property
     def n(self) -> int:
@@ -113,10 +134,19 @@ class Ledger(Priced):
         return self._composed(self._relation, group_size)
 
     def record(self, query: Query, count: int = 1) -> None:
-        """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them."""
+        """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them.
+
+        LedgerMismatch is raised by a ledger that is frozen.
+        """
+        if self._frozen:
+            raise LedgerMismatch("the ledger of a result, or of an error, takes no more answers.")
         if count != 1:
             count = _validate.count(count=count)
-        self.check(query, count)
+        with self._lock:
+            self.check(query, count)
+            self._append(query, count)
+
+    def _append(self, query: Query, count: int) -> None:
         if self._rows and _alike(self._rows[-1][0], query):
             last, before = self._rows[-1]
             if query.correlation is not None:
@@ -251,10 +281,13 @@ class Ledger(Priced):
         has a value out of range.
         """
         try:
-            fields = json.loads(document)
+            fields = document_of(document)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"document must be a ledger in JSON, got {error}.") from error
+        try:
             entries = [Query(**entry) for entry in fields.pop("entries")]
             return cls(**fields, entries=entries)
-        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, OverflowError) as error:
             raise ValueError(f"document must be a ledger in JSON, got {error}.") from error
 
     def __eq__(self, other: object) -> bool:

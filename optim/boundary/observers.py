@@ -42,7 +42,7 @@ from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Chooser", "Observer", "choosing", "observing", "streams", "watched"]
+__all__ = ["Chooser", "Observer", "choosing", "observed", "observing", "streams", "watched"]
 
 # Gives a query's answer: of the query, the public numbers that it is asked at, the scores, and a
 # function that chooses.
@@ -156,6 +156,11 @@ def _present() -> Observer | None:
     if observer is None and _ACTIVE.missed:
         _ACTIVE.miss()
     return observer
+
+
+def observed() -> bool:
+    """Return whether an observer watches the oracles that are opened here: they release nothing."""
+    return _OBSERVER.get() is not None
 
 
 def streams(seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:

@@ -61,6 +61,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.answers import copied, distance
+from dpcal._spending import Spender
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
@@ -86,7 +87,7 @@ NEGLIGIBLE = 1e-290
 MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
 
 
-class Admitted:
+class Admitted(Spender):
     """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
     See :class:`PrivateOracle` for the parameters.
@@ -133,22 +134,17 @@ class Admitted:
             plan, objective.dimension, streams, n=objective.n, everyone=objective.everyone
         )
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
-        if budget.in_use():
-            self._charge(plan)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._answers = compiled_answers(objective, self._mechanism)
         # Public divisors of answers. Computing one searches the whole plan.
         self._sizes = {query.name: query.expected_batch_size(plan.n) for query in plan.queries}
         self._lock = Lock()
+        self._admission.owed = self._owed_by(plan)
 
-    def _charge(self, plan: Plan) -> None:
-        budget.charge(
-            plan.event,
-            plan.neighboring_relation,
-            label=plan.optimizer,
-            group_size=plan.group_size,
-        )
+    def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
+        """Return what charges the budgets in use at the first answer."""
+        return budget.owed_by(plan)
 
     @property
     def ledger(self) -> Ledger:

@@ -36,7 +36,8 @@ import math
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -45,7 +46,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._files import check_regular
+from dpcal._files import check_regular, document_of
+from dpcal._spending import Spender
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch, reason_of
 from dpcal.optim.boundary.ledger import Ledger
@@ -55,7 +57,16 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["StoredOracle", "check_owner", "opened", "parsed", "read_ledger"]
+__all__ = [
+    "StoredOracle",
+    "check_owner",
+    "is_garbled",
+    "opened",
+    "parsed",
+    "read_ledger",
+    "sentences",
+    "whole",
+]
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -67,7 +78,7 @@ _SCHEMA = (
 _PATIENCE = 10.0
 
 
-class StoredOracle:
+class StoredOracle(Spender):
     """An oracle whose answers are in a file before they leave it.
 
     A ValueError is raised if the file is not such a store, or has another plan or other records.
@@ -106,48 +117,67 @@ class StoredOracle:
         # Questions of several threads are answered, and written, one after the other.
         self._lock = RLock()
         self._path = Path(path)
-        new = not self._path.exists()
+        # A run that is refused must leave no file, so its oracle is made before the file is. After
+        # that nothing removes the file: another process may have put its run into it meanwhile.
+        made = None
+        if not self._path.exists():
+            made = PrivateOracle(objective, plan, seed=seed, noise=noise)
         self._file = opened(self._path)
         try:
-            self._inner = self._started(objective, plan, seed, noise)
-            self._inner._streams.in_file = True
+            with sentences(self._path):
+                known = self._known()
+                if not known and made is None:
+                    made = PrivateOracle(objective, plan, seed=seed, noise=noise)
+                self._inner = (
+                    self._entered(objective, plan, made, noise)
+                    if not known and made is not None
+                    else self._restored(objective, plan, known, noise)
+                )
+                self._own()
         except BaseException:
             self._file.close()
-            if new:
-                self._path.unlink(missing_ok=True)
             raise
-        # The last run to open the file owns it: two runs must not go on from one state.
+        self._inner._streams.in_file = True
+        self._position = 0
+
+    def _known(self) -> dict[str, str]:
+        """Return what the file says of its run; nothing before there is one."""
+        return dict(self._file.execute("SELECT name, value FROM run").fetchall())
+
+    def _own(self) -> None:
+        """Own the file, as the last run that opened it: two runs must not go on from one state."""
         self._owner = secrets.token_hex(16)
         with self._file:
             self._file.execute("INSERT OR REPLACE INTO run VALUES ('owner', ?)", (self._owner,))
         (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
-        self._position = 0
 
-    def _started(
-        self, objective: Objective, plan: Plan, seed: Seed, noise: str | None
+    def _entered(
+        self, objective: Objective, plan: Plan, made: PrivateOracle, noise: str | None
     ) -> PrivateOracle:
-        """Return the oracle that answers, with the randomness of the run in the file."""
-        records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
-        known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
-        if known:
-            # Files of earlier releases do not name the noise, which was always Gaussian.
-            noise = noise or known.setdefault("noise", "gaussian")
-        about = {
-            "plan": plan.to_json(),
-            "records": records,
-            "noise": noise_of(noise, plan, objective.dimension, objective),
-        }
-        if not known:
-            oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
-            about["root"] = json.dumps(oracle._streams.root)
-            with self._file:
+        """Write a new run into the file, and return its oracle: ``made``, unless the file has one.
+
+        Of several processes that start a run at once, one writes it, and the others go on from it.
+        """
+        about = _about(objective, plan, noise) | {"root": json.dumps(made._streams.root)}
+        with self._file:
+            self._file.execute("BEGIN IMMEDIATE")
+            known = self._known()
+            if not known:
                 self._file.executemany("INSERT INTO run VALUES (?, ?)", about.items())
-            return oracle
-        for name, value in about.items():
+        return self._restored(objective, plan, known, noise) if known else made
+
+    def _restored(
+        self, objective: Objective, plan: Plan, known: dict[str, str], noise: str | None
+    ) -> PrivateOracle:
+        """Return an oracle with the randomness of the run in the file."""
+        # Files of earlier releases do not name the noise, which was always Gaussian.
+        noise = noise or known.setdefault("noise", "gaussian")
+        for name, value in _about(objective, plan, noise).items():
             if known.get(name) != value:
                 raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
         oracle = object.__new__(PrivateOracle)
-        streams = Streams.restored(parsed(self._path, known["root"]), plan)
+        with whole(self._path):
+            streams = Streams.restored(parsed(self._path, known["root"]), plan)
         oracle._open(objective, plan, streams, noise=noise)
         return oracle
 
@@ -253,7 +283,7 @@ class StoredOracle:
         with self._lock:
             if not self._waiting:
                 return
-            with self._file:
+            with sentences(self._path), self._file:
                 self._file.execute("BEGIN IMMEDIATE")
                 check_owner(self._file, self._path, self._owner)
                 rows = [(*row, "") for row in self._waiting[:-1]]
@@ -322,14 +352,18 @@ class StoredOracle:
     def _again(self, asked: Query, question: str) -> Vector:
         """Return an answer in the file, and set the state of the oracle to that after it."""
         columns = "question, answer, state"
-        row = self._file.execute(
-            f"SELECT {columns} FROM answers WHERE position = ?", (self._position,)
-        ).fetchone()
+        with sentences(self._path):
+            row = self._file.execute(
+                f"SELECT {columns} FROM answers WHERE position = ?", (self._position,)
+            ).fetchone()
         if row is None or row[0] != question:
             raise LedgerMismatch(
                 f"answer {self._position} in store {str(self._path)!r} is to another question: "
                 "start the run with the same call that it was started with."
             )
+        numbers_due = 1 if asked.kind in ("gradient norm", "scalar") else self.dimension
+        with whole(self._path):
+            answer = np.frombuffer(row[1], dtype="<f8", count=numbers_due).astype(np.float64)
         inner = self._inner
         inner._admission.spend(asked, 1)
         if asked.correlation is not None:
@@ -338,8 +372,18 @@ class StoredOracle:
             inner._batches.sample(asked)
         self._position += 1
         if self._position == self._stored:
-            inner._streams.move_to(parsed(self._path, row[2]))
-        return np.frombuffer(row[1], dtype="<f8").astype(np.float64)
+            with whole(self._path):
+                inner._streams.move_to(parsed(self._path, row[2]))
+        return answer
+
+
+def _about(objective: Objective, plan: Plan, noise: str | None) -> dict[str, str]:
+    """Return what must be the same whenever a run is started again."""
+    return {
+        "plan": plan.to_json(),
+        "records": hashlib.blake2b(objective.digest(), digest_size=32).hexdigest(),
+        "noise": noise_of(noise, plan, objective.dimension, objective),
+    }
 
 
 def read_ledger(path: str | os.PathLike[str]) -> Ledger:
@@ -348,21 +392,23 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
         raise ValueError(f"path must be of a store, got {str(path)!r}, where there is none.")
     file = opened(Path(path))
     try:
-        known = dict(file.execute("SELECT name, value FROM run").fetchall())
-        rows = file.execute("SELECT entry FROM answers ORDER BY position").fetchall()
+        with sentences(path):
+            known = dict(file.execute("SELECT name, value FROM run").fetchall())
+            rows = file.execute("SELECT entry FROM answers ORDER BY position").fetchall()
     finally:
         file.close()
     if "plan" not in known:
         raise ValueError(f"path must be of a store that holds a run, got {str(path)!r}.")
-    plan = Plan.from_json(known["plan"])
-    entries = [Query(**parsed(path, entry)) for (entry,) in rows]
-    return Ledger(plan.n, plan.neighboring_relation, entries=entries)
+    with whole(path):
+        plan = Plan.from_json(known["plan"])
+        entries = [Query(**parsed(path, entry)) for (entry,) in rows]
+        return Ledger(plan.n, plan.neighboring_relation, entries=entries)
 
 
 def check_owner(file: sqlite3.Connection, path: Path, owner: str) -> None:
     """Refuse, by LedgerMismatch, to write where another run has opened the file since."""
-    (last,) = file.execute("SELECT value FROM run WHERE name = 'owner'").fetchone()
-    if last != owner:
+    row = file.execute("SELECT value FROM run WHERE name = 'owner'").fetchone()
+    if row is None or row[0] != owner:
         raise LedgerMismatch(
             f"store {str(path)!r} was opened by another run, which goes on in its place; the "
             "answer was not released."
@@ -372,12 +418,48 @@ def check_owner(file: sqlite3.Connection, path: Path, owner: str) -> None:
 def parsed(path: str | os.PathLike[str], text: str) -> Any:
     """Return values of a row that hold JSON."""
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(
-            f"store {str(path)!r} is damaged, a row of it holds no JSON: go on with a copy of it "
-            "that is whole."
-        ) from error
+        return document_of(text)
+    except (ValueError, TypeError) as error:
+        raise _Damaged(_DAMAGED.format(str(path), "a row of it holds no JSON")) from error
+
+
+_DAMAGED = "store {!r} is damaged, {}: go on with a copy of it that is whole."
+
+
+class _Damaged(ValueError):  # noqa: N818 -- what the file is
+    """The sentence on a store that is damaged."""
+
+
+@contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Replace the errors of reading a damaged row by a sentence."""
+    try:
+        yield
+    except _Damaged:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        told = f"a row of it is not what a run writes ({type(error).__name__}: {error})"
+        raise _Damaged(_DAMAGED.format(str(path), told)) from error
+
+
+@contextmanager
+def sentences(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Replace SQLite's errors by sentences that name the file."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise ValueError(f"store {str(path)!r} is closed, because its run has ended.") from error
+    except sqlite3.OperationalError as error:
+        if is_garbled(error):
+            raise ValueError(_DAMAGED.format(str(path), "a text of it is no UTF-8")) from error
+        raise OSError(f"store {str(path)!r} cannot be read or written: {error}.") from error
+    except sqlite3.Error as error:
+        raise ValueError(_DAMAGED.format(str(path), error)) from error
+
+
+def is_garbled(error: sqlite3.Error) -> bool:
+    """Return whether a text that is no UTF-8 was read; SQLite's own words would repeat it."""
+    return "Could not decode" in str(error)
 
 
 def opened(path: Path) -> sqlite3.Connection:

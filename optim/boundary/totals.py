@@ -122,14 +122,18 @@ class PrivateTotals(PrivateChoices):
         """
         kind = self._admission.plan.query(query).kind
         asked = self._admission.asked(query, kind if kind in _KINDS else _KINDS[0])
-        self._admission.spend(asked, 1)
         bound = asked.max_norm
-        whole = self._cells[query].totals(bound)
         step = bound / _STEPS
-        exact = dict(enumerate((whole * step).tolist()))
-        return self._answer(
-            asked, np.empty(0), exact, lambda: self._noisy(asked, whole).astype(np.float64) * step
-        )
+        with self._lock:
+            self._admission.spend(asked, 1)
+            whole = self._cells[query].totals(bound)
+            exact = dict(enumerate((whole * step).tolist()))
+            return self._answer(
+                asked,
+                np.empty(0),
+                exact,
+                lambda: self._noisy(asked, whole).astype(np.float64) * step,
+            )
 
     def _noisy(self, asked: Query, whole: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add noise to whole numbers, which a record moves by at most ``_STEPS``."""

@@ -40,6 +40,8 @@ class Blocks:
     @classmethod
     def of(cls, problem: Objective | Oracle, plan: Plan, dual_set: ConvexSet | None) -> Self:
         """Return the blocks of a problem or of a plan, which must agree if both have them."""
+        if dual_set is not None and not isinstance(dual_set, ConvexSet):
+            raise TypeError(f"dual_set must be a ConvexSet or None, got {dual_set!r}.")
         objective = getattr(problem, "objective", problem)
         d = problem.dimension
         planned = _planned(plan)
@@ -59,7 +61,7 @@ class Blocks:
         own = getattr(objective, "dual_set", None) if known[1] else None
         return cls(
             dimensions=(known[0], known[1]),
-            dual_set=dual_set or own or Everywhere(),
+            dual_set=own or Everywhere() if dual_set is None else dual_set,
             warm_steps=int(plan.parameters.get("warm_start") or 0),
             warm_rate=float(plan.parameters.get("ascent_rate") or 0.0),
         )

@@ -192,7 +192,7 @@ def select_point(
         status="none" if index is None else "accepted",
         accuracy=_number(plan, "accuracy"),
         tested=tested,
-        ledgers=tuple(oracle.ledger for oracle in oracles),
+        ledgers=tuple(oracle.ledger.frozen() for oracle in oracles),
         plan=plan,
         training=training,
         seed_given=seed is not None,

@@ -68,7 +68,7 @@ def test_the_ledger_is_written_before_a_batch_is_known_and_turns_are_kept():
 def test_a_budget_is_charged_for_the_whole_plan():
     planned = calibrate.dpsgd(n=20, batch_size=10, steps=4, epsilon=1.0, delta=1e-6)
     with dpcal.budget(epsilon=1.2, delta=1e-6) as shared:
-        StepwiseOracle(planned, dimension=3)
+        StepwiseOracle(planned, dimension=3).draw()
         with pytest.raises(BudgetExceeded):
             StepwiseOracle(planned, dimension=3)
     assert shared.spent == pytest.approx(planned.price())

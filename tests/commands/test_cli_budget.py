@@ -1,10 +1,13 @@
 """``dpcal budget`` and ``dpcal train --budget``: one total for all runs about a table."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+from _tree import ROOT
 
+from dpcal import optim
 from dpcal.calibrate import Plan, Query
 from dpcal.cli import main
 from dpcal.optim import BudgetBook, Squared
@@ -52,6 +55,25 @@ def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(capsys, table
     text = capsys.readouterr().out
     assert "by 2 runs" in text
     assert "table.csv" in text
+
+
+@pytest.mark.slow
+def test_the_book_of_the_page_on_security_pays_for_training(capsys, table, tmp_path, monkeypatch):
+    """A run that does not fit leaves it as it was; one under another relation is told the way."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(optim\.BudgetBook\(.*?\))`", page)
+    book = eval(line, {"optim": optim})
+    asked = ["--delta", "1e-7", "--budget", book.path]
+    assert train(table, "--epsilon", "30", *asked, "-o", "first") == 2
+    assert "no record was touched" in capsys.readouterr().err
+    assert (book.records, book.runs, book.neighboring_relation) == ((), (), None)
+    assert train(table, "--epsilon", "0.5", *asked, "-o", "second") == 0
+    assert [name for name, _ in book.records] == ["table.csv"]
+    assert book.neighboring_relation == "replace-special"
+    other = ["--neighboring-relation", "replace-one"]
+    assert train(table, "--epsilon", "0.5", *asked, *other, "-o", "third") == 2
+    assert "--neighboring-relation replace-special" in capsys.readouterr().err
 
 
 def test_another_table_is_refused_before_it_is_read(capsys, table, tmp_path):

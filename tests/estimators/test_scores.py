@@ -1,11 +1,13 @@
 """Scores of what is built on private estimators: paid, or refused while a budget is in use."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
 from joblib import parallel_backend
+from scipy.sparse import csr_array
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
@@ -23,8 +25,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer
 
 import dpcal
 from dpcal.accountants import epsilon, events
@@ -39,6 +41,9 @@ from dpcal.estimators import (
     noisy_r2,
     noisy_roc_auc,
 )
+from dpcal.estimators.base import PrivateEstimator
+from dpcal.estimators.callers import model_report
+from dpcal.report.saving import NOT_PRIVATE, NOTHING, PRIVATE
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (600, 3))
@@ -166,6 +171,102 @@ def test_steps_that_learn_nothing_are_not_refused():
         make_pipeline(*steps).fit(X, Y)
         assert shared.spent > 0
     assert PrivateSearch(make_pipeline(frozen, ONE), {"logisticregression__l2": [0.1]}).fit(X, Y)
+
+
+def centred(rows):
+    return rows - rows.mean(axis=0)
+
+
+MIXERS = {
+    "a pipeline": make_pipeline(FunctionTransformer(centred), ONE),
+    "a pipeline after a private step": make_pipeline(SCALER, FunctionTransformer(centred), ONE),
+    "columns": make_pipeline(
+        ColumnTransformer(
+            [("some", FunctionTransformer(centred), [0, 1])], remainder="passthrough"
+        ),
+        ONE,
+    ),
+    "a union": make_pipeline(FeatureUnion([("some", FunctionTransformer(centred))]), ONE),
+    "ranks": make_pipeline(FunctionTransformer(lambda rows: np.argsort(rows, axis=0)), ONE),
+    "a sorted table": make_pipeline(FunctionTransformer(lambda rows: np.sort(rows, axis=0)), ONE),
+    "bags": BaggingClassifier(make_pipeline(FunctionTransformer(centred), ONE), 2, bootstrap=False),
+    "a search": PrivateSearch(
+        make_pipeline(FunctionTransformer(centred), ONE), {"logisticregression__l2": [0.1]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_a_step_that_learns_nothing_and_mixes_rows_is_refused(name):
+    with wide() as shared, pytest.raises(ValueError, match="must treat each row by itself, got"):
+        MIXERS[name].fit(X, Y)
+    # A private step before it may be fitted first, and is paid then.
+    assert not shared.spent or name == "a pipeline after a private step"
+
+
+def test_a_target_that_is_mixed_is_refused():
+    regressor = LinearRegression(bounds=(-1, 1), target_bounds=(-1, 3))
+    model = TransformedTargetRegressor(regressor, func=centred, inverse_func=centred)
+    with wide() as shared, pytest.raises(ValueError, match="each row by itself, got 'transformer'"):
+        model.set_params(check_inverse=False).fit(X, X[:, 0])
+    assert shared.spent == 0
+
+
+def test_what_treats_rows_by_themselves_passes_in_every_form_of_a_table():
+    polars = pytest.importorskip("polars")
+    names = ["a", "b", "c"]
+
+    def logged(table):
+        return np.log1p(np.abs(np.asarray(table, dtype=float)))
+
+    steps = FunctionTransformer(logged), Normalizer(), FunctionTransformer(csr_array)
+    dense = FunctionTransformer(lambda table: table.toarray())
+    holes = X.copy()
+    holes[::3, 1] = np.nan
+    with wide() as shared:
+        for table in X, X.astype(np.float32), X.tolist():
+            make_pipeline(*steps, dense, ONE).fit(table, Y)
+        make_pipeline(FunctionTransformer(logged), ONE).fit(polars.DataFrame(X, schema=names), Y)
+        make_pipeline(FunctionTransformer(logged), ONE).fit(holes, Y)
+        make_pipeline(FunctionTransformer(logged), ONE).fit(X.astype(object), Y)
+        assert len(shared._charged) == 6
+
+
+def test_a_report_says_of_a_step_that_mixes_rows_that_it_is_not_private():
+    fair, unfair = FunctionTransformer(np.abs), FunctionTransformer(centred)
+    steps = model_report(make_pipeline(fair, unfair, ONE).fit(X, Y), PrivateEstimator).steps
+    assert [step["is"] for step in steps] == [NOTHING, NOT_PRIVATE, PRIVATE]
+
+
+def in_a_thread(read, *given):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(read, *given).result()
+
+
+def test_exact_scores_do_not_leave_from_other_threads():
+    """A scorer, and an ensemble's score, hand predictions to threads of their own."""
+    bags = BaggingClassifier(ONE, 2, bootstrap=False)
+    with wide():
+        for model in ONE, bags:
+            with pytest.raises(ValueError, match="no budget pays for"):
+                cross_val_score(
+                    model,
+                    X,
+                    Y,
+                    cv=FOLDS,
+                    scoring=lambda fitted, some, y: (in_a_thread(fitted.predict, some) == y).mean(),
+                    error_score="raise",
+                )
+        bags.fit(X, Y).set_params(n_jobs=2)
+        with parallel_backend("threading"), pytest.raises(ValueError, match=r"\.score reads"):
+            bags.score(X, Y)
+        # Noisy scores, and predictions that nobody scores, may be made in threads.
+        scoring = lambda *given: in_a_thread(noisy_accuracy, *given)  # noqa: E731
+        with parallel_backend("threading"):
+            assert 0 < noisy_accuracy(bags, X, Y) <= 1
+            assert np.isfinite(cross_val_score(ONE, X, Y, cv=FOLDS, scoring=scoring)).all()
+            assert bags.predict(X).shape == Y.shape
+        assert in_a_thread(bags.predict, X).shape == Y.shape
 
 
 def test_folds_by_labels_are_refused_where_they_are_seen():

@@ -1,19 +1,23 @@
 """A budget whose charges are in a file: what several processes fit adds up, or is refused."""
 
+import dataclasses
 import json
+import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
 
 import dpcal
+from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
 from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators import LogisticRegression, PrivateSearch, StandardScaler
 from dpcal.optim import BudgetBook
+from dpcal.optim.attacks import replay
 from dpcal.optim.budget import charge
 
 TOTAL = 1.15
@@ -111,6 +115,208 @@ def test_the_best_of_many_runs_is_charged_as_that(tmp_path):
     assert shared.spent == pytest.approx(float(search.epsilon_spent_), rel=1e-9)
 
 
+PLAN = calibrate.dpsgd(n=300, batch_size=100, steps=5, epsilon=0.3, delta=1e-7)
+
+
+def logistic(n=300):
+    X, y = records(n)
+    return optim.Logistic(X, y, classes=[0, 1])
+
+
+def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path, capsys):
+    """So the line of docs/security.md makes a book for optimizers, estimators and commands."""
+    for relation in ("add-or-remove-one", "replace-special"):
+        path, total = tmp_path / relation, {"epsilon": 3.0, "delta": 1e-6}
+        book = BudgetBook(path, **total)
+        assert book.neighboring_relation is None
+        assert main(["budget", str(path)]) == 0
+        assert "the relation of its first run" in capsys.readouterr().out
+        plans = {
+            "add-or-remove-one": PLAN,
+            "replace-special": dataclasses.replace(PLAN, neighboring_relation="replace-special"),
+        }
+        plan, other = plans.pop(relation), *plans.values()
+        # A run that ends without an answer decides nothing.
+        book.oracle(logistic(), other).close()
+        assert book.neighboring_relation is None
+        optim.dpsgd(logistic(), plan, store=book)
+        assert BudgetBook(path, **total).neighboring_relation == relation
+        told = rf"neighboring_relation='{relation}'.*--neighboring-relation {relation}"
+        with pytest.raises(ValueError, match=told):
+            optim.dpsgd(logistic(), other, store=book)
+        with pytest.raises(ValueError, match="must be that of budget book"):
+            BudgetBook(path, neighboring_relation=other.neighboring_relation)
+        with dpcal.budget(book=path) as shared:
+            if relation == "replace-special":
+                StandardScaler(bounds=(-1, 1), epsilon=0.3).fit(records()[0])
+            else:
+                with pytest.raises(UnsupportedEvent, match="'add-or-remove-one', and the run is"):
+                    StandardScaler(bounds=(-1, 1), epsilon=0.3).fit(records()[0])
+        assert shared.spent == book.spent().upper
+
+
+def test_estimators_and_releases_use_the_book_of_the_page(tmp_path):
+    table = {"age": np.linspace(20, 90, 300)}
+    schema = {"columns": {"age": {"type": "number", "range": [0, 120]}}}
+    for name in "ab":
+        BudgetBook(tmp_path / name, epsilon=3.0, delta=1e-6)
+    told = {"epsilon": 0.5, "delta": 1e-9, "budget": tmp_path / "a"}
+    dpcal.release(table, schema, ["count age > 50"], **told)
+    with dpcal.budget(book=tmp_path / "b"):
+        StandardScaler(bounds=(-1, 1)).fit(records()[0])
+    for name in "ab":
+        assert BudgetBook(tmp_path / name).neighboring_relation == "replace-special"
+
+
+def test_a_refused_run_leaves_a_book_without_records(tmp_path):
+    table = {"age": np.linspace(20, 90, 300)}
+    schema = {"columns": {"age": {"type": "number", "range": [0, 120]}}}
+    path = tmp_path / "clinic.budget"
+    book = BudgetBook(path, epsilon=3.0, delta=1e-6)
+    told = {"epsilon": 5.0, "delta": 1e-9, "budget": path}
+    with pytest.raises(BudgetExceeded):
+        dpcal.release(table, schema, ["count age > 50"], **told)
+    X, _ = records()
+    with pytest.raises(ValueError, match="n=300"):
+        optim.dpsgd(logistic(200), PLAN, store=BudgetBook(path, records=X))
+    BudgetBook(path, records=X).oracle(logistic(), PLAN).close()
+    assert book.records == book.runs[1:] == ()
+    dpcal.release(table, schema, ["count age > 50"], **{**told, "epsilon": 0.5})
+    assert len(book.records) == 1
+    with pytest.raises(ValueError, match="records must be those that budget book"):
+        BudgetBook(path, records=X)
+    # The first answer, and not the opening, enters records where an optimizer has the book.
+    other = BudgetBook(tmp_path / "other", epsilon=3.0, delta=1e-6)
+    oracle = BudgetBook(other.path, records=X).oracle(logistic(), PLAN)
+    assert other.records == ()
+    oracle.gradient(np.zeros(3), "gradient")
+    assert [name for name, _ in other.records] == ["arrays"]
+
+
+def test_an_attack_costs_nothing_of_budgets_and_books(tmp_path):
+    """The recorded run is not released; it was charged three times, and then called random."""
+    X, y = records()
+    Z = X.copy()
+    Z[0] *= -1
+    book = BudgetBook(tmp_path / "clinic.budget", epsilon=50.0, delta=1e-6)
+    inside = []
+
+    def run(table):
+        own = optim.Logistic(table, y, classes=[0, 1])
+        with dpcal.budget(epsilon=9.0, delta=1e-6) as within:
+            optim.dpsgd(own, PLAN, learning_rate=0.1)
+        inside.append(within.spent)
+        with dpcal.budget(book=book.path):
+            optim.dpsgd(own, PLAN, learning_rate=0.1)
+        return optim.dpsgd(own, PLAN, store=book, learning_rate=0.1).w
+
+    with dpcal.budget(epsilon=3.0, delta=1e-6) as shared:
+        found = replay(run, X, Z)
+        assert found.holds
+        assert found.answers == 15
+        assert shared.spent == 0
+        # Budgets that the run opens itself are charged as ever.
+        assert inside == pytest.approx([PLAN.price(1e-6).upper] * len(inside))
+        run(X)
+    assert shared.spent > PLAN.price(1e-6).upper
+    assert [each.state for each in book.runs] == ["charged whole", "all 5 planned answers"]
+    # What does not fit is refused under attack too, as it is without.
+    small = BudgetBook(tmp_path / "small", epsilon=0.1, delta=1e-6)
+    with pytest.raises(BudgetExceeded):
+        replay(lambda table: optim.dpsgd(logistic(), PLAN, store=small), X, Z)
+    assert small.runs == ()
+
+
+@pytest.mark.parametrize("failing", [{"initial": [1.0]}, {"callback_every": 0}])
+def test_a_run_that_is_refused_costs_nothing(failing):
+    with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
+        with pytest.raises(ValueError, match=next(iter(failing))):
+            optim.dpsgd(logistic(), PLAN, **failing)
+        assert shared.spent == 0
+        oracle = optim.PrivateOracle(logistic(), PLAN)
+        with pytest.raises(ValueError, match="shape"):
+            oracle.gradient(np.zeros(7), "gradient")
+        assert shared.spent == 0
+    # It is charged where it was opened, before its first answer.
+    oracle.gradient(np.zeros(3), "gradient")
+    assert shared.spent == pytest.approx(PLAN.price(1e-6).upper)
+    oracle.gradient(np.zeros(3), "gradient")
+    assert len(shared._charged) == 1
+    with dpcal.budget(epsilon=2.0, delta=1e-31) as shared:
+        plan = dataclasses.replace(PLAN, delta=1e-31)
+        with pytest.raises(UnsupportedEvent):
+            optim.dpsgd(logistic(), plan, noise="discrete")
+        with pytest.raises(UnsupportedEvent):
+            StandardScaler(bounds=(-1, 1), delta=1e-31).fit(records()[0])
+        assert shared.spent == 0
+
+
+def test_two_runs_that_are_open_at_once_spend_no_more_than_there_is():
+    """Each would fit when it is opened; the second is refused at its first answer."""
+    with dpcal.budget(epsilon=0.4, delta=1e-7) as shared:
+        oracles = [optim.PrivateOracle(logistic(), PLAN) for _ in range(2)]
+        oracles[0].gradient(np.zeros(3), "gradient")
+        with pytest.raises(BudgetExceeded):
+            oracles[1].gradient(np.zeros(3), "gradient")
+        assert oracles[1].ledger.answers == 0
+        assert shared.spent == pytest.approx(PLAN.price().upper)
+
+
+def damaged(path, *statements):
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("PRAGMA ignore_check_constraints = 1")
+        for each in statements:
+            file.execute(each)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM book WHERE name = 'composition'",
+        "DELETE FROM book WHERE name = 'key'",
+        "UPDATE book SET value = 'x' WHERE name = 'key'",
+        "UPDATE book SET value = 'x' WHERE name = 'version'",
+        "UPDATE book SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'made'",
+        "UPDATE book SET value = 'both' WHERE name = 'neighboring_relation'",
+        "UPDATE book SET value = 'both' WHERE name = 'composition'",
+        "DELETE FROM totals",
+        "UPDATE totals SET epsilon = 'x'",
+        "UPDATE totals SET epsilon = -1.0",
+        "UPDATE totals SET delta = 2.0",
+        "UPDATE runs SET plan = '[]'",
+        "UPDATE runs SET plan = replace(hex(zeroblob(9999)), '0', '[')",
+        "UPDATE runs SET plan = CAST(X'FFFE' AS TEXT)",
+        "UPDATE runs SET plan = 1",
+        "UPDATE runs SET ledger = '[]'",
+        "UPDATE runs SET ledger = X'00'",
+        "UPDATE runs SET started = X'00'",
+        "UPDATE runs SET label = X'00'",
+        "UPDATE runs SET ended = X'00'",
+        "DROP TABLE runs",
+        "ALTER TABLE runs RENAME COLUMN plan TO other",
+    ],
+)
+def test_a_damaged_book_is_one_sentence(tmp_path, statement, capsys):
+    path = tmp_path / "clinic.budget"
+    book = BudgetBook(path, epsilon=3.0, delta=1e-6)
+    optim.dpsgd(logistic(), PLAN, store=book)
+    damaged(path, statement)
+
+    def use():
+        found = BudgetBook(path)
+        found.spent()
+        found.to_dict()
+        optim.dpsgd(logistic(), PLAN, store=found)
+
+    with pytest.raises((ValueError, OSError)) as caught:
+        use()
+    assert str(path) in str(caught.value) or "budget book" in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert len(str(caught.value)) < 400
+    assert main(["budget", str(path)]) in (0, 1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_what_a_book_cannot_hold_is_refused_before_it_is_written(tmp_path):
     path = tmp_path / "clinic.budget"
     with pytest.raises(ValueError, match="a new one needs its total"):
@@ -118,7 +324,8 @@ def test_what_a_book_cannot_hold_is_refused_before_it_is_written(tmp_path):
     assert not path.exists()
     with pytest.raises(ValueError, match="epsilon and delta must be numbers, got None and 1e-06"):
         dpcal.budget(delta=1e-6)
-    shared = dpcal.budget(epsilon=1.0, delta=1e-6, book=path)
+    special = {"neighboring_relation": "replace-special"}
+    shared = dpcal.budget(epsilon=1.0, delta=1e-6, book=path, **special)
     with pytest.raises(ValueError, match="epsilon must be that of budget book"):
         dpcal.budget(epsilon=2.0, book=path)
     with pytest.raises(UnsupportedEvent, match="'replace-special', and the run is for"):

@@ -47,13 +47,13 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon, events
@@ -93,7 +93,8 @@ class BookedRun:
     plan
         Its plan, or its event; all of it is charged.
     ledger
-        Its answers; None as long as it has not ended, and if only the event of ``plan`` is known.
+        Its answers; None if only the event of ``plan`` is known, and before its end, unless it was
+        opened again.
     charged
         False for a run that ended without an answer.
     """
@@ -117,6 +118,8 @@ class BookedRun:
             return "ended before its first answer, free"
         planned = sum(query.count for query in self.plan.queries)
         given = self.ledger.answers
+        if not given:
+            return "opened again before its first answer, and charged whole"
         return f"{'all' if given == planned else f'{given} of'} {planned} planned answers"
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,13 +151,14 @@ class BudgetBook:
         The total of a new book: epsilon > 0 and delta in (0, 1). For an existing book, None or
         its own; :meth:`change_total` changes it.
     neighboring_relation
-        ``"add-or-remove-one"`` (for a new book when omitted), ``"replace-one"`` or
-        ``"replace-special"``. Runs under another relation are refused.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the first run
+        that is charged when omitted. Runs under another relation are refused.
     composition
         ``"exact"`` (for a new book when omitted), ``"renyi"``, ``"zcdp"`` or ``"gdp"``.
     records
-        The data set: a path of a file, or arrays. The first ones are entered into the book, as a
-        keyed digest; later ones must be in it. See :meth:`add_records`.
+        The data set: a path of a file, or arrays. The first ones are entered, as a keyed digest,
+        into a new book now, and into one without records with the first run that answers; later
+        ones must be in it. See :meth:`add_records`.
     """
 
     def __init__(
@@ -174,11 +178,15 @@ class BudgetBook:
             _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         if composition is not None:
             _validate.choice(COMPOSITIONS, composition=composition)
-        if not self._file.exists():
+        self._pending: tuple[str, str] | None = None
+        new = not self._file.exists()
+        if new:
             _make(self._file, epsilon, delta, given)
         self._check(epsilon, delta, given)
         if records is not None:
-            self._bind(records)
+            self.about(records)
+        if new:
+            self._bind()
 
     def _check(
         self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
@@ -187,10 +195,12 @@ class BudgetBook:
         now = self._file.snapshot()
         total = now.totals[-1]
         own = {"epsilon": total["epsilon"], "delta": total["delta"], **now.facts}
+        own["neighboring_relation"] = _relation_of(now)
         for name, value in {"epsilon": epsilon, "delta": delta, **given}.items():
             if value is not None and value != own[name]:
+                known = "of its first run" if own[name] is None else repr(own[name])
                 raise ValueError(
-                    f"{name} must be that of budget book {str(self.path)!r}, {own[name]!r}, or be "
+                    f"{name} must be that of budget book {str(self.path)!r}, {known}, or be "
                     f"left out, got {value!r}."
                 )
 
@@ -210,9 +220,9 @@ class BudgetBook:
         return float(self._file.snapshot().totals[-1]["delta"])
 
     @property
-    def neighboring_relation(self) -> str:
-        """Neighbouring relation of data sets."""
-        return self._file.snapshot().facts["neighboring_relation"]
+    def neighboring_relation(self) -> str | None:
+        """Neighbouring relation of data sets; None as long as the first run is to tell it."""
+        return _relation_of(self._file.snapshot())
 
     @property
     def composition(self) -> str:
@@ -381,19 +391,36 @@ class BudgetBook:
             "runs": [run.to_dict() for run in self.runs],
         }
 
-    def _bind(self, records: Records) -> None:
-        """Refuse records that the book is not about; enter the first ones."""
-        tag = self._tag("records", bytes_of(records))
-        known = self._file.snapshot().records
-        if not known:
-            self.add_records(records)
-        elif tag not in {row["tag"] for row in known}:
-            names = ", ".join(repr(row["name"]) for row in known)
+    def about(self, records: Records) -> Self:
+        """Return this book, for runs about these records, a path of a file or arrays.
+
+        A ValueError is raised if the book is about others. If it has none, these are entered with
+        the first run that answers: what is refused leaves the book as it is.
+        """
+        self._pending = self._tag("records", bytes_of(records)), name_of(records)
+        self._entries(self._file.snapshot())
+        return self
+
+    def _entries(self, now: Snapshot) -> list[Statement]:
+        """Return what enters the records of the next run; refuse others than the book's."""
+        known = {row["tag"] for row in now.records}
+        if self._pending is None or self._pending[0] in known:
+            return []
+        tag, name = self._pending
+        if known:
+            names = ", ".join(repr(row["name"]) for row in now.records)
             raise ValueError(
                 f"records must be those that budget book {str(self.path)!r} is about ({names}), "
-                f"got others in {name_of(records)!r}: use another book, or enter them as another "
+                f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
+        return [("INSERT OR IGNORE INTO records VALUES (?, ?, ?)", (tag, name, _now()))]
+
+    def _bind(self) -> None:
+        """Enter the records of the next run now."""
+        now = self._file.snapshot()
+        while (entries := self._entries(now)) and not self._file.write(now.version, *entries):
+            now = self._file.snapshot()
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
@@ -410,28 +437,38 @@ class BudgetBook:
         root = self._tag("root", streams.root["secret"].encode())
         while True:
             now = self._file.snapshot("root = ? OR seed = ?", root, seed, charged=True)
-            for row in now.runs:
-                if row["root"] == root and given is None:  # it goes on from its store
-                    if row["plan"] != plan.to_json():
-                        raise LedgerMismatch(
-                            f"run {row['number']} in the budget book has another plan."
-                        )
-                    return int(row["number"])
-                if row["root"] == root or (seed is not None and row["seed"] == seed):
-                    raise NoiseReused(
-                        f"budget book {str(self.path)!r} has seen this seed: two runs that share "
-                        "their noise give the records away. Use another seed, or seed=None; where "
-                        "runs differ in a learning rate, one seed for each of them. To "
-                        "reproduce a run that was released, run it without the book."
-                    )
-            if number := _written(self._file, now, plan, label or plan.optimizer, seed, root, None):
+            if now.runs and given is not None:
+                raise NoiseReused(
+                    f"budget book {str(self.path)!r} has seen this seed: two runs that share "
+                    "their noise give the records away. Use another seed, or seed=None; where "
+                    "runs differ in a learning rate, one seed for each of them. To "
+                    "reproduce a run that was released, run it without the book."
+                )
+            if now.runs:  # it goes on from its store
+                number = _reopened(self._file, now, now.runs[0], plan)
+            else:
+                number = _written(self._file, now, plan, label or plan.optimizer, seed, root, None)
+            if number:
                 return number
+
+    def _confirm(self, number: int, streams: Streams) -> None:
+        """Refuse a run's first answer unless its row is in the book, and charged."""
+        (row,) = self._file.snapshot("number = ?", number).runs or ({"free": 1},)
+        if row["free"] or row["root"] != self._tag("root", streams.root["secret"].encode()):
+            raise LedgerMismatch(
+                f"run {number} is not charged in budget book {str(self.path)!r} any more: another "
+                "process has changed the file. Start the run again."
+            )
+        self._bind()
 
     def charge(self, charge: Charge) -> None:
         """Write the row of a charge before anything is released, or refuse it as ``check`` does."""
-        file, label, ended = self._file, charge.optimizer, _now()
-        while not _written(file, file.snapshot(charged=True), charge, label, None, None, ended):
-            pass
+        label, ended = charge.optimizer, _now()
+        while True:
+            now = self._file.snapshot(charged=True)
+            also = self._entries(now)
+            if _written(self._file, now, charge, label, None, None, ended, also=also):
+                return
 
     def _complete(self, number: int, ledger: Ledger) -> None:
         """Complete a run's row by the larger of its ledgers."""
@@ -477,8 +514,22 @@ def _group_size(text: str) -> int:
     return read(text).group_size
 
 
-def _account_of(now: Snapshot, group_size: int = 1) -> Account:
-    """Return the account of all runs, for the largest person whom one of them is about."""
+@lru_cache(maxsize=2**14)
+def _relation(text: str) -> str:
+    return read(text).neighboring_relation
+
+
+def _relation_of(now: Snapshot) -> str | None:
+    """Return the relation of a book: its own, or that of the first run that is charged, or None."""
+    own = now.facts["neighboring_relation"]
+    return own or (None if now.first is None else _relation(now.first))
+
+
+def _account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]) -> Account:
+    """Return the account of all runs, for the largest person whom one of them is about.
+
+    Its relation is the book's, or ``relation`` before the first run.
+    """
     total, order = now.totals[-1], now.facts.get("order")
     together = Counter(now.charged)
     group_size = max(group_size, *map(_group_size, together), 1)
@@ -488,7 +539,7 @@ def _account_of(now: Snapshot, group_size: int = 1) -> Account:
     return Account(
         epsilon=total["epsilon"],
         delta=total["delta"],
-        neighboring_relation=now.facts["neighboring_relation"],
+        neighboring_relation=_relation_of(now) or relation,
         composition=now.facts["composition"],
         charged=tuple((*_priced(plan, group_size), count) for plan, count in counts),
         order=None if order is None else float(order),
@@ -508,11 +559,10 @@ def _make(
             f"There is no budget book {str(file.path)!r}; a new one needs its total, epsilon and "
             "delta."
         )
-    relation = given["neighboring_relation"] or RELATIONS[0]
     account = Account(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
-        neighboring_relation=relation,
+        neighboring_relation=given["neighboring_relation"] or RELATIONS[0],
         composition=given["composition"] or "exact",
     )
     # A total that its filter cannot hold is refused now, before the first run.
@@ -520,7 +570,8 @@ def _make(
     facts = {
         "key": secrets.token_hex(32),
         "made": _now(),
-        "neighboring_relation": relation,
+        # Empty: that of the first run.
+        "neighboring_relation": given["neighboring_relation"] or "",
         "composition": account.composition,
     }
     total = (_now(), account.epsilon, account.delta)
@@ -530,13 +581,15 @@ def _make(
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
-    relation = now.facts["neighboring_relation"]
+    relation = _relation_of(now) or plan.neighboring_relation
     if plan.neighboring_relation != relation:
         raise ValueError(
             f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
-            f"for {plan.neighboring_relation!r}."
+            f"for {plan.neighboring_relation!r}: make it with neighboring_relation={relation!r} "
+            f"(in commands, --neighboring-relation {relation}), or use another book for runs of "
+            "this relation."
         )
-    account = _account_of(now, plan.group_size)
+    account = _account_of(now, plan.group_size, relation)
     if account.composition != "exact" and now.charged:
         before = _account_of(now).group_size
         if account.group_size > before:
@@ -550,36 +603,72 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
 
 
 def _written(
-    file: BookFile, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
+    file: BookFile,
+    now: Snapshot,
+    plan: Plan | Charge,
+    label: str,
+    *keys_and_end: str | None,
+    also: Sequence[Statement] = (),
 ) -> int:
-    """Write a row if it fits, and return its number; 0 if the book has changed meanwhile."""
+    """Write a row if it fits, and return its number; 0 if the book has changed meanwhile.
+
+    Other statements that are in the same transaction are ``also``.
+    """
     order = _admitted(plan, now, file.path).order_for(plan)
     number = now.count + 1
     new = (number, label, _now(), plan.to_json(), *keys_and_end)
     columns = "number, label, started, plan, seed, root, ended"
     statements: list[Statement] = [
-        (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", new)
+        (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", new),
+        *also,
     ]
     if order is not None and "order" not in now.facts:
         statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
     return number if file.write(now.version, *statements) else 0
 
 
+def _reopened(file: BookFile, now: Snapshot, row: Mapping[str, Any], plan: Plan) -> int:
+    """Return the number of the row of a run that goes on; 0 if the book has changed meanwhile.
+
+    Whoever opened the run before may still be there, and end without an answer. The row has a
+    ledger from now on, which says that it is never free.
+    """
+    number = int(row["number"])
+    if row["plan"] != plan.to_json():
+        raise LedgerMismatch(f"run {number} in the budget book has another plan.")
+    if row["ledger"] is not None:
+        return number
+    opened = Ledger(plan.n, plan.neighboring_relation).to_json()
+    marks = ("UPDATE runs SET ledger = ? WHERE number = ?", (opened, number))
+    return number if file.write(now.version, marks) else 0
+
+
 def _completed(file: BookFile, number: int, ledger: Ledger) -> bool:
     """Write the end of a row, and whether it is free; return False if the book has changed.
 
-    A run without an answer is free, unless its row has an end: answers may have been shown.
+    A run without an answer is free, unless its row has a ledger: it has an end, and answers may
+    have been shown, or it was opened again.
     """
     now = file.snapshot("number = ?", number)
     (row,) = now.runs
-    before = [] if row["ledger"] is None else [Ledger.from_json(row["ledger"])]
+    before = [] if row["ledger"] is None else [_ledger_of(row["ledger"])]
     larger = max([ledger, *before], key=lambda each: each.answers)
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
     statements: list[Statement] = [(end, (_now(), larger.to_json(), number))]
-    if not larger.entries and row["ended"] is None:
+    if not larger.entries and row["ledger"] is None:
         free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
         statements.append((free, (number,)))
     return file.write(now.version, *statements)
+
+
+def _ledger_of(text: str) -> Ledger:
+    try:
+        return Ledger.from_json(text)
+    except ValueError as error:
+        raise ValueError(
+            f"The budget book is damaged, a run in it has no ledger ({error}): go on with a copy "
+            "of it that is whole."
+        ) from error
 
 
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
@@ -589,7 +678,7 @@ def _run_of(row: Mapping[str, Any]) -> BookedRun:
         started=row["started"],
         ended=row["ended"],
         plan=_plan_of(row["plan"]),
-        ledger=None if row["ledger"] is None else Ledger.from_json(row["ledger"]),
+        ledger=None if row["ledger"] is None else _ledger_of(row["ledger"]),
         charged=not row["free"],
     )
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import attr
 
+from dpcal._files import document_of
 from dpcal.accountants import events
 from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.plan import Plan
@@ -62,7 +63,7 @@ class Charge:
 def read(text: str) -> Plan | Charge:
     """Return a plan or a charge from its JSON; ValueError if it is neither."""
     try:
-        values = json.loads(text)
+        values = document_of(text)
         if "event" not in values:
             return Plan.from_json(text)
         return Charge(**{**values, "event": _event(values["event"])})

@@ -8,10 +8,11 @@ between, nothing is written, and the decision is made again.
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
 >>> file = BookFile(folder.name + "/clinic.budget")
->>> file.make({"delta": "1e-6"})
+>>> facts = {"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"}
+>>> file.make(facts, ("INSERT INTO totals VALUES (1, 'now', 2.0, 1e-6)", ()))
 >>> now = file.snapshot()
->>> now.facts["delta"], now.count
-('1e-6', 0)
+>>> now.facts["composition"], now.count
+('exact', 0)
 >>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
 True
 >>> file.write(-1, ("DELETE FROM records", ()))
@@ -23,7 +24,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -36,6 +39,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._files import check_regular
+from dpcal.accountants.directions import RELATIONS
+from dpcal.optim.boundary.budget.account import COMPOSITIONS
+from dpcal.optim.boundary.store import is_garbled
 
 __all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
 
@@ -53,6 +59,9 @@ _SCHEMA = (
     "free INTEGER NOT NULL DEFAULT 0)",
 )
 
+# What a book says of itself, beside its format and the version of its rows.
+_FACTS = ("key", "made", "neighboring_relation", "composition")
+
 # Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
@@ -67,7 +76,7 @@ class Snapshot:
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
     book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
     runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
-    order of writing.
+    order of writing, of which ``first`` is known in any case.
     """
 
     version: int
@@ -77,6 +86,7 @@ class Snapshot:
     count: int
     runs: list[Row]
     charged: list[str]
+    first: str | None
 
 
 class BookFile:
@@ -135,15 +145,17 @@ class BookFile:
             )
             asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
             runs = [dict(row) for row in asked]
-            (count,) = file.execute("SELECT count(*) FROM runs").fetchone()
-            costs = "SELECT plan FROM runs WHERE ? AND NOT free ORDER BY number"
-            plans = [plan for (plan,) in file.execute(costs, [charged])]
+            # Runs have the numbers from 1 on, also where a row was lost.
+            (count,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
+            costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
+            plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
             file.execute("COMMIT")
         if facts.get("format") != FORMAT or not facts.get("version", "").isdecimal():
             raise ValueError(
                 f"{str(self.path)!r} must be a budget book of format {FORMAT!r}, got "
                 f"{facts.get('format')!r}."
             )
+        self._check(facts, totals, runs)
         return Snapshot(
             version=int(facts["version"]),
             facts=facts,
@@ -151,7 +163,30 @@ class BookFile:
             records=records,
             count=count,
             runs=runs,
-            charged=plans,
+            charged=plans if charged else [],
+            first=plans[0] if plans else None,
+        )
+
+    def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
+        """Refuse a book whose facts, totals or runs are not those that a book writes."""
+        told = next((f"it has no {name}" for name in _FACTS if name not in facts), "")
+        if not told and not (
+            re.fullmatch(r"[0-9a-f]{64}", facts["key"])
+            and facts["neighboring_relation"] in ("", *RELATIONS)
+            and facts["composition"] in COMPOSITIONS
+            and totals
+            and all(map(_is_total, totals))
+            and all(map(_is_run, runs))
+        ):
+            told = "a row of it is not what a book writes"
+        if told:
+            raise self.damaged(told)
+
+    def damaged(self, told: str) -> ValueError:
+        """Return the sentence on a book that is damaged."""
+        return ValueError(
+            f"budget book {str(self.path)!r} is damaged, {told}: go on with a copy of it that is "
+            "whole."
         )
 
     def write(self, version: int, *statements: Statement) -> bool:
@@ -207,11 +242,24 @@ class BookFile:
         except (sqlite3.OperationalError, OSError) as error:
             if "no such table" in str(error):
                 raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+            if isinstance(error, sqlite3.Error) and is_garbled(error):
+                raise self.damaged("a text in it is no UTF-8") from error
             raise OSError(
                 f"Budget book {str(self.path)!r} cannot be read or written: {error}."
             ) from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+
+
+def _is_total(row: Row) -> bool:
+    epsilon, delta = row["epsilon"], row["delta"]
+    numbers = isinstance(epsilon, float) and isinstance(delta, float)
+    return numbers and 0 < epsilon < math.inf and 0 < delta < 1
+
+
+def _is_run(row: Row) -> bool:
+    always = all(isinstance(row[name], str) for name in ("label", "started", "plan"))
+    return always and all(isinstance(row[name], str | None) for name in ("ended", "ledger"))
 
 
 def name_of(records: Records) -> str:

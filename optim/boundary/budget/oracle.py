@@ -29,11 +29,13 @@ import sqlite3
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -46,8 +48,16 @@ __all__ = ["BookedLedger", "BookedOracle", "Booking", "StoredBookedOracle"]
 class Booking(Protocol):
     """The methods of a book that an oracle calls."""
 
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan that does not fit; nothing is written."""
+        ...
+
     def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
         """Write the row of a run, or refuse the run; return the row's number."""
+        ...
+
+    def _confirm(self, number: int, streams: Streams) -> None:
+        """Refuse a run's first answer unless its row is there and charged."""
         ...
 
     def _complete(self, number: int, ledger: Ledger) -> None:
@@ -63,10 +73,11 @@ class BookedLedger(Ledger):
 
     _charged = False
     _process = 0
+    _confirm: Callable[[], None] | None = None
 
-    def charge(self) -> None:
-        """Take answers from now on, in this process: the row is in the book."""
-        self._charged, self._process = True, os.getpid()
+    def charge(self, confirm: Callable[[], None]) -> None:
+        """Take answers from now on, in this process, the first if ``confirm`` does not refuse."""
+        self._charged, self._process, self._confirm = True, os.getpid(), confirm
 
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers to ``query``, if the plan allows them.
@@ -77,8 +88,13 @@ class BookedLedger(Ledger):
         if not self._charged or os.getpid() != self._process:
             raise LedgerMismatch(
                 "the run's row in the budget book was written by another process, or has ended "
-                "without an answer: make oracles after a fork, and a new one for a new run."
+                "with or without an answer: make oracles after a fork, and a new one for a new run."
             )
+        if self._confirm is not None:
+            self.check(query, count)
+            # Another process may have changed the row since it was written.
+            self._confirm()
+            self._confirm = None
         super().record(query, count)
 
     def complete(self, book: Booking, number: int, store: Path | None) -> None:
@@ -89,9 +105,8 @@ class BookedLedger(Ledger):
         """
         if os.getpid() != self._process:
             return
-        # A row that costs nothing takes no answers.
+        # A row that has an end takes no answers.
         self._charged = False
-        self._charged = bool(self.entries)
         try:
             held = self if store is None else read_ledger(store)
             book._complete(number, max(held, self, key=lambda ledger: ledger.answers))
@@ -125,8 +140,8 @@ class BookedOracle(PrivateOracle):
         noise: str | None = None,
         label: str = "",
     ) -> None:
-        streams = Streams(seed, plan, objective.digest)
-        ledger = BookedLedger.of(plan)
+        streams = observers.streams(seed, plan, objective.digest)
+        ledger = _ledger_of(plan)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._ends = _entered(self, book, plan, streams, ledger, label)
 
@@ -156,7 +171,7 @@ class StoredBookedOracle(StoredOracle):
         super().__init__(path, objective, plan, seed=seed, noise=noise, every=every)
         self.closes_with_run = True
         inner = self._inner
-        ledger = BookedLedger.of(plan)
+        ledger = _ledger_of(plan)
         try:
             self._ends = _entered(self, book, plan, inner._streams, ledger, label, self._path)
         except BaseException:
@@ -173,16 +188,24 @@ class StoredBookedOracle(StoredOracle):
             self._ends()
 
 
+def _ledger_of(plan: Plan) -> Ledger:
+    """Return the ledger of a run: an ordinary one if it is observed, because it costs nothing."""
+    return (Ledger if observers.observed() else BookedLedger).of(plan)
+
+
 def _entered(
     oracle: object,
     book: Booking,
     plan: Plan,
     streams: Streams,
-    ledger: BookedLedger,
+    ledger: Ledger,
     label: str,
     store: Path | None = None,
 ) -> Callable[[], object]:
     """Write the run's row, and return the function that completes it."""
+    if not isinstance(ledger, BookedLedger):
+        book.check(plan)
+        return lambda: None
     number = book._enter(plan, streams, label)
-    ledger.charge()
+    ledger.charge(partial(book._confirm, number, streams))
     return weakref.finalize(oracle, ledger.complete, book, number, store)

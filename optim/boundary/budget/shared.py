@@ -18,6 +18,7 @@ import os
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.budget.charge import Charge
 from dpcal.optim.budget import Budget
@@ -86,12 +87,21 @@ class BookedBudget(Budget):
         label: str = "run",
         group_size: int = 1,
     ) -> None:
-        """Write a run into the book by its event, relation and name, or refuse it."""
-        self.book.charge(self._charge(event, neighboring_relation, label, group_size))
+        """Write a run into the book by its event, relation and name, or refuse it.
+
+        A run that is observed is not released, and costs nothing.
+        """
+        charge = self._charge(event, neighboring_relation, label, group_size)
+        if observers.observed():
+            self.book.check(charge)
+        else:
+            self.book.charge(charge)
 
     def _charge(
         self, event: events.DpEvent, neighboring_relation: str, label: str, group_size: int
     ) -> Charge:
+        # The first run of the book, here or in another process, may have told it meanwhile.
+        self.neighboring_relation = self.neighboring_relation or self.book.neighboring_relation
         self._check_relation(neighboring_relation)
         price = epsilon_of(event, delta=self.delta, neighboring_relation=neighboring_relation)
         return Charge(
@@ -125,8 +135,8 @@ def budget(
         A finite number > 0, and one in (0, 1). With an existing book, its own, or None.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
-        are refused. When omitted, that of the first run, or of the book; estimators are for
-        ``"replace-special"``, and so is a new book.
+        are refused. When omitted, that of the book, or of the first run; estimators are for
+        ``"replace-special"``.
     score_share
         Share of an estimator's epsilon that its noisy ``score`` costs, in (0, 1].
     book
@@ -141,8 +151,6 @@ def budget(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     if book is not None:
-        if neighboring_relation is None and not os.path.exists(book):
-            neighboring_relation = "replace-special"
         opened = BudgetBook(
             book, epsilon=epsilon, delta=delta, neighboring_relation=neighboring_relation
         )

@@ -329,7 +329,7 @@ def test_a_store_is_not_a_pipe(tmp_path):
 
 def test_runs_that_are_paid_together_are_about_single_records():
     event = events.GaussianDpEvent(4.0)
-    with budget.collected() as found:
+    with budget._collected() as found:
         budget.charge(event, "replace-special")
         with pytest.raises(UnsupportedEvent, match="single records, got one about persons of 2"):
             budget.charge(event, "replace-special", group_size=2)

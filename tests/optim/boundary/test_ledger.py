@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import pickle
 
 import pytest
 from hypothesis import given, strategies as st
@@ -176,3 +177,36 @@ def test_parts_are_not_priced_under_another_relation_that_is_asked_for():
         assert price(1e-5, neighboring_relation="replace-special") < price(1e-5)
         with pytest.raises(UnsupportedEvent, match="disjoint parts"):
             price(1e-5, neighboring_relation="add-or-remove-one")
+
+
+DEEP = ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000]
+
+
+@pytest.mark.parametrize("text", [*DEEP, "1" * 5000, "null", "[]", "7", "", '{"entries": 1}'])
+@pytest.mark.parametrize("kind", [Ledger, Plan])
+def test_json_that_is_no_ledger_and_no_plan_is_one_sentence(kind, text):
+    words = f"document must be a {kind.__name__.lower()} in JSON, got "
+    with pytest.raises(ValueError, match=words) as caught:
+        kind.from_json(text)
+    assert str(caught.value).endswith(".")
+    assert len(str(caught.value)) < 300
+
+
+def test_a_frozen_ledger_is_a_copy_that_takes_nothing_more():
+    query = Query(
+        name="g", kind="gradient", sampler="full", max_norm=1.0, noise_multiplier=4.0, count=9
+    )
+    ledger = Ledger(50)
+    ledger.record(query, 3)
+    frozen = ledger.frozen()
+    assert frozen == ledger
+    assert frozen.frozen() is frozen
+    ledger.record(query)
+    assert (ledger.answers, frozen.answers) == (4, 3)
+    for each in frozen, pickle.loads(pickle.dumps(frozen)):
+        with pytest.raises(LedgerMismatch, match="takes no more answers"):
+            each.record(query)
+    # Whoever goes on from it has a copy.
+    plan = Plan(optimizer="noisy_gd", n=50, queries=(query,), epsilon=9.0, delta=1e-6)
+    frozen.within(plan).record(query)
+    assert frozen.answers == 3

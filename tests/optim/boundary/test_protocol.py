@@ -57,7 +57,7 @@ def test_every_optimizer_runs_on_an_oracle_as_on_its_objective(name):
     oracle = PrivateOracle(OBJECTIVE, plan, seed=3)
     given = optimizer(oracle, plan)
     assert given.w.tobytes() == direct.w.tobytes()
-    assert given.ledger is oracle.ledger
+    assert given.ledger == oracle.ledger
     far = Elsewhere(PrivateOracle(OBJECTIVE, plan, seed=3))
     result = optimizer(far, plan)
     assert far.asked

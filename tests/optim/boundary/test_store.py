@@ -298,6 +298,57 @@ def test_a_damaged_row_is_one_sentence(tmp_path, place):
         read()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE answers SET answer = X'00'",
+        "UPDATE answers SET answer = zeroblob(8)",
+        "UPDATE answers SET answer = 'text'",
+        "UPDATE answers SET answer = 7",
+        "UPDATE answers SET state = '[]'",
+        "UPDATE answers SET state = '{\"noise\": 1}'",
+        "UPDATE answers SET state = replace(hex(zeroblob(99999)), '0', '[')",
+        "UPDATE answers SET state = X'00'",
+        "UPDATE answers SET entry = '[]'",
+        "UPDATE answers SET entry = '{\"name\": 1}'",
+        "UPDATE answers SET entry = CAST(X'FFFE' AS TEXT)",
+        "UPDATE answers SET question = X'00'",
+        "DELETE FROM answers WHERE position = 0",
+        "UPDATE run SET value = '[]' WHERE name = 'root'",
+        "UPDATE run SET value = '{}' WHERE name = 'root'",
+        "UPDATE run SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'root'",
+        "UPDATE run SET value = '[' WHERE name = 'plan'",
+        "DELETE FROM run WHERE name = 'root'",
+        "DELETE FROM run WHERE name = 'plan'",
+        "DELETE FROM run WHERE name = 'owner'",
+        "ALTER TABLE answers RENAME COLUMN state TO other",
+    ],
+)
+def test_a_damaged_store_is_one_sentence_or_does_not_matter(tmp_path, statement):
+    plan, path = plan_of("noisy_gd"), tmp_path / "store"
+    with contextlib.suppress(KeyboardInterrupt):
+        optim.noisy_gd(
+            OBJECTIVE, plan, store=path, callback=interrupted_at(2), callback_every=1, seed=5
+        )
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute(statement)
+
+    def use():
+        read_ledger(path)
+        optim.noisy_gd(OBJECTIVE, plan, store=path)
+
+    matters = "'owner'" not in statement and "entry" not in statement
+    try:
+        use()
+    except (ValueError, OSError, LedgerMismatch) as error:
+        found = str(error)
+        assert str(path) in found
+        assert found.endswith(".")
+        assert len(found) < 400
+    else:
+        assert not matters
+
+
 def test_a_damaged_plan_in_a_book_is_one_sentence(tmp_path):
     book = optim.BudgetBook(tmp_path / "book", epsilon=9.0, delta=1e-3)
     optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=book)

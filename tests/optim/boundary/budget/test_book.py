@@ -229,7 +229,7 @@ def test_a_run_that_goes_on_from_its_store_is_charged_once(make, tmp_path):
 def test_a_book_is_about_its_records_its_relation_and_its_total(make, tmp_path):
     table = tmp_path / "patients.csv"
     table.write_text("a,b\n1,2\n")
-    book = make(2.0, records=table)
+    book = make(2.0, records=table, neighboring_relation="add-or-remove-one")
     assert book.records[0][0] == "patients.csv"
     make(records=str(table))
     table.write_text("a,b\n1,3\n")

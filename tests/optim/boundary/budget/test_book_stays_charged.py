@@ -1,9 +1,13 @@
 """A run that was shown stays charged, however it ends, goes on or fails."""
 
 import gc
+import multiprocessing
+import os
 import shutil
+import signal
+import sqlite3
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +47,9 @@ PRICES = [
     float(price_together([(PLAN.event, 1e-6)] * runs, delta=1e-5)) * (1 - 1e-9)
     for runs in range(12)
 ]
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
 def book_in(folder, epsilon=1.3):
@@ -130,6 +137,59 @@ def test_the_error_of_a_run_leaves_it_though_its_file_is_gone(tmp_path):
     assert optim.released(caught.value).answers == 2
 
 
+@pytest.mark.parametrize("how", ["close", "drop"])
+def test_a_run_that_is_opened_twice_before_its_first_answer_is_charged_once(tmp_path, how):
+    """A notebook's cell run twice, and two terminals: whoever leaves first frees nothing."""
+    book = book_in(tmp_path)
+    kept = book.with_store(tmp_path / "store")
+    oracle = kept.oracle(OBJECTIVE, PLAN)
+    second = kept.oracle(OBJECTIVE, PLAN)
+    if how == "close":
+        oracle.close()
+    oracle = second
+    gc.collect()
+    for position in range(COUNT):
+        oracle.gradient(point(position), "gradient")
+    assert float(book.spent()) >= PRICES[1]
+    oracle.close()
+    assert [(each.charged, each.ledger.answers) for each in book.runs] == [(True, COUNT)]
+    # What was opened again, and never asked, stays charged: somebody else may have asked.
+    for _ in range(2):
+        kept = book.with_store(tmp_path / "other").oracle(OBJECTIVE, PLAN)
+    kept.close()
+    assert book.runs[1].charged
+    assert book.runs[1].state == "opened again before its first answer, and charged whole"
+
+
+def test_the_first_answer_is_refused_where_its_row_is_not_charged(tmp_path):
+    """The file was put back to an earlier copy of it, or another process freed the row."""
+    for change in ("UPDATE runs SET free = 1, root = NULL", "DELETE FROM runs"):
+        folder = tmp_path / change[:6]
+        folder.mkdir()
+        oracle = book_in(folder).oracle(OBJECTIVE, PLAN)
+        with closing(sqlite3.connect(folder / "book")) as file, file:
+            file.execute(change)
+        with pytest.raises(LedgerMismatch, match="is not charged in budget book"):
+            oracle.gradient(point(0), "gradient")
+        assert not oracle.ledger.entries
+        oracle._ends.detach()
+
+
+def test_an_oracle_answers_no_more_once_its_row_has_an_end(tmp_path):
+    """The row, and the result, say how many answers there were."""
+    book = book_in(tmp_path)
+    oracle = book.oracle(OBJECTIVE, PLAN)
+    stop = {"callback": lambda progress: progress.step == 3, "callback_every": 1}
+    result = optim.noisy_gd(oracle, PLAN, **stop)
+    with pytest.raises(LedgerMismatch, match="has ended"):
+        oracle.gradient(point(0), "gradient")
+    assert [each.ledger.answers for each in book.runs] == [result.ledger.answers] == [3]
+    kept = book.with_store(tmp_path / "store").oracle(OBJECTIVE, PLAN)
+    kept.close()
+    with pytest.raises((LedgerMismatch, ValueError), match="has ended"):
+        kept.gradient(point(0), "gradient")
+
+
 def test_a_run_that_asked_nothing_is_free_once(tmp_path):
     book = book_in(tmp_path)
     book.with_store(tmp_path / "store").oracle(OBJECTIVE, PLAN).close()
@@ -143,67 +203,28 @@ def kill(oracle):
     oracle._file.close()
 
 
-class Books(RuleBasedStateMachine):
-    """Runs of one plan in one book, kept by two stores, opened by one process after another."""
+class Opener:
+    """An oracle about a store and a book, and the number of questions that it was asked."""
 
-    STORES = st.integers(0, 1)
+    def __init__(self, folder, store, every):
+        book = optim.BudgetBook(folder / "book")
+        self.oracle = book.with_store(folder / store).oracle(OBJECTIVE, PLAN, every=every)
+        self.asked = 0
 
-    def __init__(self):
-        super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.book = book_in(self.folder)
-        self.open = {}  # the oracle of each store that is open
-        self.asked = {}  # how many answers it gave
-        self.shown = {0: 0, 1: 0}  # how many answers of each store were ever shown
-        self.gone = 0  # runs that were shown, and whose store is gone
+    def answer(self, count):
+        """Show up to ``count`` more answers, and return how many were ever shown."""
+        for _ in range(min(count, COUNT - self.asked)):
+            self.oracle.gradient(point(self.asked), "gradient")
+            self.asked += 1
+        self.oracle.flush()
+        return self.asked
 
-    def teardown(self):
-        for oracle in self.open.values():
-            kill(oracle)
-        shutil.rmtree(self.folder)
+    def ask_another_question(self):
+        self.oracle.gradient(point(77), "gradient")
 
-    def path(self, k):
-        return self.folder / f"store{k}"
-
-    def leave(self, k):
-        self.asked.pop(k)
-        return self.open.pop(k)
-
-    @rule(k=STORES, every=st.sampled_from([1, 3]), again=st.booleans())
-    def start(self, k, every, again):
-        """Open a store, as a new process would; a second run takes the file from the first."""
-        book = optim.BudgetBook(self.folder / "book") if again else self.book
-        try:
-            oracle = book.with_store(self.path(k)).oracle(OBJECTIVE, PLAN, every=every)
-        except BudgetExceeded:
-            return
-        if k in self.open:
-            kill(self.leave(k))
-        self.open[k], self.asked[k] = oracle, 0
-
-    @precondition(lambda self: self.open)
-    @rule(data=st.data(), count=st.integers(1, 4))
-    def answer(self, data, count):
-        k = data.draw(st.sampled_from(sorted(self.open)))
-        for _ in range(min(count, COUNT - self.asked[k])):
-            self.open[k].gradient(point(self.asked[k]), "gradient")
-            self.asked[k] += 1
-        self.open[k].flush()
-        self.shown[k] = max(self.shown[k], self.asked[k])
-
-    @precondition(lambda self: self.open)
-    @rule(data=st.data())
-    def ask_another_question(self, data):
-        k = data.draw(st.sampled_from(sorted(self.open)))
-        if self.asked[k] < self.shown[k]:
-            with pytest.raises(LedgerMismatch, match="another question"):
-                self.open[k].gradient(point(77), "gradient")
-            self.leave(k).close()
-
-    @precondition(lambda self: self.open)
-    @rule(data=st.data(), how=st.sampled_from(["close", "kill", "drop"]))
-    def end(self, data, how):
-        oracle = self.leave(data.draw(st.sampled_from(sorted(self.open))))
+    def end(self, how):
+        oracle = self.oracle
+        del self.oracle
         if how == "kill":
             kill(oracle)
         elif how == "close":
@@ -211,25 +232,177 @@ class Books(RuleBasedStateMachine):
         del oracle
         gc.collect()
 
-    @rule(k=STORES)
-    def fail_early(self, k):
-        if k in self.open:
-            kill(self.leave(k))
-        with pytest.raises((ValueError, BudgetExceeded)):
-            run(self.book, self.path(k), initial=[1.0])
 
-    @rule(k=STORES, after=st.integers(0, COUNT))
-    def interrupt(self, k, after):
-        if k in self.open:
-            kill(self.leave(k))
-        if self.shown[k]:  # it asks other questions than the rules above
+def serve(pipe, folder):
+    """Do what another process asks for: make openers, and call their methods."""
+    made = []
+    while True:
+        number, name, *given = pipe.recv()
+        try:
+            if name == "open":
+                made.append(Opener(folder, *given))
+                pipe.send(len(made) - 1)
+            else:
+                pipe.send(getattr(made[number], name)(*given))
+        except Exception as error:
+            pipe.send(error)
+
+
+class OtherProcess:
+    """A forked process with openers of its own; it ends by SIGKILL alone."""
+
+    def __init__(self, folder):
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.child = os.fork()
+        if not self.child:
+            try:
+                serve(theirs, folder)
+            finally:
+                os._exit(1)
+
+    def call(self, *given):
+        self.pipe.send(given)
+        found = self.pipe.recv()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def kill(self):
+        os.kill(self.child, signal.SIGKILL)
+        os.waitpid(self.child, 0)
+        self.pipe.close()
+
+
+class There:
+    """An :class:`Opener` in another process."""
+
+    def __init__(self, process, store, every):
+        self.process = process
+        self.number = process.call(None, "open", store, every)
+
+    def answer(self, count):
+        return self.process.call(self.number, "answer", count)
+
+    def ask_another_question(self):
+        self.process.call(self.number, "ask_another_question")
+
+    def end(self, how):
+        self.process.call(self.number, "end", how)
+
+
+class Books(RuleBasedStateMachine):
+    """Runs of one plan in one book, kept by two stores, each opened by several at once.
+
+    Openers live in this process and in another one. The last one owns the store. Those before it
+    may show what its file holds, and nothing new.
+    """
+
+    STORES = st.sampled_from(["store0", "store1"])
+
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.other = OtherProcess(self.folder)  # before this process opens a file
+        self.book = book_in(self.folder)
+        self.open = []  # pairs of a store and an opener, in their order
+        self.owner = {}  # the last opener of each store
+        self.shown = {"store0": 0, "store1": 0}  # how many answers of each store were ever shown
+        self.gone = 0  # runs that were shown, and whose store is gone
+        self.again = False  # whether a run was ever opened while it had no end
+
+    def teardown(self):
+        for _, opener in self.open:
+            if isinstance(opener, Opener):
+                opener.end("kill")
+        self.other.kill()
+        shutil.rmtree(self.folder)
+
+    def drawn(self, data):
+        return data.draw(st.sampled_from(self.open))
+
+    def lose(self, pair, how):
+        self.open.remove(pair)
+        with suppress(LedgerMismatch):  # answers that wait, of one that owns the file no more
+            pair[1].end(how)
+
+    @rule(store=STORES, every=st.sampled_from([1, 3]), here=st.booleans())
+    def open_it(self, store, every, here):
+        """Open a store, beside those that have it open."""
+        self.start(store, every, here)
+
+    def start(self, store, every, here):
+        self.again = self.again or (self.folder / store).exists()
+        self.owner[store] = None
+        try:
+            opener = Opener(self.folder, store, every) if here else There(self.other, store, every)
+        except BudgetExceeded:
             return
-        with suppress(KeyboardInterrupt, BudgetExceeded):
-            run(self.book, self.path(k), callback=interrupt_after(after), callback_every=1)
+        self.open.append((store, opener))
+        self.owner[store] = opener
+
+    @rule(store=STORES, here=st.booleans(), how=st.sampled_from(["close", "drop"]))
+    def open_twice_and_end_the_first(self, store, here, how):
+        """Run a notebook's cell twice, or give a command up that runs elsewhere too."""
+        first = len(self.open)
+        self.start(store, 1, here)
+        self.start(store, 1, True)
+        if len(self.open) == first + 2:
+            self.lose(self.open[first], how)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), count=st.integers(1, 4))
+    def answer(self, data, count):
+        store, opener = pair = self.drawn(data)
+        try:
+            shown = opener.answer(count)
+        except LedgerMismatch:
+            assert self.owner[store] is not opener
+            self.lose(pair, "close")
+            return
+        self.shown[store] = max(self.shown[store], shown)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def ask_another_question(self, data):
+        store, opener = pair = self.drawn(data)
+        if self.shown[store] == COUNT:
+            with pytest.raises((LedgerMismatch, BudgetExceeded)):
+                opener.ask_another_question()
+            self.lose(pair, "close")
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), how=st.sampled_from(["close", "kill", "drop"]))
+    def end(self, data, how):
+        self.lose(self.drawn(data), how)
+
+    @rule()
+    def kill_the_other_process(self):
+        self.open = [pair for pair in self.open if isinstance(pair[1], Opener)]
+        self.other.kill()
+        self.other = OtherProcess(self.folder)
+
+    @rule(store=STORES)
+    def fail_early(self, store):
+        self.again = self.again or (self.folder / store).exists()
+        self.owner[store] = None
+        with pytest.raises((ValueError, BudgetExceeded)):
+            run(self.book, self.folder / store, initial=[1.0])
         gc.collect()
-        if self.path(k).exists():
-            self.gone += read_ledger(self.path(k)).answers > 0
-            self.path(k).unlink()
+
+    @rule(store=STORES, after=st.integers(0, COUNT))
+    def interrupt(self, store, after):
+        """Run a new run up to an interruption, and remove its file."""
+        if self.shown[store]:  # it asks other questions than the rules above
+            return
+        for pair in [each for each in self.open if each[0] == store]:
+            self.lose(pair, "kill")
+        with suppress(KeyboardInterrupt, BudgetExceeded):
+            path = self.folder / store
+            run(self.book, path, callback=interrupt_after(after), callback_every=1)
+        gc.collect()
+        if path.exists():
+            self.gone += read_ledger(path).answers > 0
+            path.unlink()
 
     @invariant()
     def nothing_that_was_shown_is_refunded(self):
@@ -238,20 +411,26 @@ class Books(RuleBasedStateMachine):
         assert float(self.book.spent()) >= PRICES[shown]
 
     @invariant()
-    def rows_hold_what_was_shown(self):
-        ends = [each.ledger.answers for each in self.book.runs if each.ended and each.charged]
-        for k, shown in self.shown.items():
-            if k not in self.open and shown:
-                assert read_ledger(self.path(k)).answers >= shown
-        assert all(count > 0 for count in ends)
+    def files_hold_what_was_shown(self):
+        for store, shown in self.shown.items():
+            if shown:
+                assert read_ledger(self.folder / store).answers >= shown
+
+    @invariant()
+    def a_row_without_an_answer_is_charged_only_if_it_was_opened_again(self):
+        if not self.again:
+            ends = [each.ledger.answers for each in self.book.runs if each.ended and each.charged]
+            assert all(ends)
 
 
 @pytest.mark.slow
+@forks
 class TestBooks(Books.TestCase):
-    settings = settings(max_examples=6, stateful_step_count=15, deadline=None)
+    settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
 
 
 @pytest.mark.slow
 @pytest.mark.study
+@forks
 class TestBooksLong(Books.TestCase):
     settings = settings(max_examples=200, stateful_step_count=50, deadline=None)

@@ -1,0 +1,309 @@
+"""What spends counts every spend of eight threads, and a copy of it has nothing more to spend."""
+
+import contextlib
+import copy
+import pickle
+import re
+import sys
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from _tree import ROOT
+
+from dpcal import optim
+from dpcal._spending import Spender
+from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
+from dpcal.adapters.ranks import Alone, RankedOracle
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Plan, Query
+from dpcal.optim.boundary.budget.charge import Charge
+from dpcal.optim.boundary.budget.shared import BookedBudget
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.store import StoredOracle
+from dpcal.optim.boundary.totals import Cells, PrivateTotals
+from dpcal.optim.budget import Budget
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.oracle import SecondOrderOracle
+
+THREADS, ALLOWED = 8, 6
+ONE = events.GaussianDpEvent(20.0)
+OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1], classes=[0, 1])
+ORIGIN = np.zeros(OBJECTIVE.dimension)
+QUERY = Query(
+    name="gradient",
+    kind="gradient",
+    sampler="full",
+    max_norm=1.0,
+    noise_multiplier=20.0,
+    count=ALLOWED,
+)
+PLAN = Plan(optimizer="noisy_gd", n=4, queries=(QUERY,), epsilon=9.0, delta=1e-6)
+LABELS = Query(
+    name="labels",
+    kind="labels",
+    sampler="full",
+    max_norm=1.0,
+    noise_multiplier=2.0,
+    threshold=12.0,
+    count=ALLOWED,
+)
+TOTALS = replace(QUERY, name="stay", kind="total")
+HESSIANS = replace(QUERY, name="products", kind="hessian vector")
+
+
+@dataclass
+class Driven:
+    """An object that spends, how it spends once, and how many spends it has counted."""
+
+    spender: Any
+    spend: Any
+    counted: Any
+    allowed: float = ALLOWED
+
+
+def asked(oracle):
+    return Driven(
+        oracle, lambda: oracle.gradient(ORIGIN, "gradient"), lambda: oracle.ledger.answers
+    )
+
+
+def stepwise(oracle):
+    def spend():
+        rows = oracle.draw()
+        oracle.add(np.ones((len(rows), 2)))
+        oracle.answer()
+
+    return Driven(oracle, spend, lambda: oracle.ledger.answers)
+
+
+def filtered(kind):
+    budget = PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind)
+    cost = budget.cost(ONE)
+    return Driven(
+        budget,
+        lambda: budget.spend(ONE),
+        lambda: round(budget.spent / cost),
+        budget.budget // cost,
+    )
+
+
+def metered():
+    odometer = Odometer(delta=1e-6, orders=[4.0])
+    other = Odometer(delta=1e-6, orders=[4.0])
+    other.spend(ONE)
+    return Driven(
+        odometer,
+        lambda: odometer.spend(ONE),
+        lambda: round(odometer.spent[4.0] / other.spent[4.0]),
+        np.inf,
+    )
+
+
+def accounted():
+    account = Account()
+    return Driven(account, lambda: account.compose(ONE), account.__len__, np.inf)
+
+
+def recorded():
+    ledger = optim.Ledger.of(PLAN)
+    return Driven(ledger, lambda: ledger.record(QUERY.with_count(1)), lambda: ledger.answers)
+
+
+def budgeted(budget):
+    """Six of these answers cost less than the budget, and seven more."""
+    return Driven(
+        budget,
+        lambda: budget.pay(ONE, "replace-special"),
+        lambda: len(budget.book.runs) if isinstance(budget, BookedBudget) else len(budget._charged),
+    )
+
+
+def total():
+    """Return an epsilon that so many answers cost, and one more does not."""
+    return epsilon(events.SelfComposedDpEvent(ONE, ALLOWED), delta=1e-6).upper * (1 + 1e-9)
+
+
+def book_in(folder):
+    return optim.BudgetBook(folder / "book", epsilon=total(), delta=1e-6)
+
+
+def charged(folder):
+    book = book_in(folder)
+    charge = Charge(
+        optimizer="x",
+        event=ONE,
+        epsilon=0.3,
+        delta=1e-6,
+        neighboring_relation="replace-special",
+    )
+    return Driven(book, lambda: book.charge(charge), lambda: len(book.runs))
+
+
+def chosen(folder):
+    plan = replace(PLAN, n=100, queries=(LABELS,))
+    choices = PrivateChoices(np.repeat(["a", "b"], 50), plan)
+    return Driven(choices, lambda: choices.labels("labels"), lambda: choices.ledger.answers)
+
+
+def totalled(folder):
+    cells = {"stay": Cells(np.array([0, 1, 1, 0]), 2)}
+    totals = PrivateTotals(replace(PLAN, queries=(TOTALS,)), cells)
+    return Driven(totals, lambda: totals.totals("stay"), lambda: totals.ledger.answers)
+
+
+def curved(folder):
+    plan = replace(PLAN, optimizer="gauss_psgd", queries=(HESSIANS,), epsilon=99.0)
+    oracle = SecondOrderOracle(Trigonometric(np.eye(4)[:, :2]), plan)
+    spend = lambda: oracle.hessian_vector(np.zeros(2), np.ones(2), "products")  # noqa: E731
+    return Driven(oracle, spend, lambda: oracle.ledger.answers)
+
+
+SPENDERS = {
+    "PrivacyFilter": lambda folder: filtered("gdp"),
+    "PrivacyFilter, renyi": lambda folder: filtered("renyi"),
+    "Odometer": lambda folder: metered(),
+    "Account": lambda folder: accounted(),
+    "Ledger": lambda folder: recorded(),
+    "Budget": lambda folder: budgeted(Budget(epsilon=total(), delta=1e-6)),
+    "BookedBudget": lambda folder: budgeted(BookedBudget(book_in(folder))),
+    "BudgetBook": charged,
+    "PrivateOracle": lambda folder: asked(optim.PrivateOracle(OBJECTIVE, PLAN)),
+    "SecondOrderOracle": curved,
+    "StoredOracle": lambda folder: asked(StoredOracle(folder / "run.db", OBJECTIVE, PLAN)),
+    "BookedOracle": lambda folder: asked(book_in(folder).oracle(OBJECTIVE, PLAN)),
+    "StoredBookedOracle": lambda folder: asked(
+        book_in(folder).with_store(folder / "run.db").oracle(OBJECTIVE, PLAN)
+    ),
+    "PrivateChoices": chosen,
+    "PrivateTotals": totalled,
+    "StepwiseOracle": lambda folder: stepwise(StepwiseOracle(PLAN, dimension=2)),
+    "RankedOracle": lambda folder: stepwise(
+        RankedOracle(PLAN, Alone(), {"w": (2,)}, lambda: b"w", store=folder / "run.db")
+    ),
+}
+
+# Classes with such methods that do not spend by themselves, and why.
+OTHERS = {
+    "Admission": "a part of oracles, which call it one at a time",
+    "Admitted": "the base of oracles",
+    "BookedLedger": "the ledger of a booked oracle",
+    "Selection": "a frozen record",
+    "Oracle": "a protocol",
+    "Answerer": "a protocol",
+    "Silo": "answers by an oracle",
+    "RemoteSilo": "answers by a silo elsewhere",
+    "SiloOracle": "answers by silos",
+    "DaskSilos": "answers by silos elsewhere",
+    "Guarded": "answers by a stepwise oracle",
+    "Finding": "a report on a paper",
+    "_Meter": "the base of filters",
+    "Guard": "answers by a stepwise oracle",
+    "Accountant": "Flower's own interface, under a lock",
+}
+METHODS = {"spend", "pay", "charge", "record", "compose", "ledger"}
+
+
+def classes_of_the_package():
+    """Yield the classes of the package, each with its bases and the methods that it defines."""
+    outside = ("tests", "benchmarks", "docs", "build", "notebooks")
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] in outside:
+            continue
+        text = path.read_text(encoding="utf-8")
+        for whole in re.split(r"^class (?=\w+[(:])", text, flags=re.M)[1:]:
+            name, bases = re.match(r"(\w+)(?:\(([^)]*)\))?", whole).groups()
+            body = re.split(r"^\S", whole, maxsplit=2, flags=re.M)[1]
+            methods = re.findall(r"^    def (\w+)", body, flags=re.M)
+            yield name, set(re.findall(r"\w+", bases or "")), set(methods)
+
+
+def test_every_class_that_spends_is_driven_here():
+    found = list(classes_of_the_package())
+    spending = {name for name, _, own in found if own & METHODS} | {"Spender"}
+    while more := {name for name, bases, _ in found if bases & spending} - spending:
+        spending |= more
+    driven = {name.split(",")[0] for name in SPENDERS}
+    assert spending - {"Spender"} == driven | set(OTHERS)
+
+
+# Steps of ranks have one order, which the processes agree on.
+IN_THREADS = [name for name in SPENDERS if name != "RankedOracle"]
+
+
+@pytest.mark.parametrize("name", IN_THREADS)
+def test_eight_threads_spend_no_more_than_there_is_and_all_of_it_is_counted(name, tmp_path):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for trial in range(12):
+            (folder := tmp_path / str(trial)).mkdir()
+            check_threads(SPENDERS[name](folder))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def check_threads(driven):
+    gate, given = threading.Barrier(THREADS), []
+    times = ALLOWED if np.isinf(driven.allowed) else int(driven.allowed)
+
+    def work():
+        gate.wait()
+        for _ in range(times):
+            try:
+                driven.spend()
+            except Exception:  # refused
+                continue
+            given.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(given) <= driven.counted() <= driven.allowed
+    if np.isinf(driven.allowed):
+        assert driven.counted() == THREADS * times
+
+
+def copies(thing):
+    """Yield what copies of an object are, or None for those that are refused."""
+    for copied in (copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))):
+        found = [None]
+        with contextlib.suppress(TypeError):
+            found = [copied(thing)]
+        yield found[0]
+
+
+@pytest.mark.parametrize("name", SPENDERS)
+def test_a_copy_is_refused_or_shares_the_account(name, tmp_path):
+    driven = SPENDERS[name](tmp_path)
+    driven.spend()
+    for other in copies(driven.spender):
+        if isinstance(driven.spender, Spender):
+            assert other is None
+            with pytest.raises(TypeError, match="must not be copied or pickled"):
+                copy.copy(driven.spender)
+        elif isinstance(driven.spender, Account | optim.Ledger):
+            # These are records and not budgets: a copy holds what was spent.
+            assert other is not None
+            assert other.event == driven.spender.event
+        elif isinstance(driven.spender, optim.BudgetBook):
+            assert len(other.runs) == len(driven.spender.runs) == 1
+        else:
+            assert other is driven.spender
+    assert driven.counted() == 1
+
+
+def test_a_budget_that_was_pickled_is_itself_or_cannot_be_charged():
+    """Where the budget is gone, what it was charged after it was pickled is not known."""
+    budget = Budget(epsilon=9.0, delta=1e-6)
+    kept = pickle.dumps(budget)
+    budget.pay(ONE, "replace-special")
+    assert pickle.loads(kept) is budget
+    del budget
+    for _ in range(2):
+        with pytest.raises(Exception, match="opened in another process"):
+            pickle.loads(kept).pay(ONE, "replace-special")
