@@ -471,7 +471,7 @@ def _seeded(seed: int) -> Iterator[None]:
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             random.seed(seed)
             np.random.seed(seed)  # noqa: NPY002
             yield

@@ -19,6 +19,8 @@ from opacus.accountants.utils import get_noise_multiplier
 from opacus.data_loader import DPDataLoader
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -218,6 +220,20 @@ def test_a_step_on_accumulated_batches_costs_no_less_than_what_it_releases():
         exact = epsilon(events.GaussianDpEvent(6.0 / batches), delta=1e-5)
         assert accountant.get_epsilon(1e-5) == pytest.approx(exact.upper, rel=1e-9)
         assert len(accountant) == batches
+
+
+def test_the_sum_of_accumulated_batches_costs_more_than_one_batch_at_their_rates_together():
+    """Four batches at rate 0.2, noise 2: the mixture of four coins is integrated on a line."""
+    q, k, sigma, delta = 0.2, 4, 2.0, 1e-6
+    x, dx = np.linspace(-20, 50, 140_001, retstep=True)
+    record = sum(binom.pmf(m, k, q) * norm.pdf(x, m, sigma) for m in range(k + 1))
+    blank = norm.pdf(x, 0, sigma)
+    true = brentq(lambda e: np.maximum(record - np.exp(e) * blank, 0).sum() * dx - delta, 0.1, 20)
+    accountant = Accountant()
+    accountant.get_optimizer_hook_fn(q)(Accumulated(sigma, k))
+    one = events.dpsgd(sampling_probability=k * q, noise_multiplier=sigma, steps=1)
+    assert epsilon(one, delta=delta).upper < true - 1.5
+    assert true < accountant.get_epsilon(delta) < true + 0.5
 
 
 def test_before_the_first_step_a_loader_is_checked_against_the_rate_of_its_steps():

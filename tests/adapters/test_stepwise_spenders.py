@@ -188,6 +188,14 @@ def test_one_state_is_gone_on_from_once_in_a_process(kind):
     assert answers == COUNT
 
 
+def test_a_state_of_an_earlier_version_is_still_gone_on_from():
+    """It has no name of its run."""
+    first = StepwiseOracle(planned(), dimension=D)
+    first.draw()
+    state = {name: each for name, each in first.state().items() if name != "run"}
+    assert StepwiseOracle.continued(state).remaining("gradient") == COUNT - 1
+
+
 @each_spender
 def test_after_an_exception_a_batch_is_given_up_and_its_answer_stays_paid(kind):
     each = kind(planned())
