@@ -2,8 +2,8 @@
 
 Whatever is added to a mechanism, and in whatever words it is asked for, the upper end of its price
 is no less than the lower end of the price before. This holds for the ends without any tolerance,
-since each is on the safe side of a number that is the same, or larger. Deltas go down to 1e-300, and
-are at times exactly those at which the code has a floor.
+since each is on the safe side of a number that is the same, or larger. Deltas go down to 1e-300,
+and are at times exactly those at which the code has a floor.
 
 >>> first = next(pairs(1))
 >>> first.name in KINDS, wrong(first) is None
