@@ -69,7 +69,7 @@ def pairs(count: int, seed: int = 2026, names: tuple[str, ...] = ()) -> Iterator
         rng = np.random.default_rng([seed, number])
         first, second, same, *relations = KINDS[name](rng)
         # Contours in balls take seconds at smaller deltas.
-        least = 1e-60 if name == "unequal" and rng.random() < 0.9 else 0.0
+        least = 1e-40 if name == "unequal" and rng.random() < 0.9 else 0.0
         delta = max(least, _delta(rng))
         yield Pair(name, first, second, same, (relations[0], relations[1]), delta)
 
