@@ -68,7 +68,10 @@ def pairs(count: int, seed: int = 2026, names: tuple[str, ...] = ()) -> Iterator
         name = kinds[number % len(kinds)]
         rng = np.random.default_rng([seed, number])
         first, second, same, *relations = KINDS[name](rng)
-        yield Pair(name, first, second, same, (relations[0], relations[1]), _delta(rng))
+        # Contours in balls take seconds at smaller deltas.
+        least = 1e-40 if name == "unequal" and rng.random() < 0.9 else 0.0
+        delta = max(least, _delta(rng))
+        yield Pair(name, first, second, same, (relations[0], relations[1]), delta)
 
 
 # -- numbers and mechanisms
@@ -121,7 +124,7 @@ def _times(event: Event, count: int) -> Event:
 
 def _unequal(rng: Rng) -> Found:
     """Batches in two groups that are alike, whose probabilities add up to 1 but for rounding."""
-    sigma, k, epochs = _between(rng, 1.0, 20.0), int(rng.integers(2, 40)), _whole(rng, 1, 1000)
+    sigma, k, epochs = _between(rng, 1.0, 20.0), int(rng.integers(2, 12)), _whole(rng, 1, 1000)
     j = int(rng.integers(1, k))
     near = math.nextafter(sigma, math.inf)
     groups = (sigma, j, j / k), (near, k - j, _one(rng, 1 - j / k, (k - j) / k))
@@ -132,7 +135,8 @@ def _unequal(rng: Rng) -> Found:
 
 def _everyone(rng: Rng) -> Found:
     """A sample that holds every record."""
-    event = _one(rng, _simple(rng), events.ComposedDpEvent([_loud(rng), _quiet(rng)]))
+    loud = events.ComposedDpEvent([_loud(rng), _quiet(rng)])
+    event = loud if rng.random() < 0.1 else _simple(rng)
     return event, events.PoissonSampledDpEvent(1.0, event), True, ADD, ADD
 
 
@@ -157,7 +161,8 @@ def _sample(rng: Rng) -> Event:
 
 
 def _order(rng: Rng) -> Found:
-    parts = [_times(_one(rng, _simple(rng), _sample(rng)), _whole(rng, 1, 20)) for _ in range(2)]
+    found = events.GaussianDpEvent(_between(rng, 0.05, 50.0)), _sample(rng), _loud(rng)
+    parts = [_times(_one(rng, *found), _whole(rng, 1, 20)), _sample(rng)]
     other = events.ComposedDpEvent([events.ComposedDpEvent(parts[1:]), *parts[:1]])
     return events.ComposedDpEvent(parts), other, True, ADD, ADD
 
@@ -188,7 +193,8 @@ def _words(rng: Rng) -> Found:
 
 
 def _beside_another(rng: Rng) -> Found:
-    event, other = _times(_simple(rng), _whole(rng, 1, 5)), _simple(rng)
+    event = _one(rng, _times(_simple(rng), _whole(rng, 1, 5)), _loud(rng))
+    other = _one(rng, events.GaussianDpEvent(_between(rng, 0.5, 50.0)), _quiet(rng), _sample(rng))
     return event, events.ComposedDpEvent([event, other]), False, ADD, ADD
 
 
