@@ -255,8 +255,9 @@ class BookFile:
 
 def _is_total(row: Row) -> bool:
     epsilon, delta = row.get("epsilon"), row.get("delta")
-    numbers = isinstance(epsilon, float) and isinstance(delta, float)
-    return numbers and 0 < epsilon < math.inf and 0 < delta < 1
+    if not (isinstance(epsilon, float) and isinstance(delta, float)):
+        return False
+    return 0 < epsilon < math.inf and 0 < delta < 1
 
 
 def _is_run(row: Row) -> bool:
