@@ -51,6 +51,7 @@ __all__ = [
     "Progress",
     "Run",
     "RunOver",
+    "check_callback",
     "check_plan",
     "level_outside",
     "run",
@@ -144,10 +145,7 @@ class Run:
         self._steps = _validate.count(steps=steps)
         self.radius = _validate.radius(radius=radius)
         self._center = None if center is None else _point("center", center, dimension)
-        if callback is not None and not callable(callback):
-            raise TypeError(
-                f"callback must be a function of a Progress, or None, got {callback!r}."
-            )
+        check_callback(callback)
         self._callback = callback
         self._every = _validate.count(
             callback_every=max(1, steps // 100) if callback_every is None else callback_every
@@ -386,6 +384,12 @@ def run(
     chosen = {name: value for name, value in given.items() if not _omitted(name, value)}
     check_plan(plan)
     return spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse what is neither None nor a function, before a run costs anything."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a Progress or None, got {callback!r}.")
 
 
 def check_plan(plan: Any) -> None:

@@ -447,6 +447,8 @@ def sentences(path: str | os.PathLike[str]) -> Iterator[None]:
     """Replace SQLite's errors by sentences that name the file."""
     try:
         yield
+    except UnicodeDecodeError as error:  # of a column's name
+        raise ValueError(_DAMAGED.format(str(path), "a text of it is no UTF-8")) from error
     except sqlite3.ProgrammingError as error:
         raise ValueError(f"store {str(path)!r} is closed, because its run has ended.") from error
     except sqlite3.OperationalError as error:
@@ -488,7 +490,7 @@ def opened(path: Path) -> sqlite3.Connection:
         file.commit()
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         file.close()
         raise ValueError(
             f"store must be a path of a file of this kind, got {str(path)!r}: {error}."

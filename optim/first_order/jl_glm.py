@@ -32,7 +32,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
 from dpcal.optim.algorithms import checked_plan
-from dpcal.optim.driver import Callback, Progress, run
+from dpcal.optim.driver import Callback, Progress, check_callback, run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
@@ -82,6 +82,7 @@ def jl_glm(
             f"objective must be a linear model, got {type(objective).__name__}, whose loss does "
             "not depend on scores alone."
         )
+    check_callback(callback)
     name = _validate.choice(tuple(INNER), inner=plan.parameters.get("inner"))
     A = embedding(plan, objective.dimension)
     small = objective if A is None else objective.embedded(A)

@@ -239,6 +239,8 @@ class BookFile:
             yield
         except sqlite3.IntegrityError:
             raise
+        except UnicodeDecodeError as error:  # of a column's name
+            raise self.damaged("a text in it is no UTF-8") from error
         except (sqlite3.OperationalError, OSError) as error:
             if "no such table" in str(error):
                 raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
@@ -252,14 +254,15 @@ class BookFile:
 
 
 def _is_total(row: Row) -> bool:
-    epsilon, delta = row["epsilon"], row["delta"]
-    numbers = isinstance(epsilon, float) and isinstance(delta, float)
-    return numbers and 0 < epsilon < math.inf and 0 < delta < 1
+    epsilon, delta = row.get("epsilon"), row.get("delta")
+    if not (isinstance(epsilon, float) and isinstance(delta, float)):
+        return False
+    return 0 < epsilon < math.inf and 0 < delta < 1
 
 
 def _is_run(row: Row) -> bool:
-    always = all(isinstance(row[name], str) for name in ("label", "started", "plan"))
-    return always and all(isinstance(row[name], str | None) for name in ("ended", "ledger"))
+    always = all(isinstance(row.get(name), str) for name in ("label", "started", "plan"))
+    return always and all(isinstance(row.get(name, 0), str | None) for name in ("ended", "ledger"))
 
 
 def name_of(records: Records) -> str:
