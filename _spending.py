@@ -12,14 +12,23 @@ A ledger or an account is a record of what was spent, and may be copied.
 
 from __future__ import annotations
 
-from _thread import RLock
+from threading import RLock
 from typing import Any, NoReturn, SupportsIndex
 
 __all__ = ["OwnLock", "Spender"]
 
 
-class OwnLock(RLock):
+class OwnLock:
     """A lock of a record that may be copied: the copy has a lock of its own."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OwnLock, ()
