@@ -9,7 +9,7 @@ above the claim: REFUTED), which no formula has.
 >>> from dpcal.calibrate.papers.prover import prove
 >>> claim = standalone(Bound("c", "log(1 + x) <= x", on={"x": (0, 1)}))
 >>> recheck(claim, prove(claim)), verdict_of(claim, Verdict("SAMPLED", "points"))
-(True, 'the evidence is malformed: KeyError.')
+(True, 'a formula is not true because it was tried.')
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ class Normal:
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
-        self._arguments: dict[
-            frozenset[Any], Sequence[Any]
-        ] = {}  # of extrema, in their first order
+        self._arguments: dict[Any, Any] = {}  # of extrema, in their first order
 
     def add_fact(self, term: Term, strict: bool) -> None:
         """Add a term that is known to be nonnegative, or positive."""
@@ -486,10 +484,10 @@ class Normal:
             return ("log", self._atom_term(atom[1]))
         if head == "sum":
             return self.term(dict(atom[1]))
+        parts: Any = atom[1:]
         if head in ("max", "min"):
             parts = self._arguments.get(atom[1], atom[1])
-            return (head, *(self.term(dict(part)) for part in parts))
-        return (head, *(self.term(dict(part)) for part in atom[1:]))
+        return (head, *(self.term(dict(part)) for part in parts))
 
 
 def _atom(atom: Atom) -> Sum:
