@@ -438,7 +438,7 @@ def test_more_batches_cost_less():
 
 
 def test_refusals_name_the_reason():
-    with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices .* by a bracket"):
+    with pytest.raises(UnsupportedEvent, match=r"Only accountant 'auto' prices .* by a bracket"):
         accountants.log_delta(
             epochs_of(1.0, 10, 1),
             epsilon=1,
