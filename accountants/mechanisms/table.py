@@ -313,7 +313,8 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     single = composed(event.event, relation, dominating_pairs)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
-    mean, shape = _validate.positive(mean=event.mean), _validate.radius(shape=event.shape + 1) - 1
+    mean = _validate.positive(mean=event.mean)
+    shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
     pairs = [
         _selection.RepeatedSelection(single.directions, mean, shape, forward)
         for forward in (True, len(single.directions) == 1)

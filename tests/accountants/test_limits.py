@@ -1,4 +1,4 @@
-"""Questions of any size and odd numbers: an answer, or one sentence, within memory that is counted."""
+"""Questions of any size and with odd numbers: an answer, or one sentence, within memory."""
 
 import math
 import subprocess
@@ -43,7 +43,7 @@ QUESTIONS = {
     """,
     "large sizes": """
         for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
-                      events.PoissonSampledDpEvent(0.5, events.DiscreteLaplaceDpEvent(1e-12, 10**12)),
+                      events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
                       events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
                       events.RandomAllocationDpEvent(1.0, 10**300),
                       events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
@@ -142,7 +142,7 @@ def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
 
 def test_uses_that_are_no_double_are_refused():
     event = events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200)
-    with pytest.raises(ValueError, match="count must add up to at most 1e100 uses .* about 1e400"):
+    with pytest.raises(ValueError, match=r"count must add up to at most 1e100 uses .* about 1e400"):
         dpcal.epsilon(event, delta=1e-5)
 
 
@@ -161,11 +161,14 @@ def test_uses_that_are_no_double_are_refused():
             events.RepeatAndSelectDpEvent(GAUSSIAN, Fraction(5, 2), Fraction(1, 2)),
             events.RepeatAndSelectDpEvent(GAUSSIAN, 2.5, 0.5),
         ),
-        (events.LastIterateDpEvent(1.0, 1e308, 0.5, 3.0), events.LastIterateDpEvent(1.0, 1e300, 0.5, 3.0)),
+        (
+            events.LastIterateDpEvent(1.0, 1e308, 0.5, 3.0),
+            events.LastIterateDpEvent(1.0, 1e300, 0.5, 3.0),
+        ),
         (events.GaussianDpEvent(np.float64(5.0)), GAUSSIAN),
         (events.SelfComposedDpEvent(GAUSSIAN, np.int8(3)), events.SelfComposedDpEvent(GAUSSIAN, 3)),
     ],
-)  # fmt: skip
+)
 def test_arrays_fractions_and_numpy_scalars_are_numbers(odd, plain):
     assert dpcal.epsilon(odd, delta=1e-5) == dpcal.epsilon(plain, delta=1e-5)
     composed = events.ComposedDpEvent([odd, odd])
@@ -180,12 +183,17 @@ def test_a_discrete_gaussian_at_a_large_delta_has_an_interval():
     assert accountants.log_delta(event, epsilon=answer.upper).lower <= math.log(0.99)
 
 
-ODD = [
-    0, -1, 1, True, None, "1.0", b"1", [], [1.0], {}, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0,
-    1e-308, 1 + 1e-12, Fraction(1, 3), Decimal("0.5"), np.float32(0.5), np.float16(0.1), np.int64(3),
-    np.uint8(200), np.bool_(True), np.array(0.5), np.array([0.5]), np.longdouble(0.5), 10**400, 10**30,
-    2**63, 1j, object(), 1e12, 1e18, np.datetime64("2020-01-01"),
-]  # fmt: skip
+ODD = [0, -1, 1, True, None, "1.0", b"1", [], [1.0], {}, 1j, object(), 1e12, 1e18, 2**63, 10**30]
+ODD += [10**400, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1e-308, 1 + 1e-12]
+ODD += [
+    Fraction(1, 3),
+    Decimal("0.5"),
+    np.float32(0.5),
+    np.float16(0.1),
+    np.int64(3),
+    np.uint8(200),
+]
+ODD += [np.bool_(True), np.array(0.5), np.array([0.5]), np.longdouble(0.5), np.datetime64("2020")]
 
 
 class Odd:
@@ -226,9 +234,6 @@ class Odd:
             lambda: events.SingleEpochTreeAggregationDpEvent(g(0.3, 30), self.whole(100)),
             lambda: events.MixtureOfGaussiansDpEvent(
                 g(0.3, 30), self.among([list, np.array])([0.0, g(0.1, 3)]), [0.5, g(0.5, 0.500001)]
-            ),
-            lambda: events.TruncatedSubsampledGaussianDpEvent(
-                self.whole(1000), g(0.01, 1), self.whole(1000), g(0.3, 30)
             ),
             lambda: events.RandomAllocationDpEvent(g(1, 30), self.whole(100)),
             lambda: events.AboveThresholdDpEvent(g(0.3, 30), g(0.3, 30)),
@@ -273,18 +278,20 @@ def asked_of(odd, event):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_odd_events_are_answered_or_refused_in_a_sentence(seed):
-    odd = Odd(seed)
-    for _ in range(60):
+    odd, refusals = Odd(seed), []
+    for _ in range(40):
         try:
-            event = odd.tree(odd.generator.integers(0, 4))
-        except Exception:  # noqa: BLE001, S112 -- dp-accounting's own checks of its events
+            event = odd.tree(odd.generator.integers(0, 3))
+        except Exception:  # dp-accounting's own checks of its events
             continue
         try:
             found = asked_of(odd, event)()
         except (ValueError, TypeError, DpcalError) as error:
-            assert type(error) in (ValueError, TypeError) or isinstance(error, DpcalError)
-            assert str(error).rstrip().endswith("."), (event, error)
+            refusals.append(error)
         except dp_accounting.UnsupportedEventError:
             continue
         else:
             assert not math.isnan(found)
+    for error in refusals:
+        assert type(error) in (ValueError, TypeError) or isinstance(error, DpcalError)
+        assert str(error).rstrip().endswith("."), error
