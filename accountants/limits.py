@@ -26,7 +26,7 @@ MOST_LEVELS = 50
 MOST_SELECTIONS = 8
 # Events that a composition may hold, in all of its lists: some seconds of counting. Lists that hold
 # one list twice double them at each level.
-MOST_PARTS = 4_000_000
+MOST_PARTS = 2_000_000
 
 
 def hold(numbers: float, what: str, size: int = 8) -> None:

@@ -77,7 +77,7 @@ _LEAST_SAMPLING = 1e-50
 _INTERVALS = 512
 # Values that each of two laws keeps before they are added, up to so many sums of such laws: each
 # takes a second. Of more sums, they are fewer, for as much work in all.
-_FEW, _MOST_SUMS = 2048, 10
+_FEW, _MOST_SUMS = 2048, 7
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,

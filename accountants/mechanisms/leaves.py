@@ -138,6 +138,10 @@ def _hashable(value: Any) -> Any:
         if isinstance(value, events.DpEvent):
             names = [field.name for field in attr.fields(type(value))]
             return attr.evolve(value, **{name: _hashable(getattr(value, name)) for name in names})
+        raise TypeError(
+            f"event must hold numbers, lists, arrays and events, got {value!r} of type "
+            f"{type(value).__name__}."
+        ) from None
     return value
 
 

@@ -57,6 +57,8 @@ _thresholds = _lazy.Module("dpcal.accountants.mechanisms.gaussian_threshold")
 _selection = _lazy.Module("dpcal.accountants.mechanisms.repeated_selection")
 _descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
 _BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
+# Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
+_MOST_RUNS = 1e15
 # Most batches of an epoch: its contour takes some seconds with so many, and longer in proportion to
 # the root of more.
 _MOST_BATCHES = 1 << 27
@@ -313,7 +315,13 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     single = composed(event.event, relation, dominating_pairs)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
-    mean, shape = _validate.positive(mean=event.mean), _validate.radius(shape=event.shape + 1) - 1
+    mean = _validate.positive(mean=event.mean)
+    shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
+        raise ValueError(
+            f"mean and shape must be at most {_MOST_RUNS:g}, or shape infinite, got {mean!r} and "
+            f"{shape!r}."
+        )
     pairs = [
         _selection.RepeatedSelection(single.directions, mean, shape, forward)
         for forward in (True, len(single.directions) == 1)

@@ -178,18 +178,22 @@ def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
         return [_rounded_counts(unit, law)]
     found = [(np.exp(law.counts()), worst_norms(unit))]
     if law.independent and unit.walk is not None and unit.walk[0] > 0:
-        nodes = len(_nodes(unit.walk[0]))
+        nodes = _ratio_and_count(unit.walk[0])[1] + 2
         if nodes * shape.steps * _FEW_CELLS <= _MOST_WORK:
             found.append(norms_law(unit, law))
     return found
 
 
-def _nodes(decay: float) -> Floats:
-    """Return states closed under multiplication with decay, of ratios near 0.95, down to 0.01."""
-    top = 1 / (1 - decay)
+def _ratio_and_count(decay: float) -> tuple[float, int]:
+    """Return the ratio of neighboring states, and how many ratios they span."""
     split = max(1, round(math.log(decay) / math.log(0.95)))
     ratio = decay ** (1 / split)
-    count = math.ceil(math.log(100 * top) / -math.log(ratio))
+    return ratio, math.ceil(math.log(100 / (1 - decay)) / -math.log(ratio))
+
+
+def _nodes(decay: float) -> Floats:
+    """Return states closed under multiplication with decay, of ratios near 0.95, down to 0.01."""
+    top, (ratio, count) = 1 / (1 - decay), _ratio_and_count(decay)
     return np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
 
 

@@ -1,0 +1,300 @@
+"""Questions of any size and with odd numbers: an answer, or one sentence, within memory."""
+
+import math
+import subprocess
+import sys
+import textwrap
+from decimal import Decimal
+from fractions import Fraction
+
+import dp_accounting
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.limits import MOST_LEVELS, MOST_SELECTIONS, hold
+from dpcal.errors import DpcalError, TooLarge
+
+GAUSSIAN, LAPLACE = events.GaussianDpEvent(5.0), events.LaplaceDpEvent(5.0)
+
+
+def nested(wrap, levels, event=GAUSSIAN):
+    for _ in range(levels):
+        event = wrap(event)
+    return event
+
+
+# -- memory
+
+QUESTIONS = {
+    "profile of Laplace answers": """
+        for scale, uses in ((5.2, 13), (0.9, 20)):
+            event = events.SelfComposedDpEvent(events.LaplaceDpEvent(scale), uses)
+            deltas = [0.9999, 0.9, 1e-6, 1e-12, 1e-82, 1e-94, 1e-118, 1e-267]
+            found = accountants.epsilon_profile(event, deltas)
+            assert (found.lower >= 0).all() and (found.upper >= found.lower).all()
+    """,
+    "decay near 1": """
+        for decay in (0.9999, 0.999999, 1 - 1e-9):
+            correlated.epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3),
+                               noise_multiplier=1.0, delta=1e-5, draws=512)
+    """,
+    "large sizes": """
+        for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
+                      events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
+                      events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
+                      events.RandomAllocationDpEvent(1.0, 10**300),
+                      events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
+            try:
+                accountants.epsilon(event, delta=1e-5)
+            except TooLarge as error:
+                assert str(error).endswith("."), error
+            else:
+                raise AssertionError(event)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_answers_or_is_refused_within_two_gibibytes(name):
+    script = textwrap.dedent(
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        from dpcal import accountants
+        from dpcal.accountants import correlated, events, matrix
+        from dpcal.errors import TooLarge
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script + textwrap.dedent(QUESTIONS[name])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_sentence_names_the_number_and_what_it_takes():
+    hold(2**27, "steps=7")
+    with pytest.raises(TooLarge, match=r"^steps=7 would take 2 GiB of memory, .*smaller number\.$"):
+        hold(2**28, "steps=7")
+
+
+# -- work
+
+
+@pytest.mark.parametrize(
+    ("wrap", "levels"),
+    [
+        (lambda event: events.RepeatAndSelectDpEvent(event, 2.0, 1.0), MOST_SELECTIONS + 1),
+        (lambda event: events.RepeatAndSelectDpEvent(event, 2.0, 1.0), 5000),
+        (lambda event: events.AllocatedDpEvent(event, 1), 300),
+        (lambda event: events.PoissonSampledDpEvent(0.9, events.ComposedDpEvent([event])), 1000),
+    ],
+)
+def test_events_too_deep_or_too_many_are_refused_in_a_sentence(wrap, levels):
+    for ask in (
+        lambda event: dpcal.epsilon(event, delta=1e-5),
+        lambda event: accountants.delta(event, epsilon=1.0),
+        lambda event: accountants.Account().compose(event),
+        lambda event: dpcal.epsilon(event, delta=0),
+    ):
+        with pytest.raises(TooLarge, match=r"^event must (have|compose) at most .*\.$"):
+            ask(nested(wrap, levels))
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_compositions_that_double_are_refused_in_a_sentence(sampled):
+    event = nested(lambda inner: events.ComposedDpEvent([inner, inner]), 40)
+    event = events.PoissonSampledDpEvent(0.9, event) if sampled else event
+    with pytest.raises(TooLarge, match=r"^event must compose at most .*\.$"):
+        dpcal.epsilon(event, delta=1e-5)
+
+
+def test_deep_compositions_that_add_up_are_answered():
+    event = nested(lambda inner: events.SelfComposedDpEvent(inner, 1), 5000)
+    assert dpcal.epsilon(event, delta=1e-5) == dpcal.epsilon(GAUSSIAN, delta=1e-5)
+    epochs = nested(lambda inner: events.AllocatedDpEvent(inner, 1), MOST_LEVELS - 1, LAPLACE)
+    assert dpcal.epsilon(epochs, delta=1e-5) == dpcal.epsilon(LAPLACE, delta=1e-5)
+
+
+def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
+    """The Renyi bound of a run is asked for about as often at eight levels as at two."""
+    from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
+
+    def asked(levels):
+        count = 0
+        plain = RepeatedSelection._single
+
+        def single(self, c):
+            nonlocal count
+            count += 1
+            return plain(self, c)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RepeatedSelection, "_single", single)
+            event = nested(lambda run: events.RepeatAndSelectDpEvent(run, 2.0, 1.0), levels)
+            dpcal.epsilon(event, delta=1e-5, accountant="renyi")
+        return count
+
+    assert asked(8) < 12 * asked(2)
+
+
+def test_uses_that_are_no_double_are_refused():
+    event = events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200)
+    with pytest.raises(ValueError, match=r"count must add up to at most 1e100 uses .* about 1e400"):
+        dpcal.epsilon(event, delta=1e-5)
+
+
+# -- numbers that are not floats
+
+
+@pytest.mark.parametrize(
+    ("odd", "plain"),
+    [
+        (
+            events.MixtureOfGaussiansDpEvent(1.0, np.array([0.0, 1.0]), np.array([0.5, 0.5])),
+            events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
+        ),
+        (events.ZCDpEvent(Fraction(1, 100)), events.ZCDpEvent(0.01)),
+        (
+            events.RepeatAndSelectDpEvent(GAUSSIAN, Fraction(5, 2), Fraction(1, 2)),
+            events.RepeatAndSelectDpEvent(GAUSSIAN, 2.5, 0.5),
+        ),
+        (
+            events.LastIterateDpEvent(1.0, 1e308, 0.5, 3.0),
+            events.LastIterateDpEvent(1.0, 1e300, 0.5, 3.0),
+        ),
+        (events.GaussianDpEvent(np.float64(5.0)), GAUSSIAN),
+        (events.SelfComposedDpEvent(GAUSSIAN, np.int8(3)), events.SelfComposedDpEvent(GAUSSIAN, 3)),
+    ],
+)
+def test_arrays_fractions_and_numpy_scalars_are_numbers(odd, plain):
+    assert dpcal.epsilon(odd, delta=1e-5) == dpcal.epsilon(plain, delta=1e-5)
+    composed = events.ComposedDpEvent([odd, odd])
+    account = accountants.Account().compose(odd).compose(odd)
+    assert account.epsilon(1e-5) == dpcal.epsilon(composed, delta=1e-5)
+
+
+def test_a_discrete_gaussian_at_a_large_delta_has_an_interval():
+    event = events.SelfComposedDpEvent(events.DiscreteGaussianDpEvent(0.231, 4), 236)
+    answer = dpcal.epsilon(event, delta=0.99)
+    assert 0 <= answer.lower <= answer.upper < math.inf
+    assert accountants.log_delta(event, epsilon=answer.upper).lower <= math.log(0.99)
+
+
+ODD = [0, -1, 1, True, None, "1.0", b"1", [], [1.0], {}, 1j, object(), 1e12, 1e18, 2**63, 10**30]
+ODD += [10**400, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1e-308, 1 + 1e-12]
+ODD += [
+    Fraction(1, 3),
+    Decimal("0.5"),
+    np.float32(0.5),
+    np.float16(0.1),
+    np.int64(3),
+    np.uint8(200),
+]
+ODD += [np.bool_(True), np.array(0.5), np.array([0.5]), np.longdouble(0.5), np.datetime64("2020")]
+
+
+class Odd:
+    """Random events, of which one number in eight is odd."""
+
+    def __init__(self, seed):
+        self.generator = np.random.default_rng(seed)
+
+    def among(self, items):
+        return items[self.generator.integers(len(items))]
+
+    def number(self, low, high):
+        value = float(np.exp(self.generator.uniform(math.log(low), math.log(high))))
+        return self.among(ODD) if self.generator.random() < 1 / 8 else value
+
+    def whole(self, most):
+        return self.among(ODD) if self.generator.random() < 1 / 8 else int(self.number_of(most))
+
+    def number_of(self, most):
+        return self.generator.integers(1, most + 1)
+
+    def leaf(self):
+        g = self.number
+        leaves = [
+            lambda: events.GaussianDpEvent(g(0.3, 30)),
+            lambda: events.LaplaceDpEvent(g(0.3, 30)),
+            lambda: events.DiscreteLaplaceDpEvent(g(0.01, 3), self.whole(5)),
+            lambda: events.DiscreteGaussianDpEvent(g(0.3, 30), self.whole(4)),
+            lambda: events.RandomizedResponseDpEvent(g(0.01, 1), self.whole(9)),
+            lambda: events.EpsilonDeltaDpEvent(g(0.01, 2), g(1e-9, 0.01)),
+            lambda: events.ExponentialMechanismDpEvent(
+                g(0.01, 2), self.among([False, True, 1, "x"])
+            ),
+            lambda: events.PermuteAndFlipDpEvent(g(0.01, 2), self.among([False, True])),
+            lambda: events.ReportNoisyMaxDpEvent(g(0.3, 30), self.among([False, True])),
+            lambda: events.ZCDpEvent(g(1e-4, 1), g(1e-9, 0.01)),
+            lambda: events.NoOpDpEvent(),
+            lambda: events.SingleEpochTreeAggregationDpEvent(g(0.3, 30), self.whole(100)),
+            lambda: events.MixtureOfGaussiansDpEvent(
+                g(0.3, 30), self.among([list, np.array])([0.0, g(0.1, 3)]), [0.5, g(0.5, 0.500001)]
+            ),
+            lambda: events.RandomAllocationDpEvent(g(1, 30), self.whole(100)),
+            lambda: events.AboveThresholdDpEvent(g(0.3, 30), g(0.3, 30)),
+            lambda: events.LastIterateDpEvent(g(0.3, 30), self.whole(10**5), g(0.1, 1), g(1, 1e3)),
+        ]
+        return self.among(leaves)()
+
+    def tree(self, depth):
+        if depth == 0 or self.generator.random() < 0.3:
+            return self.leaf()
+        inner = self.tree(depth - 1)
+        wraps = [
+            lambda: events.SelfComposedDpEvent(inner, self.whole(50)),
+            lambda: events.ComposedDpEvent(
+                self.among([[inner], (inner, self.leaf()), [], None, 3])
+            ),
+            lambda: events.PoissonSampledDpEvent(self.number(1e-9, 1), inner),
+            lambda: events.SampledWithoutReplacementDpEvent(self.whole(99), self.whole(99), inner),
+            lambda: events.SampledWithReplacementDpEvent(self.whole(99), self.whole(99), inner),
+            lambda: events.RepeatAndSelectDpEvent(inner, self.number(1, 9), self.number(0.1, 3)),
+            lambda: events.AllocatedDpEvent(inner, self.whole(2)),
+        ]
+        return self.among(wraps)()
+
+
+def asked_of(odd, event):
+    how = {
+        "neighboring_relation": odd.among(["add-or-remove-one", "replace-one", "replace-special"])
+    }
+    delta = odd.number(1e-12, 0.5)
+    return odd.among(
+        [
+            lambda: accountants.epsilon(event, delta=delta, **how),
+            lambda: accountants.epsilon(event, delta=0, **how),
+            lambda: accountants.delta(event, epsilon=delta, **how),
+            lambda: accountants.log_delta(event, epsilon=delta, **how),
+            lambda: accountants.Account(**how).compose(event).epsilon(delta),
+            lambda: accountants.PrivacyFilter(epsilon=5.0, delta=0, **how).cost(event),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_odd_events_are_answered_or_refused_in_a_sentence(seed):
+    odd, refusals = Odd(seed), []
+    for _ in range(40):
+        try:
+            event = odd.tree(odd.generator.integers(0, 3))
+        except Exception:  # dp-accounting's own checks of its events
+            continue
+        try:
+            found = asked_of(odd, event)()
+        except (ValueError, TypeError, DpcalError) as error:
+            refusals.append(error)
+        except dp_accounting.UnsupportedEventError:
+            continue
+        else:
+            assert not math.isnan(found)
+    for error in refusals:
+        assert type(error) in (ValueError, TypeError) or isinstance(error, DpcalError)
+        assert str(error).rstrip().endswith("."), error
