@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
+from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants import characteristic, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import (
@@ -54,6 +55,10 @@ _RELATIVE_WIDTH = 5e-7
 # not taken: the polynomial runs away.
 _NEAR = 0.5
 
+# Unit: logarithm of the noise multiplier. No question is further than this from all before it: an
+# event may be a table whose size grows with its noise.
+_FAR = math.log(8)
+
 # Slope of log epsilon in log sigma where no other is known.
 _FALL = -1.0
 
@@ -61,33 +66,39 @@ _FALL = -1.0
 # would follow the rounding of the answers.
 _NEIGHBORS = 4
 
-# Smallest and largest noise multiplier that is tried: no accountant here has useful bounds beyond.
+# Relative to the first noise multiplier: the smallest and the largest that are tried, and how far
+# the search goes where epsilon still changes. In units of incomes or of money, the first one may be
+# anywhere.
 _LEAST = 1e-5
 _MOST = 1e9
+_ENDS = 1e-18, 1e18
+
+# Unit: logarithm of epsilon. A change below it, beyond these ends, is none.
+_UNCHANGED = 1e-6
+
+# Events, each with 8 times the noise of the last, that must hold what is said to be beside it.
+_HELD = 3
 
 # Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
 # search only.
 _CHANGE = 1e-3
 
-# Unit: logarithm of the noise multiplier. A first guess is not taken from further than this.
-_FAR = 3.0
-
 # Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
 
-_TOO_MUCH_BESIDES = (
-    "No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}: what the event "
-    "holds beside this noise already costs more. Choose a larger epsilon or delta, or make the "
-    "rest of it cheaper."
-)
 _NO_NOISE = (
     "Every noise multiplier gives epsilon={epsilon!r} at delta={delta!r}: sampling alone meets the "
     "target. Choose a smaller delta."
 )
-_TOO_LITTLE_NOISE = (
-    "Noise multiplier 1e-5, the smallest that is tried, already gives epsilon={epsilon!r} at "
-    "delta={delta!r}. Choose a smaller epsilon or delta."
+_TOO_MUCH = (
+    "No noise multiplier up to {{at:.3g}} gives epsilon={epsilon!r} at delta={delta!r}: {{why}}. "
+    "Choose a larger epsilon or delta{{or_else}}."
 )
+_TOO_LITTLE = (
+    "Noise multiplier {{at:.3g}}, the smallest that is tried, already gives epsilon={epsilon!r} at "
+    "delta={delta!r}: {{why}}. Choose a smaller epsilon or delta."
+)
+_BESIDES = "what the event holds beside this noise already costs more"
 
 
 class _Target:
@@ -125,10 +136,16 @@ class _Target:
         slope = (self.excess(there) - value) / change if math.isfinite(value) else None
         return value, slope if slope is not None and math.isfinite(slope) else None
 
-    def met_by_sampling(self, composition: Composition) -> bool:
+    def met_by_sampling(self, event: DpEvent, with_less_noise: Callable[[], DpEvent]) -> bool:
         """Whether records are sampled so rarely that any noise meets the target."""
-        bounds = (Total(item.parts).log_delta_bound for item in composition.directions)
-        return all(bound <= self.log_delta for bound in bounds)
+        bound = self._largest_log_delta(event)
+        # A table has a largest delta, too, which grows as its noise falls.
+        return bound <= self.log_delta and bound == self._largest_log_delta(with_less_noise())
+
+    def _largest_log_delta(self, event: DpEvent) -> float:
+        """Return a bound on log delta that holds at every epsilon."""
+        directions = self.decomposed(event).directions
+        return max(Total(item.parts).log_delta_bound for item in directions)
 
     def missed_by(self, event: DpEvent) -> bool:
         """Whether the epsilon of an event, which a user would compute, exceeds the target."""
@@ -144,19 +161,116 @@ class _Target:
             )
         return composition
 
-    def least_noise(self, excess: Excess, start: float = 0.0) -> float:
-        """Return the least noise multiplier whose excess, in its logarithm, is at most 0."""
-        ends = math.log(_LEAST), math.log(_MOST)
-        try:
-            return math.exp(newton(excess, start, *ends, Stop(absolute=_RELATIVE_WIDTH)).meet)
-        except NoBracket as found:
-            raise self.unreachable(
-                _TOO_LITTLE_NOISE if found.meets else _TOO_MUCH_BESIDES
-            ) from None
-
-    def unreachable(self, reason: str) -> TargetUnreachable:
+    def unreachable(self, reason: str, **more: object) -> TargetUnreachable:
         """Return the error with which the search for this target ends."""
-        return TargetUnreachable(reason.format(epsilon=self.epsilon, delta=self.delta))
+        sentence = reason.format(epsilon=self.epsilon, delta=self.delta)
+        return TargetUnreachable(sentence.format(**more) if more else sentence)
+
+
+class _Noises:
+    """The questions of one search, by the logarithm of the noise multiplier.
+
+    Parameters
+    ----------
+    target
+        What the search is for.
+    event_of_sigma
+        From a noise multiplier to an event.
+    excess_of
+        From an event to how far it is from the target.
+    first
+        The noise multiplier from which the search starts.
+    """
+
+    def __init__(
+        self,
+        target: _Target,
+        event_of_sigma: EventOf,
+        excess_of: Callable[[DpEvent], float],
+        first: float,
+    ) -> None:
+        self.target, self.origin = target, math.log(first)
+        self._event_of_sigma, self._excess_of = event_of_sigma, excess_of
+        self._parts: dict[DpEvent, int] = {}
+        self._held: dict[DpEvent, int] = {}
+        self._x = self._value = self._since = math.nan
+        self._refused: dict[float, NoiseOutOfRange] = {}
+
+    def excess(self, x: float) -> float:
+        """Return the excess at x; an infinite one where no accountant takes such a noise."""
+        event = self._event_of_sigma(math.exp(x))
+        parts = leaves(event)
+        same = parts == self._parts
+        try:
+            value = self._value if same else self._excess_of(event)
+        except NoiseOutOfRange as refusal:
+            self._refused[x] = refusal
+            return math.inf if x < self.origin else -math.inf
+        self._held = _common(parts, self._parts)
+        far = abs(x - self._x) > _CHANGE
+        self._flat = far and value == self._value
+        ended = far and not same and abs(value - self._value) < _UNCHANGED
+        self._since = self._since if same else x
+        self._x, self._parts, self._value = x, parts, value
+        if ended and not math.log(_LEAST) < x - self.origin < math.log(_MOST):
+            raise NoBracket(x, meets=value <= 0)
+        return value
+
+    def least(self, start: float, slope: float, known: Sequence[tuple[float, float]] = ()) -> float:
+        """Return the least noise multiplier whose excess is at most 0."""
+        through = secant(self.excess, slope, known)
+
+        def with_slope(x: float) -> tuple[float, float | None]:
+            value, here = through(x)
+            return value, None if self._flat else here
+
+        self._flat = False
+        lowest, highest = (self.origin + math.log(end) for end in _ENDS)
+        try:
+            sides = newton(with_slope, start, lowest, highest, Stop(absolute=_RELATIVE_WIDTH))
+        except NoBracket as found:
+            raise self._without_bracket(found) from None
+        if sides.meet in self._refused:
+            raise self._without_bracket(NoBracket(sides.miss, meets=False))
+        if sides.miss in self._refused:
+            raise self._without_bracket(NoBracket(sides.meet, meets=True))
+        return math.exp(sides.meet)
+
+    def check_rest(self, event: DpEvent, beyond: DpEvent) -> None:
+        """Refuse a target that is missed by what two events hold whatever their noise is."""
+        held = _common(leaves(event), leaves(beyond))
+        if not held or held == leaves(event):
+            return
+        at = math.exp(self.origin)
+        for _ in range(_HELD):
+            at *= 8
+            held = _common(held, leaves(self._event_of_sigma(at)))
+        rest = [events.SelfComposedDpEvent(leaf, count) for leaf, count in held.items()]
+        if rest and self.target.excess(events.ComposedDpEvent(rest)) > 0:
+            raise self._unreachable(_TOO_MUCH, at, _BESIDES)
+
+    def _without_bracket(self, found: NoBracket) -> TargetUnreachable:
+        """Return the error that says why a search ended on one side."""
+        if self._refused:
+            refusal = list(self._refused.values())[-1]
+            why = f"beyond it, the event's {str(refusal).rstrip('.')}"
+        elif self._since != found.at:
+            why = f"the event is the same from {math.exp(self._since):.3g} to there"
+        elif self._held and not found.meets:
+            why = _BESIDES
+        else:
+            why = "epsilon hardly changes there"
+        sentence = _TOO_LITTLE if found.meets else _TOO_MUCH
+        return self._unreachable(sentence, math.exp(found.at), why)
+
+    def _unreachable(self, sentence: str, at: float, why: str) -> TargetUnreachable:
+        more = ", or make the rest of it cheaper" if why == _BESIDES else ""
+        return self.target.unreachable(sentence, at=at, why=why, or_else=more)
+
+
+def _common(one: dict[DpEvent, int], other: dict[DpEvent, int]) -> dict[DpEvent, int]:
+    """Return the elementary events that are in both, as often as in either."""
+    return {leaf: min(count, other[leaf]) for leaf, count in one.items() if leaf in other}
 
 
 def noise_multiplier(
@@ -181,8 +295,10 @@ def noise_multiplier(
         the accountant's upper bound. It is looser beyond some 10^4, where sigma is up to 1e-4 too
         large.
 
-    It raises TargetUnreachable if no value between 1e-5 and 1e9 separates meeting the target from
-    missing it.
+    It raises TargetUnreachable if no value separates meeting the target from missing it. The search
+    starts at 1, or, if no accountant takes such noise, where an event in proportion to the noise
+    multiplier has noise 1. No value is tried beyond 8 times the largest or below an eighth of the
+    smallest that was tried before.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _Target(epsilon, delta, neighboring_relation)
@@ -272,39 +388,51 @@ def _extrapolated(
 
 def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
-    event = event_of_sigma(1.0)
-    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event):
+    try:
+        return _from_first(1.0, event_of_sigma, target, start)
+    except NoiseOutOfRange as refusal:
+        # In units of incomes, or of money, a noise of 1 is next to nothing or beyond all bounds.
+        first = 1 / refusal.number
+    return _from_first(first, event_of_sigma, target, start)
+
+
+def _from_first(
+    first: float, event_of_sigma: EventOf, target: _Target, start: float | None
+) -> float:
+    """Solve for one target from a first noise multiplier, and from a guess if there is one."""
+    event = event_of_sigma(first)
+    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event, first):
         found = _annexes.shuffling.noise_multiplier(
             event,
             epsilon=target.epsilon,
             delta=target.delta,
             neighboring_relation=target.relation,
         )
-        return float(found) / event.noise_multiplier
+        return first * float(found) / event.noise_multiplier
     if has_bracket(event, target.relation):
-        return _by_delta(event_of_sigma, target)
+        return _by_delta(event_of_sigma, target, first)
     if _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
-    if not _is_a_selection(event) and target.met_by_sampling(target.decomposed(event)):
+    if not _is_a_selection(event) and target.met_by_sampling(
+        event, lambda: event_of_sigma(first / 8)
+    ):
         raise target.unreachable(_NO_NOISE)
 
-    def excess(x: float) -> float:
-        return target.excess(event_of_sigma(math.exp(x)))
-
+    noises = _Noises(target, event_of_sigma, target.excess, first)
     known: list[tuple[float, float]] = []
     if start is None:
-        beyond = event_of_sigma(1 + _CHANGE)
-        value, slope = target.with_slope(event, beyond, math.log1p(_CHANGE))
+        change = math.log1p(_CHANGE)
+        beyond = event_of_sigma(first * (1 + _CHANGE))
+        value, slope = target.with_slope(event, beyond, change)
         if slope is not None:
-            known = [(0.0, value), (math.log1p(_CHANGE), value + slope * math.log1p(_CHANGE))]
-        highest = math.log(_MOST)
+            known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
         # If more noise hardly helps, no amount may; then this is found out first.
-        flat = slope is None or value + slope * highest > 0
-        if value > 0 and flat and excess(highest) > 0:
-            raise target.unreachable(_TOO_MUCH_BESIDES)
-        start = 0.0 if slope is None or slope >= 0 else min(max(-value / slope, -_FAR), _FAR)
+        if value > 0 and (slope is None or value + slope * math.log(_MOST) > 0):
+            noises.check_rest(event, beyond)
+        falls = slope is not None and slope < 0
+        start = noises.origin + (min(max(-value / slope, -_FAR), _FAR) if falls and slope else 0.0)
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
-    sigma = target.least_noise(secant(excess, _FALL, known), start)
+    sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
@@ -316,23 +444,24 @@ def _is_a_selection(event: DpEvent) -> bool:
     return any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf in leaves(event))
 
 
-def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
+def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent, first: float) -> bool:
     """Whether the noise of a shuffled run is in proportion to the multiplier, and nothing else."""
     return bool(
-        event_of_sigma(2.0) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
+        event_of_sigma(2 * first) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
     )
 
 
-def _by_delta(event_of_sigma: EventOf, target: _Target) -> float:
+def _by_delta(event_of_sigma: EventOf, target: _Target, first: float) -> float:
     """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
 
-    def excess(x: float) -> float:
-        event, relation = event_of_sigma(math.exp(x)), target.relation
-        found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation)
-        return math.log(found.upper) - target.log_delta
+    def excess(event: DpEvent) -> float:
+        relation = target.relation
+        found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation).upper
+        return (math.log(found) if found > 0 else -math.inf) - target.log_delta
 
+    noises = _Noises(target, event_of_sigma, excess, first)
     # The tail of delta falls about as a Gaussian's.
-    sigma = target.least_noise(secant(excess, slope=2 * target.log_delta))
+    sigma = noises.least(noises.origin, 2 * target.log_delta)
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
     return sigma
@@ -379,12 +508,13 @@ def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
     at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + _CHANGE))
     slope = (beyond - at_near) / _CHANGE
 
-    def excess(x: float) -> float:
-        return target.worst_log_delta(event_of_sigma(math.exp(x))) - target.log_delta
+    def excess(event: DpEvent) -> float:
+        return target.worst_log_delta(event) - target.log_delta
 
     # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
     slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
-    sigma = target.least_noise(secant(excess, slope), start=math.log(near))
+    noises = _Noises(target, event_of_sigma, excess, near)
+    sigma = noises.least(noises.origin, slope)
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
     return sigma
@@ -460,7 +590,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, hig
         return largest_whole(excess, most=highest)
     except NoBracket:
         raise TargetUnreachable(
-            f"Even {name}=1 misses epsilon={target.epsilon!r} at log delta={target.log_delta:.6g}."
+            f"Even {name}=1 misses epsilon={target.epsilon!r} at delta={target.delta!r}."
         ) from None
 
 
