@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from opacus.accountants import registry
-from opacus.accountants.accountant import IAccountant
-
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.samplers import Poisson
 from dpcal.adapters import loaders
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import UnsupportedEvent, needing
+
+with needing("opacus"):
+    from opacus.accountants import registry
+    from opacus.accountants.accountant import IAccountant
 
 __all__ = ["Accountant"]
 
