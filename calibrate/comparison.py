@@ -27,7 +27,8 @@ from typing import Any
 from dpcal import _validate, accountants
 from dpcal._roots import NoBracket, Stop, newton
 from dpcal.accountants import Epsilon, events
-from dpcal.calibrate.noise import EventOf, noise_multiplier
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.targets import EventOf
 from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]

@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
-from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
+from dpcal._roots import NoBracket, Stop, largest_whole, newton
 from dpcal._validate import NoiseOutOfRange
-from dpcal.accountants import characteristic, delta as delta_of, epsilon as epsilon_of, events
-from dpcal.accountants.directions import RELATIONS, Composition
+from dpcal.accountants import delta as delta_of, events
 from dpcal.accountants.events import (
     DpEvent,
     RandomAllocationDpEvent,
@@ -35,29 +34,27 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.interface import has_bracket
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.leaves import leaves
-from dpcal.accountants.rounding import UNIT
+from dpcal.calibrate.targets import (
+    CHANGE,
+    FAR,
+    MOST,
+    NO_NOISE,
+    RELATIVE_WIDTH,
+    EventOf,
+    Noises,
+    Target,
+)
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
 
-EventOf = Callable[[float], DpEvent]
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
-
-# Relative: an answer is within this distance of a value that misses the target, so that with its
-# own rounding it is within the documented 1e-6.
-_RELATIVE_WIDTH = 5e-7
 
 # Unit: logarithm of the noise multiplier. A guess further than twice this from the last answer is
 # not taken: the polynomial runs away.
 _NEAR = 0.5
-
-# Unit: logarithm of the noise multiplier. No question is further than this from all before it: an
-# event may be a table whose size grows with its noise.
-_FAR = math.log(8)
 
 # Slope of log epsilon in log sigma where no other is known.
 _FALL = -1.0
@@ -66,211 +63,8 @@ _FALL = -1.0
 # would follow the rounding of the answers.
 _NEIGHBORS = 4
 
-# Relative to the first noise multiplier: the smallest and the largest that are tried, and how far
-# the search goes where epsilon still changes. In units of incomes or of money, the first one may be
-# anywhere.
-_LEAST = 1e-5
-_MOST = 1e9
-_ENDS = 1e-18, 1e18
-
-# Unit: logarithm of epsilon. A change below it, beyond these ends, is none.
-_UNCHANGED = 1e-6
-
-# Events, each with 8 times the noise of the last, that must hold what is said to be beside it.
-_HELD = 3
-
-# Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
-# search only.
-_CHANGE = 1e-3
-
 # Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
-
-_NO_NOISE = (
-    "Every noise multiplier gives epsilon={epsilon!r} at delta={delta!r}: sampling alone meets the "
-    "target. Choose a smaller delta."
-)
-_TOO_MUCH = (
-    "No noise multiplier up to {{at:.3g}} gives epsilon={epsilon!r} at delta={delta!r}: {{why}}. "
-    "Choose a larger epsilon or delta{{or_else}}."
-)
-_TOO_LITTLE = (
-    "Noise multiplier {{at:.3g}}, the smallest that is tried, already gives epsilon={epsilon!r} at "
-    "delta={delta!r}: {{why}}. Choose a smaller epsilon or delta."
-)
-_BESIDES = "what the event holds beside this noise already costs more"
-
-
-class _Target:
-    """How far an event is from its target: the logarithm of its epsilon over the target's."""
-
-    def __init__(self, epsilon: float, delta: float, relation: str) -> None:
-        self.epsilon = _validate.non_negative(epsilon=epsilon)
-        self.delta = _validate.probability(delta=delta)
-        self.log_delta = math.log(self.delta)
-        self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
-
-    def excess(self, event: DpEvent) -> float:
-        """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""
-        if self.epsilon == 0:
-            return self.worst_log_delta(event) - self.log_delta
-        found = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation).upper
-        if math.isinf(found):
-            self.decomposed(event)
-        if found <= 0:
-            return -math.inf
-        # The quotient of two numbers next to each other may be 1.
-        value = math.log(found / self.epsilon)
-        return max(value, UNIT) if found > self.epsilon else value
-
-    def worst_log_delta(self, event: DpEvent) -> float:
-        """Return the upper bound on log delta at the target's epsilon."""
-        directions = self.decomposed(event).directions
-        return max(characteristic.log_delta_bounds(each, self.epsilon).upper for each in directions)
-
-    def with_slope(
-        self, here: DpEvent, there: DpEvent, change: float
-    ) -> tuple[float, float | None]:
-        """Return the excess of one event, and its slope on the way to another."""
-        value = self.excess(here)
-        slope = (self.excess(there) - value) / change if math.isfinite(value) else None
-        return value, slope if slope is not None and math.isfinite(slope) else None
-
-    def met_by_sampling(self, event: DpEvent, with_less_noise: Callable[[], DpEvent]) -> bool:
-        """Whether records are sampled so rarely that any noise meets the target."""
-        bound = self._largest_log_delta(event)
-        # A table has a largest delta, too, which grows as its noise falls.
-        return bound <= self.log_delta and bound == self._largest_log_delta(with_less_noise())
-
-    def _largest_log_delta(self, event: DpEvent) -> float:
-        """Return a bound on log delta that holds at every epsilon."""
-        directions = self.decomposed(event).directions
-        return max(Total(item.parts).log_delta_bound for item in directions)
-
-    def missed_by(self, event: DpEvent) -> bool:
-        """Whether the epsilon of an event, which a user would compute, exceeds the target."""
-        answer = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation)
-        return bool(answer > self.epsilon)
-
-    def decomposed(self, event: DpEvent) -> Composition:
-        """Return the losses of an event, all of which must be private."""
-        composition = decompose(event, self.relation)
-        if not composition.private:
-            raise TargetUnreachable(
-                "The event contains a non-private release: no target can be met."
-            )
-        return composition
-
-    def unreachable(self, reason: str, **more: object) -> TargetUnreachable:
-        """Return the error with which the search for this target ends."""
-        sentence = reason.format(epsilon=self.epsilon, delta=self.delta)
-        return TargetUnreachable(sentence.format(**more) if more else sentence)
-
-
-class _Noises:
-    """The questions of one search, by the logarithm of the noise multiplier.
-
-    Parameters
-    ----------
-    target
-        What the search is for.
-    event_of_sigma
-        From a noise multiplier to an event.
-    excess_of
-        From an event to how far it is from the target.
-    first
-        The noise multiplier from which the search starts.
-    """
-
-    def __init__(
-        self,
-        target: _Target,
-        event_of_sigma: EventOf,
-        excess_of: Callable[[DpEvent], float],
-        first: float,
-    ) -> None:
-        self.target, self.origin = target, math.log(first)
-        self._event_of_sigma, self._excess_of = event_of_sigma, excess_of
-        self._parts: dict[DpEvent, int] = {}
-        self._held: dict[DpEvent, int] = {}
-        self._x = self._value = self._since = math.nan
-        self._refused: dict[float, NoiseOutOfRange] = {}
-
-    def excess(self, x: float) -> float:
-        """Return the excess at x; an infinite one where no accountant takes such a noise."""
-        event = self._event_of_sigma(math.exp(x))
-        parts = leaves(event)
-        same = parts == self._parts
-        try:
-            value = self._value if same else self._excess_of(event)
-        except NoiseOutOfRange as refusal:
-            self._refused[x] = refusal
-            return math.inf if x < self.origin else -math.inf
-        self._held = _common(parts, self._parts)
-        far = abs(x - self._x) > _CHANGE
-        self._flat = far and value == self._value
-        ended = far and not same and abs(value - self._value) < _UNCHANGED
-        self._since = self._since if same else x
-        self._x, self._parts, self._value = x, parts, value
-        if ended and not math.log(_LEAST) < x - self.origin < math.log(_MOST):
-            raise NoBracket(x, meets=value <= 0)
-        return value
-
-    def least(self, start: float, slope: float, known: Sequence[tuple[float, float]] = ()) -> float:
-        """Return the least noise multiplier whose excess is at most 0."""
-        through = secant(self.excess, slope, known)
-
-        def with_slope(x: float) -> tuple[float, float | None]:
-            value, here = through(x)
-            return value, None if self._flat else here
-
-        self._flat = False
-        lowest, highest = (self.origin + math.log(end) for end in _ENDS)
-        try:
-            sides = newton(with_slope, start, lowest, highest, Stop(absolute=_RELATIVE_WIDTH))
-        except NoBracket as found:
-            raise self._without_bracket(found) from None
-        if sides.meet in self._refused:
-            raise self._without_bracket(NoBracket(sides.miss, meets=False))
-        if sides.miss in self._refused:
-            raise self._without_bracket(NoBracket(sides.meet, meets=True))
-        return math.exp(sides.meet)
-
-    def check_rest(self, event: DpEvent, beyond: DpEvent) -> None:
-        """Refuse a target that is missed by what two events hold whatever their noise is."""
-        held = _common(leaves(event), leaves(beyond))
-        if not held or held == leaves(event):
-            return
-        at = math.exp(self.origin)
-        for _ in range(_HELD):
-            at *= 8
-            held = _common(held, leaves(self._event_of_sigma(at)))
-        rest = [events.SelfComposedDpEvent(leaf, count) for leaf, count in held.items()]
-        if rest and self.target.excess(events.ComposedDpEvent(rest)) > 0:
-            raise self._unreachable(_TOO_MUCH, at, _BESIDES)
-
-    def _without_bracket(self, found: NoBracket) -> TargetUnreachable:
-        """Return the error that says why a search ended on one side."""
-        if self._refused:
-            refusal = list(self._refused.values())[-1]
-            why = f"beyond it, the event's {str(refusal).rstrip('.')}"
-        elif self._since != found.at:
-            why = f"the event is the same from {math.exp(self._since):.3g} to there"
-        elif self._held and not found.meets:
-            why = _BESIDES
-        else:
-            why = "epsilon hardly changes there"
-        sentence = _TOO_LITTLE if found.meets else _TOO_MUCH
-        return self._unreachable(sentence, math.exp(found.at), why)
-
-    def _unreachable(self, sentence: str, at: float, why: str) -> TargetUnreachable:
-        more = ", or make the rest of it cheaper" if why == _BESIDES else ""
-        return self.target.unreachable(sentence, at=at, why=why, or_else=more)
-
-
-def _common(one: dict[DpEvent, int], other: dict[DpEvent, int]) -> dict[DpEvent, int]:
-    """Return the elementary events that are in both, as often as in either."""
-    return {leaf: min(count, other[leaf]) for leaf, count in one.items() if leaf in other}
 
 
 def noise_multiplier(
@@ -301,7 +95,7 @@ def noise_multiplier(
     smallest that was tried before.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _noise_multiplier(event_of_sigma, target, None)
 
 
@@ -353,7 +147,7 @@ def noise_multipliers(
     epsilons, deltas = np.broadcast_to(epsilons, count), np.broadcast_to(deltas, count)
     places, answers = _places(epsilons, deltas), np.empty(count)
     for i in range(count):
-        target = _Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
+        target = Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
         known = slice(max(0, i - _NEIGHBORS), i)
         start = _extrapolated(places[known], np.log(answers[known]), places[i])
         function = functions[i] if isinstance(event_of_sigma, Sequence) else event_of_sigma
@@ -386,7 +180,7 @@ def _extrapolated(
     return float(table[0]) if abs(table[0] - values[-1]) < 2 * _NEAR else float(values[-1])
 
 
-def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
+def _noise_multiplier(event_of_sigma: EventOf, target: Target, start: float | None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
     try:
         return _from_first(1.0, event_of_sigma, target, start)
@@ -397,7 +191,7 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
 
 
 def _from_first(
-    first: float, event_of_sigma: EventOf, target: _Target, start: float | None
+    first: float, event_of_sigma: EventOf, target: Target, start: float | None
 ) -> float:
     """Solve for one target from a first noise multiplier, and from a guess if there is one."""
     event = event_of_sigma(first)
@@ -416,26 +210,26 @@ def _from_first(
     if not _is_a_selection(event) and target.met_by_sampling(
         event, lambda: event_of_sigma(first / 8)
     ):
-        raise target.unreachable(_NO_NOISE)
+        raise target.unreachable(NO_NOISE)
 
-    noises = _Noises(target, event_of_sigma, target.excess, first)
+    noises = Noises(target, event_of_sigma, target.excess, first)
     known: list[tuple[float, float]] = []
     if start is None:
-        change = math.log1p(_CHANGE)
-        beyond = event_of_sigma(first * (1 + _CHANGE))
+        change = math.log1p(CHANGE)
+        beyond = event_of_sigma(first * (1 + CHANGE))
         value, slope = target.with_slope(event, beyond, change)
         if slope is not None:
             known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
         # If more noise hardly helps, no amount may; then this is found out first.
-        if value > 0 and (slope is None or value + slope * math.log(_MOST) > 0):
+        if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
             noises.check_rest(event, beyond)
         falls = slope is not None and slope < 0
-        start = noises.origin + (min(max(-value / slope, -_FAR), _FAR) if falls and slope else 0.0)
+        start = noises.origin + (min(max(-value / slope, -FAR), FAR) if falls and slope else 0.0)
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
     sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -451,7 +245,7 @@ def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent, first: flo
     )
 
 
-def _by_delta(event_of_sigma: EventOf, target: _Target, first: float) -> float:
+def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
     """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
 
     def excess(event: DpEvent) -> float:
@@ -459,11 +253,11 @@ def _by_delta(event_of_sigma: EventOf, target: _Target, first: float) -> float:
         found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation).upper
         return (math.log(found) if found > 0 else -math.inf) - target.log_delta
 
-    noises = _Noises(target, event_of_sigma, excess, first)
+    noises = Noises(target, event_of_sigma, excess, first)
     # The tail of delta falls about as a Gaussian's.
     sigma = noises.least(noises.origin, 2 * target.log_delta)
     while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -496,7 +290,7 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
     return events.ComposedDpEvent(parts)
 
 
-def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
+def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     """Solve for one target from the noise and the slope of Poisson samples, which cost about it."""
     if target.epsilon == 0:
         raise ValueError("epsilon must be > 0 where each record draws a batch of an epoch, got 0.")
@@ -505,18 +299,18 @@ def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
         return _on_poisson_samples(event_of_sigma(sigma))
 
     near = _noise_multiplier(of_samples, target, None)
-    at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + _CHANGE))
-    slope = (beyond - at_near) / _CHANGE
+    at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + CHANGE))
+    slope = (beyond - at_near) / CHANGE
 
     def excess(event: DpEvent) -> float:
         return target.worst_log_delta(event) - target.log_delta
 
     # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
     slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
-    noises = _Noises(target, event_of_sigma, excess, near)
+    noises = Noises(target, event_of_sigma, excess, near)
     sigma = noises.least(noises.origin, slope)
     while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -543,16 +337,16 @@ def sampling_probability(
     0.009442
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
 
     def excess(x: float) -> tuple[float, float | None]:
         q = math.exp(-x)
-        here, there = (event_of_probability(at) for at in (q, q * math.exp(-_CHANGE)))
-        return target.with_slope(here, there, _CHANGE)
+        here, there = (event_of_probability(at) for at in (q, q * math.exp(-CHANGE)))
+        return target.with_slope(here, there, CHANGE)
 
     highest = -math.log(_LEAST_PROBABILITY)
     try:
-        start, stop = -math.log(1e-2), Stop(absolute=_RELATIVE_WIDTH)
+        start, stop = -math.log(1e-2), Stop(absolute=RELATIVE_WIDTH)
         return math.exp(-newton(excess, start, 0.0, highest, stop).meet)
     except NoBracket as found:
         if found.meets:
@@ -562,7 +356,7 @@ def sampling_probability(
         ) from None
 
 
-def _meets(event: ShuffledEpochsDpEvent, target: _Target) -> bool:
+def _meets(event: ShuffledEpochsDpEvent, target: Target) -> bool:
     """Whether a shuffled run meets a target by the upper end of its price."""
     return bool(
         _annexes.shuffling.meets(
@@ -574,7 +368,7 @@ def _meets(event: ShuffledEpochsDpEvent, target: _Target) -> bool:
     )
 
 
-def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, highest: int) -> int:
+def _largest_count(name: str, event_of_count: EventOfCount, target: Target, highest: int) -> int:
     """Return the largest whole number in [1, highest] that meets the target."""
 
     def excess(count: int) -> tuple[float, float | None]:
@@ -620,7 +414,7 @@ def steps(
     874
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
 
 
@@ -652,5 +446,5 @@ def batch_size(
     566
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))

@@ -9,7 +9,7 @@ import pytest
 from dpcal import calibrate, optim
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded
-from dpcal.calibrate import noise
+from dpcal.calibrate import targets
 from dpcal.calibrate.error_law import averaged, transposed_inverse
 from dpcal.cli import main
 
@@ -125,13 +125,13 @@ def test_the_command_prints_the_table(capsys):
 def test_a_large_epsilon_takes_few_prices(monkeypatch, epsilon):
     """Prices with so little noise are slow; the rank of the first row hangs on none of them."""
     asked = []
-    price = noise.epsilon_of
+    price = targets.epsilon_of
 
     def counted(event, **options):
         asked.append(event)
         return price(event, **options)
 
-    monkeypatch.setattr(noise, "epsilon_of", counted)
+    monkeypatch.setattr(targets, "epsilon_of", counted)
     sizes = {"n": 2_000, "dimension": 100, "delta": 1e-5}
     table = calibrate.recommend("logistic", epsilon=epsilon, **sizes)
     # Steps of DP-SGD; those of SpiderBoost have more noise, and quick prices.
