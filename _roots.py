@@ -371,6 +371,9 @@ def largest_whole(
         value, slope = excess(count)
         meet, miss = (count, miss) if value <= 0 else (meet, count)
         guess = count - value / slope if slope and slope > 0 else math.nan
+        if guess < 1 and not meet and slope:
+            # A power law through the same value and slope is never below 0.
+            guess = max(1.0, count * math.exp(-value / (slope * count)))
         if math.isfinite(guess):
             # Next to a known side, the number beyond the root is tried.
             count = math.floor(guess) + (1 if meet == math.floor(guess) else 0)

@@ -14,6 +14,12 @@ from enum import Enum
 from typing import Any
 
 
+class NoiseOutOfRange(ValueError):  # noqa: N818 -- reads as what happened
+    """A noise multiplier is positive, and too small or too large for every accountant."""
+
+    number = math.nan
+
+
 def _real(name: str, value: Any, allowed: str) -> float:
     """``value`` as a finite float, or a sentence."""
     if type(value) is float and math.isfinite(value):
@@ -111,8 +117,13 @@ def within(least: float, most: float, **argument: Any) -> float:
 
 def noise(**argument: Any) -> float:
     """A noise multiplier that is positive, and whose square is far from overflow either way."""
-    positive(**argument)
-    return within(1e-6, 1e12, **argument)
+    number = positive(**argument)
+    try:
+        return within(1e-6, 1e12, **argument)
+    except ValueError as error:
+        refusal = NoiseOutOfRange(str(error))
+        refusal.number = number
+        raise refusal from None
 
 
 def radius(**argument: Any) -> float:

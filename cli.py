@@ -1,7 +1,8 @@
 """The command line: ``dpcal COMMAND ...``, or ``python -m dpcal COMMAND ...``.
 
 Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on standard error;
-with ``--json``, an object with its ``error`` and ``status``.
+with ``--json``, an object with its ``error`` and ``status``, and the ``warnings`` before it. 141:
+the reader of standard output left before the command had ended.
 
 >>> main(["epsilon", "--sampling-probability", "0.01", "--noise-multiplier", "1",
 ...       "--steps", "10000", "--delta", "1e-6"])
@@ -13,7 +14,9 @@ accountant characteristic (contour), neighboring relation add-or-remove-one
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import io
 import json
 import os
 import re
@@ -29,7 +32,7 @@ from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 
 __all__ = ["main"]
 
-ANSWERED, WRONG_INPUT, INTERRUPTED = 0, 2, 130
+ANSWERED, WRONG_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
 
 class _Parser(argparse.ArgumentParser):
@@ -127,31 +130,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 answered, 1 a check failed, 2 wrong input.
+        The exit status: 0 answered, 1 a check failed, 2 wrong input, 130 interrupted, 141 nobody
+        reads the output.
     """
     words = _usual(_joined(sys.argv[1:] if arguments is None else arguments))
     command = next((word for word in words if not word.startswith("-")), None)
+    as_json = "--json" in words
+    silent = as_json and "--progress" not in words  # which asks for lines on standard error
+    told = io.StringIO()
+    status, sentence = WRONG_INPUT, ""
     try:
-        return _run(_parser(command), words)
+        # An error is one document, so that warnings wait until there is none.
+        with contextlib.redirect_stderr(told) if silent else contextlib.nullcontext():
+            status = _run(_parser(command), words)
+        _flush()
     except BrokenPipeError:
-        # The reader of standard output has left; keep the interpreter from flushing it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ANSWERED
-    except (DpcalError, OSError, TypeError, ValueError) as error:
+        _close_output()
+        return PIPE_CLOSED
+    except (ArithmeticError, DpcalError, OSError, TypeError, ValueError) as error:
         sentence = " ".join(_said(error).split()).rstrip(".")
         sentence += "" if sentence.endswith("?") else "."
-        if "--json" in words:
-            print(json.dumps({"error": sentence, "status": WRONG_INPUT}), file=sys.stderr)
-        else:
-            print(f"dpcal: {sentence}", file=sys.stderr)
-        return WRONG_INPUT
     except (MemoryError, RecursionError) as error:
         what = "memory" if isinstance(error, MemoryError) else "stack"
-        print(f"dpcal: the input needs more {what} than there is.", file=sys.stderr)
-        return WRONG_INPUT
+        sentence = f"the input needs more {what} than there is."
     except KeyboardInterrupt:
-        print("dpcal: interrupted.", file=sys.stderr)
-        return INTERRUPTED
+        status, sentence = INTERRUPTED, "interrupted."
+    if not sentence:
+        sys.stderr.write(told.getvalue())
+        return status
+    _complain(sentence, status, told.getvalue().splitlines() if as_json else None)
+    return status
+
+
+def _complain(sentence: str, status: int, warnings: list[str] | None) -> None:
+    """Print an error on standard error: a line, or, with warnings, one JSON document."""
+    document = {"error": sentence, "status": status}
+    if warnings is None:
+        line = f"dpcal: {sentence}"
+    else:
+        line = json.dumps(document | ({"warnings": warnings} if warnings else {}))
+    with contextlib.suppress(BrokenPipeError):
+        print(line, file=sys.stderr)
+
+
+def _flush() -> None:
+    """Write what a command has printed; a reader that has left changes nothing of its status."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _close_output()
+        if not isinstance(error, BrokenPipeError):
+            raise
+
+
+def _close_output() -> None:
+    """Keep the interpreter from writing again what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -206,6 +240,6 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")
-    with Progress(options.command) as progress:
+    with Progress(options.command, quiet=options.json) as progress:
         options.progress = progress
         return int(options.run(options))

@@ -6,6 +6,8 @@ well formed but that no theorem covers, that would overrun a budget, or whose re
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "AccountantsDisagree",
@@ -27,6 +29,7 @@ __all__ = [
     "UnsupportedEvent",
     "VacuousSchedule",
     "extra",
+    "needing",
     "warn_caller",
 ]
 
@@ -99,8 +102,19 @@ class DisagreementWarning(UserWarning):
     """A comparison in which two accountants' intervals do not meet."""
 
 
-class MissingExtra(DpcalError):  # noqa: N818
+class MissingExtra(DpcalError, ImportError):  # noqa: N818
     """An optional package that this needs is not installed."""
+
+
+@contextmanager
+def needing(name: str) -> Iterator[None]:
+    """Raise MissingExtra, with the extra of this name, where a block imports a missing package."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "dpcal":
+            raise
+        raise MissingExtra(f"{error.name} is not installed: {extra(name)}.") from error
 
 
 class CertificateRejected(DpcalError):  # noqa: N818

@@ -26,12 +26,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from dpcal.errors import needing
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.seeds import keyed_generator
+
+with needing("torch"):
+    import torch
+    from torch import Tensor
 
 __all__ = ["DeviceNormals", "drawing_on", "key_stream"]
 

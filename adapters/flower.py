@@ -12,20 +12,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flwr.supercore.privacy_accounting import (
-    GaussianPrivacyEvent,
-    NeighboringRelation,
-    PrivacyConfig,
-    PrivacySpent,
-    SamplingMethod,
-)
-
 from dpcal import _validate
 from dpcal._spending import OwnLock
 from dpcal.accountants import Account, events
 from dpcal.adapters.rounds import RELATIONS, round_event
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, needing
 from dpcal.report import Policy
+
+with needing("flower"):
+    from flwr.supercore.privacy_accounting import (
+        GaussianPrivacyEvent,
+        NeighboringRelation,
+        PrivacyConfig,
+        PrivacySpent,
+        SamplingMethod,
+    )
 
 __all__ = ["Accountant"]
 

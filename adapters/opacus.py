@@ -14,14 +14,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opacus.accountants import registry
-from opacus.accountants.accountant import IAccountant
-from opacus.optimizers import AdaClipDPOptimizer
-
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.samplers import Poisson
 from dpcal.adapters import loaders
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import UnsupportedEvent, needing
+
+with needing("opacus"):
+    from opacus.accountants import registry
+    from opacus.accountants.accountant import IAccountant
+    from opacus.optimizers import AdaClipDPOptimizer
 
 __all__ = ["Accountant"]
 

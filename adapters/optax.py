@@ -16,16 +16,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 from numpy.typing import NDArray
 
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
+from dpcal.errors import needing
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows
+
+with needing("jax"):
+    import jax
+    import jax.numpy as jnp
+    import optax
 
 __all__ = ["Guard"]
 

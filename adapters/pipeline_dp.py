@@ -10,12 +10,14 @@ unit is a privacy id, which is added or removed.
 
 from __future__ import annotations
 
-from pipeline_dp import aggregate_params, budget_accounting
-
 from dpcal import _validate
 from dpcal.accountants import Epsilon, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.release_noise import Calibrated, Release, releases
+from dpcal.errors import needing
+
+with needing("pipeline-dp"):
+    from pipeline_dp import aggregate_params, budget_accounting
 
 __all__ = ["BudgetAccountant"]
 

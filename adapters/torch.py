@@ -24,12 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
-from torch.utils.data import Dataset, default_collate
 
 from dpcal import _validate
 from dpcal.adapters import loaders
@@ -37,9 +32,16 @@ from dpcal.adapters.device_noise import drawing_on
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, needing
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
+
+with needing("torch"):
+    import torch
+    import torch.distributed as dist
+    from torch import Tensor, nn
+    from torch.func import functional_call, grad, vmap
+    from torch.utils.data import Dataset, default_collate
 
 __all__ = ["Guard", "collate"]
 

@@ -27,7 +27,8 @@ from typing import Any
 from dpcal import _validate, accountants
 from dpcal._roots import NoBracket, Stop, newton
 from dpcal.accountants import Epsilon, events
-from dpcal.calibrate.noise import EventOf, noise_multiplier
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.targets import EventOf
 from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
@@ -40,6 +41,8 @@ _RELATIVE_WIDTH = 1e-4
 # Relative to our own noise multiplier: how far from it dp-accounting searches first. Where its
 # answer lies outside, it searches from zero, two to four times slower.
 _NEAR = 0.01
+# Over our own noise multiplier, and under it: the largest and the smallest that is tried.
+_REACH = 1e6
 
 
 @dataclass(frozen=True)
@@ -195,13 +198,13 @@ def _by_search(
         before[:] = [(x, value)]
         return value, slope if -10.0 < slope < -0.1 else -1.0
 
-    ends = math.log(1e-3), math.log(1e9)
+    ends = math.log(near / _REACH), math.log(near * _REACH)
     try:
         found = newton(excess, math.log(near), *ends, Stop(absolute=_RELATIVE_WIDTH)).meet
     except NoBracket as none:
         if not none.meets:
             unreachable = TargetUnreachable(
-                f"No noise multiplier up to 1e9 gives epsilon={epsilon!r}."
+                f"No noise multiplier up to {near * _REACH:.3g} gives epsilon={epsilon!r}."
             )
             raise (refusals[-1] if refusals else unreachable) from None
         found = none.at
@@ -233,6 +236,7 @@ def _by_dp_accounting(
     little noise, which takes it long.
     """
     import dp_accounting
+    from dp_accounting.mechanism_calibration import NoBracketIntervalFoundError
     from dp_accounting.pld import PLDAccountant
 
     relation = dp_accounting.NeighboringRelation[neighboring_relation.upper().replace("-", "_")]
@@ -241,26 +245,31 @@ def _by_dp_accounting(
         return event_of_sigma(sigma) if sigma > 0 else events.NonPrivateDpEvent()
 
     def search(**bracket: Any) -> float:
+        # Its width is absolute.
+        width = _RELATIVE_WIDTH * min(near or 1.0, 1.0)
         sigma = dp_accounting.calibrate_dp_mechanism(
-            lambda: PLDAccountant(relation), event, epsilon, delta, tol=_RELATIVE_WIDTH, **bracket
+            lambda: PLDAccountant(relation), event, epsilon, delta, tol=width, **bracket
         )
         return float(sigma)
 
-    sigma = None
-    if near is not None:
-        ends = (near * (1 - _NEAR), near * (1 + _NEAR))
-        with contextlib.suppress(ValueError):
-            sigma = search(bracket_interval=dp_accounting.ExplicitBracketInterval(*ends))
-    try:
-        sigma = search() if sigma is None else sigma
-    except (
+    refusals = (
+        ArithmeticError,
         ValueError,
         NotImplementedError,
         dp_accounting.UnsupportedEventError,
-        dp_accounting.NoBracketIntervalFoundError,
-    ) as error:
-        raise BackendRefused(f"dp-accounting refused: {' '.join(str(error).split())}") from error
+        NoBracketIntervalFoundError,
+    )
     upper_at = _upper_bound(event_of_sigma, "pld", delta, neighboring_relation)
+    sigma = None
+    if near is not None:
+        upper_at(near)  # refuses at once what only a long search would refuse
+        ends = (near * (1 - _NEAR), near * (1 + _NEAR))
+        with contextlib.suppress(*refusals):
+            sigma = search(bracket_interval=dp_accounting.ExplicitBracketInterval(*ends))
+    try:
+        sigma = search() if sigma is None else sigma
+    except refusals as error:
+        raise BackendRefused(f"dp-accounting refused: {' '.join(str(error).split())}") from error
     for _ in range(20):
         if upper_at(sigma) <= epsilon:
             return sigma

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
-from dpcal._roots import NoBracket, Stop, largest_whole, newton, secant
-from dpcal.accountants import characteristic, delta as delta_of, epsilon as epsilon_of, events
-from dpcal.accountants.directions import RELATIONS, Composition
+from dpcal._roots import NoBracket, Stop, largest_whole, newton
+from dpcal._validate import NoiseOutOfRange
+from dpcal.accountants import delta as delta_of, events
 from dpcal.accountants.events import (
     DpEvent,
     RandomAllocationDpEvent,
@@ -34,21 +34,23 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.interface import has_bracket
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.leaves import leaves
-from dpcal.accountants.rounding import UNIT
+from dpcal.calibrate.targets import (
+    CHANGE,
+    FAR,
+    MOST,
+    NO_NOISE,
+    RELATIVE_WIDTH,
+    EventOf,
+    Noises,
+    Target,
+)
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
 
-EventOf = Callable[[float], DpEvent]
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
-
-# Relative: an answer is within this distance of a value that misses the target, so that with its
-# own rounding it is within the documented 1e-6.
-_RELATIVE_WIDTH = 5e-7
 
 # Unit: logarithm of the noise multiplier. A guess further than twice this from the last answer is
 # not taken: the polynomial runs away.
@@ -61,106 +63,8 @@ _FALL = -1.0
 # would follow the rounding of the answers.
 _NEIGHBORS = 4
 
-# Smallest and largest noise multiplier that is tried: no accountant here has useful bounds beyond.
-_LEAST = 1e-5
-_MOST = 1e9
-
-# Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
-# search only.
-_CHANGE = 1e-3
-
-# Unit: logarithm of the noise multiplier. A first guess is not taken from further than this.
-_FAR = 3.0
-
 # Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
-
-_TOO_MUCH_BESIDES = (
-    "No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}: what the event "
-    "holds beside this noise already costs more. Choose a larger epsilon or delta, or make the "
-    "rest of it cheaper."
-)
-_NO_NOISE = (
-    "Every noise multiplier gives epsilon={epsilon!r} at delta={delta!r}: sampling alone meets the "
-    "target. Choose a smaller delta."
-)
-_TOO_LITTLE_NOISE = (
-    "Noise multiplier 1e-5, the smallest that is tried, already gives epsilon={epsilon!r} at "
-    "delta={delta!r}. Choose a smaller epsilon or delta."
-)
-
-
-class _Target:
-    """How far an event is from its target: the logarithm of its epsilon over the target's."""
-
-    def __init__(self, epsilon: float, delta: float, relation: str) -> None:
-        self.epsilon = _validate.non_negative(epsilon=epsilon)
-        self.delta = _validate.below_one(delta=delta)
-        if self.delta == self.epsilon == 0:
-            raise ValueError("epsilon must be a finite number > 0 at delta=0, got 0.")
-        self.log_delta = math.log(self.delta) if self.delta else -math.inf
-        self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
-
-    def excess(self, event: DpEvent) -> float:
-        """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""
-        if self.epsilon == 0:
-            return self.worst_log_delta(event) - self.log_delta
-        found = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation).upper
-        if math.isinf(found):
-            self.decomposed(event)
-        if found <= 0:
-            return -math.inf
-        # The quotient of two numbers next to each other may be 1.
-        value = math.log(found / self.epsilon)
-        return max(value, UNIT) if found > self.epsilon else value
-
-    def worst_log_delta(self, event: DpEvent) -> float:
-        """Return the upper bound on log delta at the target's epsilon."""
-        directions = self.decomposed(event).directions
-        return max(characteristic.log_delta_bounds(each, self.epsilon).upper for each in directions)
-
-    def with_slope(
-        self, here: DpEvent, there: DpEvent, change: float
-    ) -> tuple[float, float | None]:
-        """Return the excess of one event, and its slope on the way to another."""
-        value = self.excess(here)
-        slope = (self.excess(there) - value) / change if math.isfinite(value) else None
-        return value, slope if slope is not None and math.isfinite(slope) else None
-
-    def met_by_sampling(self, event: DpEvent) -> bool:
-        """Whether records are sampled so rarely that any noise meets the target."""
-        if self.delta == 0:
-            return False
-        directions = self.decomposed(event).directions
-        return all(Total(item.parts).log_delta_bound <= self.log_delta for item in directions)
-
-    def missed_by(self, event: DpEvent) -> bool:
-        """Whether the epsilon of an event, which a user would compute, exceeds the target."""
-        answer = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation)
-        return bool(answer > self.epsilon)
-
-    def decomposed(self, event: DpEvent) -> Composition:
-        """Return the losses of an event, all of which must be private."""
-        composition = decompose(event, self.relation)
-        if not composition.private:
-            raise TargetUnreachable(
-                "The event contains a non-private release: no target can be met."
-            )
-        return composition
-
-    def least_noise(self, excess: Excess, start: float = 0.0) -> float:
-        """Return the least noise multiplier whose excess, in its logarithm, is at most 0."""
-        ends = math.log(_LEAST), math.log(_MOST)
-        try:
-            return math.exp(newton(excess, start, *ends, Stop(absolute=_RELATIVE_WIDTH)).meet)
-        except NoBracket as found:
-            raise self.unreachable(
-                _TOO_LITTLE_NOISE if found.meets else _TOO_MUCH_BESIDES
-            ) from None
-
-    def unreachable(self, reason: str) -> TargetUnreachable:
-        """Return the error with which the search for this target ends."""
-        return TargetUnreachable(reason.format(epsilon=self.epsilon, delta=self.delta))
 
 
 def noise_multiplier(
@@ -185,11 +89,13 @@ def noise_multiplier(
         the accountant's upper bound. It is looser beyond some 10^4, where sigma is up to 1e-4 too
         large.
 
-    It raises TargetUnreachable if no value between 1e-5 and 1e9 separates meeting the target from
-    missing it.
+    It raises TargetUnreachable if no value separates meeting the target from missing it. The search
+    starts at 1, or, if no accountant takes such noise, where an event in proportion to the noise
+    multiplier has noise 1. No value is tried beyond 8 times the largest or below an eighth of the
+    smallest that was tried before.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _noise_multiplier(event_of_sigma, target, None)
 
 
@@ -241,7 +147,7 @@ def noise_multipliers(
     epsilons, deltas = np.broadcast_to(epsilons, count), np.broadcast_to(deltas, count)
     places, answers = _places(epsilons, deltas), np.empty(count)
     for i in range(count):
-        target = _Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
+        target = Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
         known = slice(max(0, i - _NEIGHBORS), i)
         start = _extrapolated(places[known], np.log(answers[known]), places[i])
         function = functions[i] if isinstance(event_of_sigma, Sequence) else event_of_sigma
@@ -274,44 +180,56 @@ def _extrapolated(
     return float(table[0]) if abs(table[0] - values[-1]) < 2 * _NEAR else float(values[-1])
 
 
-def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
+def _noise_multiplier(event_of_sigma: EventOf, target: Target, start: float | None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
-    event = event_of_sigma(1.0)
-    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event):
+    try:
+        return _from_first(1.0, event_of_sigma, target, start)
+    except NoiseOutOfRange as refusal:
+        # In units of incomes, or of money, a noise of 1 is next to nothing or beyond all bounds.
+        first = 1 / refusal.number
+    return _from_first(first, event_of_sigma, target, start)
+
+
+def _from_first(
+    first: float, event_of_sigma: EventOf, target: Target, start: float | None
+) -> float:
+    """Solve for one target from a first noise multiplier, and from a guess if there is one."""
+    event = event_of_sigma(first)
+    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event, first):
         found = _annexes.shuffling.noise_multiplier(
             event,
             epsilon=target.epsilon,
             delta=target.delta,
             neighboring_relation=target.relation,
         )
-        return float(found) / event.noise_multiplier
+        return first * float(found) / event.noise_multiplier
     if target.delta and has_bracket(event, target.relation):
-        return _by_delta(event_of_sigma, target)
+        return _by_delta(event_of_sigma, target, first)
     if target.delta and _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
-    if not _is_a_selection(event) and target.met_by_sampling(event):
-        raise target.unreachable(_NO_NOISE)
+    if not _is_a_selection(event) and target.met_by_sampling(
+        event, lambda: event_of_sigma(first / 8)
+    ):
+        raise target.unreachable(NO_NOISE)
 
-    def excess(x: float) -> float:
-        return target.excess(event_of_sigma(math.exp(x)))
-
+    noises = Noises(target, event_of_sigma, target.excess, first)
     known: list[tuple[float, float]] = []
     if start is None:
-        beyond = event_of_sigma(1 + _CHANGE)
-        value, slope = target.with_slope(event, beyond, math.log1p(_CHANGE))
+        change = math.log1p(CHANGE)
+        beyond = event_of_sigma(first * (1 + CHANGE))
+        value, slope = target.with_slope(event, beyond, change)
         if slope is not None:
-            known = [(0.0, value), (math.log1p(_CHANGE), value + slope * math.log1p(_CHANGE))]
-        highest = math.log(_MOST)
+            known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
         # If more noise hardly helps, no amount may; then this is found out first.
-        flat = slope is None or value + slope * highest > 0
-        if value > 0 and flat and excess(highest) > 0:
-            raise target.unreachable(_TOO_MUCH_BESIDES)
-        start = 0.0 if slope is None or slope >= 0 else min(max(-value / slope, -_FAR), _FAR)
+        if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
+            noises.check_rest(event, beyond)
+        falls = slope is not None and slope < 0
+        start = noises.origin + (min(max(-value / slope, -FAR), FAR) if falls and slope else 0.0)
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
-    sigma = target.least_noise(secant(excess, _FALL, known), start)
+    sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -320,25 +238,26 @@ def _is_a_selection(event: DpEvent) -> bool:
     return any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf in leaves(event))
 
 
-def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent) -> bool:
+def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent, first: float) -> bool:
     """Whether the noise of a shuffled run is in proportion to the multiplier, and nothing else."""
     return bool(
-        event_of_sigma(2.0) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
+        event_of_sigma(2 * first) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
     )
 
 
-def _by_delta(event_of_sigma: EventOf, target: _Target) -> float:
+def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
     """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
 
-    def excess(x: float) -> float:
-        event, relation = event_of_sigma(math.exp(x)), target.relation
-        found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation)
-        return math.log(found.upper) - target.log_delta
+    def excess(event: DpEvent) -> float:
+        relation = target.relation
+        found = delta_of(event, epsilon=target.epsilon, neighboring_relation=relation).upper
+        return (math.log(found) if found > 0 else -math.inf) - target.log_delta
 
+    noises = Noises(target, event_of_sigma, excess, first)
     # The tail of delta falls about as a Gaussian's.
-    sigma = target.least_noise(secant(excess, slope=2 * target.log_delta))
+    sigma = noises.least(noises.origin, 2 * target.log_delta)
     while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -371,7 +290,7 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
     return events.ComposedDpEvent(parts)
 
 
-def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
+def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     """Solve for one target from the noise and the slope of Poisson samples, which cost about it."""
     if target.epsilon == 0:
         raise ValueError("epsilon must be > 0 where each record draws a batch of an epoch, got 0.")
@@ -380,17 +299,18 @@ def _near_poisson(event_of_sigma: EventOf, target: _Target) -> float:
         return _on_poisson_samples(event_of_sigma(sigma))
 
     near = _noise_multiplier(of_samples, target, None)
-    at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + _CHANGE))
-    slope = (beyond - at_near) / _CHANGE
+    at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + CHANGE))
+    slope = (beyond - at_near) / CHANGE
 
-    def excess(x: float) -> float:
-        return target.worst_log_delta(event_of_sigma(math.exp(x))) - target.log_delta
+    def excess(event: DpEvent) -> float:
+        return target.worst_log_delta(event) - target.log_delta
 
     # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
     slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
-    sigma = target.least_noise(secant(excess, slope), start=math.log(near))
+    noises = Noises(target, event_of_sigma, excess, near)
+    sigma = noises.least(noises.origin, slope)
     while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + _RELATIVE_WIDTH
+        sigma *= 1 + RELATIVE_WIDTH
     return sigma
 
 
@@ -417,16 +337,16 @@ def sampling_probability(
     0.009442
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
 
     def excess(x: float) -> tuple[float, float | None]:
         q = math.exp(-x)
-        here, there = (event_of_probability(at) for at in (q, q * math.exp(-_CHANGE)))
-        return target.with_slope(here, there, _CHANGE)
+        here, there = (event_of_probability(at) for at in (q, q * math.exp(-CHANGE)))
+        return target.with_slope(here, there, CHANGE)
 
     highest = -math.log(_LEAST_PROBABILITY)
     try:
-        start, stop = -math.log(1e-2), Stop(absolute=_RELATIVE_WIDTH)
+        start, stop = -math.log(1e-2), Stop(absolute=RELATIVE_WIDTH)
         return math.exp(-newton(excess, start, 0.0, highest, stop).meet)
     except NoBracket as found:
         if found.meets:
@@ -436,7 +356,7 @@ def sampling_probability(
         ) from None
 
 
-def _meets(event: ShuffledEpochsDpEvent, target: _Target) -> bool:
+def _meets(event: ShuffledEpochsDpEvent, target: Target) -> bool:
     """Whether a shuffled run meets a target by the upper end of its price."""
     return bool(
         _annexes.shuffling.meets(
@@ -448,7 +368,7 @@ def _meets(event: ShuffledEpochsDpEvent, target: _Target) -> bool:
     )
 
 
-def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, highest: int) -> int:
+def _largest_count(name: str, event_of_count: EventOfCount, target: Target, highest: int) -> int:
     """Return the largest whole number in [1, highest] that meets the target."""
 
     def excess(count: int) -> tuple[float, float | None]:
@@ -464,7 +384,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, hig
         return largest_whole(excess, most=highest)
     except NoBracket:
         raise TargetUnreachable(
-            f"Even {name}=1 misses epsilon={target.epsilon!r} at log delta={target.log_delta:.6g}."
+            f"Even {name}=1 misses epsilon={target.epsilon!r} at delta={target.delta!r}."
         ) from None
 
 
@@ -494,7 +414,7 @@ def steps(
     874
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
 
 
@@ -526,5 +446,5 @@ def batch_size(
     566
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _Target(epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton
+from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants.events import DpEvent
 from dpcal.errors import TargetUnreachable
 
@@ -27,9 +28,8 @@ __all__ = ["noise_multiplier_for_risk"]
 # function's docstring says.
 _RELATIVE_WIDTH = 1e-6
 
-# Smallest and largest noise multiplier that is tried. With less noise, risks are next to one.
-_LEAST = 1e-2
-_MOST = 1e9
+# Smallest and largest noise multiplier that is tried, relative to the first one.
+_ENDS = 1e-12, 1e12
 
 
 def noise_multiplier_for_risk(
@@ -61,7 +61,7 @@ def noise_multiplier_for_risk(
     Raises
     ------
     TargetUnreachable
-        If no value between 1e-2 and 1e9 separates meeting the target from missing it.
+        If no value separates meeting the target from missing it.
     """
     target = math.log(_validate.positive(at_most=at_most))
 
@@ -69,13 +69,27 @@ def noise_multiplier_for_risk(
         value = float(risk(event_of_sigma(math.exp(x))))
         return (math.log(value) if value > 0 else -math.inf) - target, None
 
-    stop = Stop(absolute=_RELATIVE_WIDTH / 2)
+    def solved(first: float) -> float:
+        def within(x: float) -> tuple[float, None]:
+            try:
+                return excess(x)
+            except NoiseOutOfRange:
+                if x == first:
+                    raise
+                raise NoBracket(x, meets=x < first) from None
+
+        lowest, highest = (first + math.log(end) for end in _ENDS)
+        stop = Stop(absolute=_RELATIVE_WIDTH / 2)
+        return math.exp(newton(within, first, lowest, highest, stop).meet)
+
     try:
-        return math.exp(newton(excess, 0.0, math.log(_LEAST), math.log(_MOST), stop).meet)
+        try:
+            return solved(0.0)
+        except NoiseOutOfRange as refusal:
+            # In units of incomes, or of money, a noise of 1 is next to nothing or too much.
+            return solved(-math.log(refusal.number))
     except NoBracket as found:
-        which = (
-            "Every noise multiplier down to 1e-2"
-            if found.meets
-            else "No noise multiplier up to 1e9"
-        )
-        raise TargetUnreachable(f"{which} has a risk of at most {at_most!r}.") from None
+        which = "Every noise multiplier down to" if found.meets else "No noise multiplier up to"
+        raise TargetUnreachable(
+            f"{which} {math.exp(found.at):.3g} has a risk of at most {at_most!r}."
+        ) from None

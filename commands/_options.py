@@ -37,6 +37,9 @@ __all__ = [
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
+# A product of two such numbers is within the range of doubles, as are their quotients.
+LARGEST = 1e150
+
 
 def number(text: str) -> float:
     """Parse any number; its range is checked where it is used."""
@@ -49,11 +52,11 @@ def number(text: str) -> float:
 def whole(text: str) -> int:
     """Parse a whole number, also one written like ``1e4``."""
     try:
-        return int(text)
+        value: float = int(text)
     except ValueError:
         value = number(text)
-    if not value.is_integer():
-        raise ArgumentTypeError(f"must be a whole number, got {text!r}")
+    if abs(value) > LARGEST or value != int(value):
+        raise ArgumentTypeError(f"must be a whole number of at most 150 digits, got {text!r}")
     return int(value)
 
 

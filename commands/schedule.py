@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 import dpcal
-from dpcal.commands._options import fields_of
+from dpcal.commands._options import fields_of, number, whole
 from dpcal.commands.checking.output import warnings_printed
 
 EXAMPLES = (
@@ -68,12 +68,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         f"{name} ({source}) takes {needs}" for name, (source, needs) in SCHEDULES.items()
     )
     parser.add_argument("schedule", help=f"one of: {known}")
-    parser.add_argument("--n", type=float, required=True, help="number of records")
-    parser.add_argument("--epsilon", type=float, required=True, help="target epsilon")
-    parser.add_argument("--delta", type=float, required=True, help="target delta")
+    parser.add_argument("--n", type=number, required=True, help="number of records")
+    parser.add_argument("--epsilon", type=number, required=True, help="target epsilon")
+    parser.add_argument("--delta", type=number, required=True, help="target delta")
     parser.add_argument("--neighboring-relation", help="relation of the guarantee")
     for name, meaning in CONSTANTS.items():
-        kind = str if name == "corollary" else int if name in _WHOLE else float
+        kind = str if name == "corollary" else whole if name in _WHOLE else number
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, help=meaning)
 
 

@@ -14,6 +14,15 @@ They stand in pipelines, cross-validation and grid search as other estimators do
 (True, True)
 """
 
-from dpcal import _lazy
+from typing import Any
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal import _lazy
+from dpcal.errors import needing
+
+_find, __dir__, __all__ = _lazy.attach(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    """Return an estimator, or say which extra it needs."""
+    with needing("sklearn"):
+        return _find(name)

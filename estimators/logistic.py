@@ -62,7 +62,9 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     ----------
     classes
         The classes, if they are public. When omitted, they are learned: a tenth of the budget
-        releases the labels that enough records carry. Records of other labels are blank.
+        releases the labels that enough records carry. Records of other labels are blank, and
+        nobody is told how many: labels -1 and 1 with ``classes=[0, 1]`` leave every record of -1
+        out. Give the labels as they are, ``classes=[-1, 1]``.
     class_weight
         For each class a public number > 0 that the gradients of its records are multiplied by
         before they are clipped, as a mapping, whose keys are the classes where ``classes`` is

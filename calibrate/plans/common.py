@@ -26,9 +26,10 @@ from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.groups import for_group
-from dpcal.calibrate.noise import EventOf, noise_multiplier
+from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
+from dpcal.calibrate.targets import EventOf
 from dpcal.errors import UnsupportedEvent, warn_caller
 
 __all__ = [

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options, fields_of
+from dpcal.commands._options import LARGEST, add_options, fields_of
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
@@ -42,12 +42,19 @@ def fraction(text: str) -> Fraction:
     """Parse an exact number: a decimal such as ``0.3`` or ``1e-3``, or a quotient ``512/60000``."""
     above, slash, below = text.partition("/")
     try:
-        value = Fraction(above.strip()) / (Fraction(below.strip()) if slash else 1)
+        return _exact(above.strip()) / (_exact(below.strip()) if slash else 1)
     except (ValueError, ZeroDivisionError):
         raise ArgumentTypeError(
-            f"must be a number, or a quotient such as 512/60000, got {text!r}"
+            f"must be a number up to 1e150, or a quotient such as 512/60000, got {text!r}"
         ) from None
-    return value
+
+
+def _exact(text: str) -> Fraction:
+    """Return a decimal number; one with an exponent such as 1e999999999 would take the memory."""
+    size = abs(float(text))
+    if not (size == 0 or 1 / LARGEST <= size <= LARGEST):
+        raise ValueError(text)
+    return Fraction(text) if size else Fraction(0)
 
 
 def rate_of(exact: Fraction) -> float:
@@ -145,7 +152,7 @@ class Mechanism:
         if self.epochs is not None:
             return math.ceil(self.epochs)
         (steps,) = self.known("steps")
-        count: int = math.ceil(steps / self.batches)
+        count: int = -(-steps // self.batches)
         return count
 
     def event(self, **instead: Any) -> DpEvent:

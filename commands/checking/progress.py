@@ -38,6 +38,8 @@ class Progress:
         Seconds before the first drawing.
     stream
         Where to draw; standard error when omitted.
+    quiet
+        Whether nothing is drawn.
 
     Attributes
     ----------
@@ -47,7 +49,15 @@ class Progress:
         How often the line was drawn.
     """
 
-    def __init__(self, command: str, *, after: float = AFTER, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        *,
+        after: float = AFTER,
+        stream: TextIO | None = None,
+        quiet: bool = False,
+    ) -> None:
+        self._quiet = quiet
         self._command, self._after = command, after
         self._stream = sys.stderr if stream is None else stream
         self._ended = threading.Event()
@@ -70,12 +80,14 @@ class Progress:
         self.done, self._total = done, total
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        if not self._quiet:
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join()
+        if not self._quiet:
+            self._thread.join()
 
     def _words(self) -> str:
         words = f"dpcal {self._command}" + (f": {self._text}" if self._text else "")

@@ -37,7 +37,7 @@ from dpcal.commands.releasing.planning import (
     tree_of,
 )
 from dpcal.commands.releasing.reading import Rows, size_of, used_columns
-from dpcal.commands.releasing.statistics import Statistic
+from dpcal.commands.releasing.statistics import Statistic, with_groups
 from dpcal.commands.training.booking import booked, check_book, opened_book
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.optim import Ledger, Result
@@ -200,6 +200,8 @@ class Request:
         if group_size is not None:
             schema = replace(schema, group_size=_validate.count(group_size=group_size))
         axes = [each for each in (by or "").split(",") if each.strip()]
+        if given.get("find_groups"):
+            schema = with_groups(schema, axes, statistics)
         asked = [Statistic.parse(text, schema, by=axes, where=where) for text in statistics]
         given["n"] = schema.n if given.get("n") is None else given["n"]
         book = given.pop("budget", None)

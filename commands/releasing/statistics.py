@@ -22,7 +22,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpcal.commands.releasing.conditions import Condition, unquoted
 from dpcal.tables import Column, Schema
 
-__all__ = ["KINDS", "Axis", "Statistic"]
+__all__ = ["KINDS", "Axis", "Statistic", "with_groups"]
 
 KINDS = ("count", "sum", "mean", "variance", "histogram", "quantile")
 
@@ -218,6 +218,25 @@ class Statistic:
         number = () if self.column is None else (self.column.name,)
         compared = () if self.where is None else self.where.columns
         return (*compared, *(axis.name for axis in self.axes), *number)
+
+
+def with_groups(schema: Schema, axes: Sequence[str], texts: Sequence[str]) -> Schema:
+    """Return a schema with the columns of groups that it does not describe, as texts.
+
+    Parameters
+    ----------
+    schema
+        Of the other columns.
+    axes, texts
+        Axes of all statistics, and the statistics, as :meth:`Statistic.parse` takes them.
+    """
+    found = [_ASKED.fullmatch(text.strip()) for text in texts]
+    parts = [_PARTS_OF.fullmatch(each[2]) for each in found if each is not None]
+    more = [axis for each in parts if each is not None for axis in _listed(each["by"])]
+    names = dict.fromkeys(unquoted(axis.strip()) for axis in (*axes, *more) if ":" not in axis)
+    known = {column.name for column in schema.columns}
+    undescribed = (Column(name=name, type="drop") for name in names if name not in known)
+    return replace(schema, columns=(*schema.columns, *undescribed))
 
 
 def _listed(text: str | None) -> list[str]:

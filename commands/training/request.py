@@ -366,6 +366,11 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
     if n is not None:
         _validate.count(n=n)
+    if n is not None and "add-or-remove-one" not in row.relations:
+        raise ValueError(
+            f"--n {n} is for --neighboring-relation add-or-remove-one, which --optimizer "
+            f"{row.name} does not have: omit --n, and n in the schema."
+        )
     if given is None:
         wanted = "replace-special" if n is None else "add-or-remove-one"
         return wanted if wanted in row.relations else row.relations[0]

@@ -73,10 +73,6 @@ def jl_glm(
         With the lifted solution; the trace is the inner optimizer's.
     """
     checked_plan(plan, "jl_glm")
-    if plan.n != objective.n:
-        raise ValueError(
-            f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
-        )
     if not isinstance(objective, Linear):
         raise TypeError(
             f"objective must be a linear model, got {type(objective).__name__}, whose loss does "

@@ -270,7 +270,8 @@ class TwoClass(Linear):
     y
         Labels, shape (n,).
     classes
-        The two classes, known in public; those that have weights when omitted.
+        The two classes, known in public; those that have weights when omitted. A record of another
+        label, such as -1 where they are 0 and 1, is blank, and nobody is told.
     classes_from_data
         Whether the classes are read off the records, which no claim covers: every statement names
         them then.

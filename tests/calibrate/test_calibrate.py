@@ -142,8 +142,11 @@ def test_a_remainder_that_costs_too_much_is_found_at_once():
 def test_targets_that_nothing_meets_or_everything_meets():
     with pytest.raises(TargetUnreachable, match="sampling alone meets the target"):
         calibrate.noise_multiplier(lambda s: dpsgd(1e-6, s, 10), epsilon=1.0, delta=1e-3)
-    with pytest.raises(TargetUnreachable, match="1e-5, the smallest that is tried, already"):
-        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1e10, delta=1e-3)
+    # With so little noise, epsilon is about 1 / (2 sigma^2).
+    found = calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1e10, delta=1e-3)
+    assert found == pytest.approx(math.sqrt(0.5e-10), rel=1e-3)
+    with pytest.raises(TargetUnreachable, match=r"smallest that is tried, already.*\[1e-06, "):
+        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1e13, delta=1e-3)
     with pytest.raises(TargetUnreachable, match="non-private"):
         calibrate.noise_multiplier(lambda s: events.NonPrivateDpEvent(), epsilon=1.0, delta=1e-3)
 

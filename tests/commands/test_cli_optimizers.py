@@ -74,6 +74,32 @@ def test_train_and_verify(capsys, table, tmp_path, name):
     assert not all(row["holds"] for row in verify(document))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_public_number_of_records_is_taken_or_refused_by_its_option(
+    capsys, table, tmp_path, name
+):
+    asked = words(table, name, tmp_path / "report", *NEEDED.get(name, []), "--n", "320")
+    status = main(asked)
+    said = capsys.readouterr().err.splitlines()
+    if "add-or-remove-one" in OPTIMIZERS[name].relations:
+        assert status == 0
+        document = json.loads((tmp_path / "report" / "report.json").read_text())
+        plan = document["runs"][0]["plan"]
+        assert (plan["public_n"], plan["neighboring_relation"]) == (True, "add-or-remove-one")
+        assert document["runs"][0]["epsilon"]["upper"] <= 2.0
+        assert all(row["holds"] for row in verify(document))
+    else:
+        assert status == 2
+        assert said[-1].startswith(
+            "dpcal: --n 320 is for --neighboring-relation add-or-remove-one,"
+        )
+        assert f"--optimizer {name} does not have" in said[-1]
+    # The plan's own names are no options.
+    assert "public_n" not in " ".join(said)
+
+
 @pytest.mark.parametrize("name", ["kl_spider", "adaptive_gd"])
 def test_the_summary_tells_the_noise_that_was_added(capsys, table, tmp_path, name):
     folder = tmp_path / "report"

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
+from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded
+from dpcal.calibrate import targets
 from dpcal.calibrate.error_law import averaged, transposed_inverse
 from dpcal.cli import main
 
@@ -117,3 +119,24 @@ def test_the_command_prints_the_table(capsys):
     assert rows[0]["error"] <= rows[1]["error"]
     assert main([*words, "--typical-norm", "2"]) == 2
     assert "typical_norm must be at most" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("epsilon", [1e3, 1e5])
+def test_a_large_epsilon_takes_few_prices(monkeypatch, epsilon):
+    """Prices with so little noise are slow; the rank of the first row hangs on none of them."""
+    asked = []
+    price = targets.epsilon_of
+
+    def counted(event, **options):
+        asked.append(event)
+        return price(event, **options)
+
+    monkeypatch.setattr(targets, "epsilon_of", counted)
+    sizes = {"n": 2_000, "dimension": 100, "delta": 1e-5}
+    table = calibrate.recommend("logistic", epsilon=epsilon, **sizes)
+    # Steps of DP-SGD; those of SpiderBoost have more noise, and quick prices.
+    assert sum(isinstance(each, events.SelfComposedDpEvent) for each in asked) <= 12
+    assert {"noisy_gd", "dpsgd"} <= {row.optimizer for row in table.rows}
+    # Without noise, more passes are never worse.
+    row = next(row for row in table.rows if row.optimizer == "dpsgd")
+    assert row.passes == pytest.approx(60, rel=0.02)

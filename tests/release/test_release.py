@@ -197,6 +197,22 @@ def test_groups_that_are_found_hide_those_of_a_few():
         released("count by town", table=table, schema=schema)
 
 
+@pytest.mark.parametrize(
+    ("statistics", "by"), [(["count by town"], None), (["count", "mean age"], "town")]
+)
+def test_groups_of_a_column_that_the_schema_does_not_describe(statistics, by):
+    table = {**TABLE, "town": np.where(np.arange(N) % 3, "big", "small")}
+    found = released(*statistics, table=table, by=by, find_groups=True)
+    assert found.document["release"]["groups_found"] == {"town": ["big", "small"]}
+    assert found.rows[0]["value"] == pytest.approx((table["town"] == "big").sum(), abs=100)
+    # Described as one to leave out, it has the same price.
+    schema = dpcal.tables.Schema.from_toml(TOML + '[columns.town]\ntype = "drop"\n')
+    dropped = released(*statistics, table=table, schema=schema, by=by, find_groups=True)
+    assert found.result.plan.queries == dropped.result.plan.queries
+    with pytest.raises(ValueError, match="column"):
+        released("count by toun", table=table, find_groups=True)
+
+
 def test_where_no_group_is_found_the_rest_is_released():
     schema = dpcal.tables.Schema.from_toml(TOML + '[columns.town]\ntype = "drop"\n')
     table = {**TABLE, "town": [f"t{i}" for i in range(N)]}
