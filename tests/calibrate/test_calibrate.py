@@ -173,7 +173,7 @@ def test_dpsgd_plan():
         ({"epochs": math.nan}, "epochs must be a finite number > 0"),
         ({"epsilon": -1.0}, "epsilon must be a finite number >= 0"),
         ({"epsilon": math.inf}, "epsilon must be"),
-        ({"delta": 1.0}, r"delta must be a number in \(0, 1\)"),
+        ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
         ({"max_norm": 0.0}, "max_norm must be a finite number > 0"),
         ({"learning_rate": -1.0}, "learning_rate must be a finite number > 0"),
     ],
