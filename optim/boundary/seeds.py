@@ -37,9 +37,8 @@ from threading import Lock
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal._ext.keyed import KeyedBits
+from dpcal._ext.keyed import KeyedBits, KeyStream
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
@@ -58,9 +57,6 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 # Bits of a root: roots of 2^64 runs do not collide, and guessing a root takes 2^255 trials.
 _BITS = 256
-
-# Bytes of zeros that are encrypted at once: they stay in a second cache.
-_ENCRYPTED = 1 << 17
 
 # Separates digests of this library, and of this way of making roots, from others of equal bytes.
 _DOMAIN = b"dpcal seeds 1"
@@ -116,55 +112,6 @@ def replaying() -> Iterator[None]:
         yield
     finally:
         _DRAWN.replays -= 1
-
-
-class KeyStream:
-    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
-
-    The key has 32 secret bytes, for one stream only; None takes them from the operating system.
-    """
-
-    def __init__(self, key: bytes | None = None) -> None:
-        if key is None:
-            key = secrets.token_bytes(32)
-        if not isinstance(key, bytes) or len(key) != 32:
-            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
-        self._key, self._position = key, 0
-        self._encryptor = _counter_mode(key, 0)
-        self._zeros = bytes(_ENCRYPTED)
-
-    @property
-    def position(self) -> int:
-        """Number of words that were taken; public without the key."""
-        return self._position
-
-    def move_to(self, position: int) -> None:
-        """Go on as if ``position`` >= 0 words had been taken."""
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
-        # A block of the cipher is two words.
-        self._encryptor = _counter_mode(self._key, position // 2)
-        self._position = position - position % 2
-        if position % 2:
-            self.words(1)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
-        # The package needs room for a last block, which this mode does not write.
-        out = bytearray(8 * count + 16)
-        view, at = memoryview(out), 0
-        while at < 8 * count:
-            size = min(8 * count - at, len(self._zeros))
-            at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
-        self._position += count
-        return np.frombuffer(out, dtype="<u8", count=count)
-
-
-def _counter_mode(key: bytes, block: int) -> Any:
-    # Loading it takes as long as a short run, and runs in floating point need none of it.
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
 
 
 class Streams:
