@@ -41,7 +41,7 @@ class Moments:
 
     def _event(self, frame, event, argument):
         if event == "c_call":
-            return  # no handler runs between the end of a block and the call that leaves its context
+            return  # no handler runs between the end of a block and the call of its exit
         self.seen["line"] += 1
         if self.kind == "line" and self.seen["line"] == self.at:
             SEND(int(signal.SIGINT))

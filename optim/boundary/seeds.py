@@ -33,6 +33,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ __all__ = [
     "keyed_generator",
     "replaying",
     "root_of",
+    "sequence_of",
     "spawned",
 ]
 
@@ -69,13 +71,12 @@ class _Drawn:
         self._roots: set[str] = set()
         self._rows: dict[str, int] = {}
         self._lock = Lock()
-        self.replays = 0
 
     def claim(self, root: str) -> None:
         """Refuse a root from which noise was drawn before."""
         kept = _digest("drawn", root)
         with self._lock:
-            if kept in self._roots and not self.replays:
+            if kept in self._roots and not _REPLAYING.get():
                 raise NoiseReused(
                     "this process has drawn the noise of this seed, plan and records already: the "
                     "difference of two runs that share their noise has none. Use another seed, or "
@@ -88,7 +89,7 @@ class _Drawn:
     def claim_row(self, key: str, row: int) -> None:
         """Refuse a row of correlated noise if it, or a later row, was drawn before."""
         with self._lock:
-            if row < self._rows.get(key, 0) and not self.replays:
+            if row < self._rows.get(key, 0) and not _REPLAYING.get():
                 raise NoiseReused(
                     f"this process has drawn row {row} of this run's correlated noise already: the "
                     "difference of two answers that share their noise has none. Go on from a state "
@@ -99,19 +100,21 @@ class _Drawn:
 
 
 _DRAWN = _Drawn()
+_REPLAYING: ContextVar[bool] = ContextVar("replaying", default=False)
 
 
 @contextmanager
 def replaying() -> Iterator[None]:
     """Allow runs inside to draw noise that this process has drawn before, to reproduce a run.
 
+    Other threads are not allowed to, nor those that are started inside: each enters it by itself.
     Release at most one of several runs with the same seed, plan and records.
     """
-    _DRAWN.replays += 1
+    before = _REPLAYING.set(True)
     try:
         yield
     finally:
-        _DRAWN.replays -= 1
+        _REPLAYING.reset(before)
 
 
 class Streams:
@@ -295,23 +298,34 @@ def spawned(seed: Seed, count: int) -> list[Seed]:
     """
     if count == 1 or seed is None:
         return [seed] * count
-    _words(seed)  # refuses anything but a seed
-    sequence: Any = np.random.default_rng(seed).bit_generator.seed_seq
-    return list(sequence.spawn(count))
+    return list(sequence_of(seed).spawn(count))
+
+
+def sequence_of(seed: Seed) -> np.random.SeedSequence:
+    """Return the seed sequence of a given seed, of which a generator that is given keeps count.
+
+    Numpy's legacy generators have none: what they were seeded with cannot be told.
+    """
+    sequence, error = None, None
+    try:
+        if seed is not None and not isinstance(seed, np.random.RandomState):
+            bits: Any = np.random.default_rng(seed).bit_generator
+            sequence = getattr(bits, "seed_seq", None)
+    except (TypeError, ValueError) as refused:
+        error = refused
+    if not isinstance(sequence, np.random.SeedSequence):
+        raise (ValueError if isinstance(error, ValueError) else TypeError)(
+            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
+            f"got {seed!r}."
+        ) from error
+    return sequence
 
 
 def _words(seed: Seed) -> str | None:
     """Return the entropy of a given seed, as text; None without a seed."""
     if seed is None:
         return None
-    try:
-        generator = np.random.default_rng(seed)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
-            f"got {seed!r}."
-        ) from error
-    sequence: Any = generator.bit_generator.seed_seq
+    sequence = sequence_of(seed)
     entropy, children = sequence.entropy, sequence.n_children_spawned
     # A generator or sequence that is given again has other children, and so another root.
     sequence.spawn(1)
