@@ -7,6 +7,7 @@ from dpcal import budget
 from dpcal.accountants import epsilon
 from dpcal.estimators import (
     PCA,
+    Clipper,
     KMeans,
     LinearRegression,
     LogisticRegression,
