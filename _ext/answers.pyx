@@ -35,7 +35,7 @@ from dpcal._ext.gradients import aligned_zeros
 cnp.import_array()
 
 
-cdef inline const void* plain_of(object array, Py_ssize_t size, int kind) noexcept:
+cdef inline const void* plain_of(object array, Py_ssize_t size, int kind) except? NULL:
     """Return the numbers of a vector of this many in one block; NULL for anything else."""
     if not cnp.PyArray_CheckExact(array):
         return NULL
@@ -50,7 +50,7 @@ cdef inline const void* plain_of(object array, Py_ssize_t size, int kind) noexce
     return cnp.PyArray_DATA(vector)
 
 
-cdef inline const double* plain(object array, Py_ssize_t size) noexcept:
+cdef inline const double* plain(object array, Py_ssize_t size) except? NULL:
     return <const double*>plain_of(array, size, cnp.NPY_DOUBLE)
 
 

@@ -381,7 +381,7 @@ def second_order_sums(
 
 cdef void series_moments(
     const double complex[::1] theta, const double complex[::1] weights, Py_ssize_t stop, double[2] *moments
-) noexcept:
+) noexcept nogil:
     """Sums of weights (i s)^k / k!, s = stop theta, k = 1, ..., ORDERS, in LANES sums each.
 
     With s <= 1, terms beyond these are below s^2 / 2 times 2 / 20! < 1e-18.
@@ -391,7 +391,8 @@ cdef void series_moments(
     cdef Py_ssize_t j, lane, order, n = theta.shape[0]
     cdef double a, b
     memset(sums, 0, sizeof(sums))
-    for j in range(0, n, LANES):
+    j = 0
+    while j < n:
         for lane in range(LANES):
             power[lane][0] = weights[j + lane].real if j + lane < n else 0.0
             power[lane][1] = weights[j + lane].imag if j + lane < n else 0.0
@@ -405,6 +406,7 @@ cdef void series_moments(
                 power[lane][1] = b / (order + 1)
                 sums[order][lane][0] += power[lane][0]
                 sums[order][lane][1] += power[lane][1]
+        j += LANES
     for order in range(ORDERS):
         moments[order][0] = moments[order][1] = 0.0
         for lane in range(LANES):

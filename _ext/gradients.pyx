@@ -19,6 +19,7 @@ would need them in one block, and gathering them takes longer than all of this.
 
 cimport cython
 cimport numpy as cnp
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.float cimport DBL_MAX, DBL_MIN
 from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, isnan, log1p, nextafter, sqrt
@@ -76,6 +77,31 @@ cdef object check_bound(str name, double value):
     """Refuse a bound that bounds nothing."""
     if not value > 0:
         raise ValueError(f"{name} must be a number > 0, got {value!r}.")
+
+
+cdef class _Sealed:
+    """Memory of an array, which is reached from nowhere else, for reading alone."""
+
+    cdef object array
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        cdef cnp.ndarray array = self.array
+        PyBuffer_FillInfo(
+            buffer, self, cnp.PyArray_DATA(array), cnp.PyArray_NBYTES(array), 1, flags
+        )
+
+
+def sealed(array):
+    """Return a view of an array in one block, which nobody can make writable; nothing is copied.
+
+    A flag of numpy's could be set again by whoever holds an array that owns its memory, or a view
+    of one. The array itself must not be handed out.
+    """
+    cdef _Sealed memory = _Sealed()
+    if not array.flags.c_contiguous:
+        raise ValueError("array must be in one block.")
+    memory.array = array
+    return np.frombuffer(memory, dtype=array.dtype).reshape(array.shape)
 
 
 cpdef object aligned_zeros(Py_ssize_t size):
@@ -397,8 +423,8 @@ cdef class LinearClippedSum(ClippedSum):
 
     def __reduce__(self):
         d = self.dimension - self.intercept
-        table = self.owner[0].reshape(self.n, self.stride)[:, :d]
-        return _linear, (self.loss, np.ascontiguousarray(table), self.targets, self.intercept)
+        table = np.ascontiguousarray(self.features[:, :d])
+        return _linear, (self.loss, table, self.targets, self.intercept)
 
     def digest(self):
         """Return 32 bytes that tell data sets apart; a secret, like the records."""
@@ -416,9 +442,7 @@ cdef class LinearClippedSum(ClippedSum):
     @property
     def features(self):
         """The records, shape (n, dimension), with the constant feature; cannot be written to."""
-        table = self.owner[0].reshape(self.n, self.stride)[:, : self.dimension]
-        table.flags.writeable = False
-        return table
+        return sealed(self.owner[0]).reshape(self.n, self.stride)[:, : self.dimension]
 
     @property
     def targets(self):

@@ -5,8 +5,12 @@ kernels. Whole numbers, permutations and subsets that a generator draws from uni
 exact. Poisson samples are made from a table and coins of 128 bits
 (``gaps.h``), without floating point.
 
+A compiled loop cannot stop in the middle of a draw, so a stream that fails gives it words of no
+meaning from then on. The lock that every draw holds raises the error at the end of the draw, and
+refuses all later ones. Words are made without a line of Python, so that no handler of a signal, such
+as Ctrl-C, runs meanwhile.
+
 >>> import numpy as np
->>> from dpcal.optim.boundary.seeds import KeyStream
 >>> generator = np.random.Generator(KeyedBits(KeyStream(bytes(32))))
 >>> generator.permutation(5).tolist()
 [3, 1, 0, 4, 2]
@@ -17,13 +21,17 @@ exact. Poisson samples are made from a table and coins of 128 bits
 True
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
+import secrets
 from threading import Lock
+
+import numpy as np
 
 cdef extern from "gaps.h":
     ctypedef long long wide "dpcal_wide"
@@ -49,6 +57,93 @@ cdef struct Block:
     Py_ssize_t at, size
     Gaps gaps
     PyObject* owner
+    uint64_t[FIRST] meaningless
+    uint64_t filled
+
+
+cdef class KeyStream:
+    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
+
+    Parameters
+    ----------
+    key
+        32 secret bytes, for one stream only; None takes them from the operating system.
+
+    Attributes
+    ----------
+    position
+        Number of words that were taken; public without the key.
+    """
+
+    cdef readonly object position
+    cdef object key, cipher
+
+    def __init__(self, key=None):
+        if key is None:
+            key = secrets.token_bytes(32)
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
+        self.key, self.position = key, 0
+        self.cipher = counter_mode(key, 0)
+
+    def __reduce__(self):
+        raise TypeError("a stream of words cannot be copied: both would give the same words.")
+
+    def move_to(self, position):
+        """Go on as if ``position`` >= 0 words had been taken."""
+        if not isinstance(position, int) or position < 0:
+            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
+        # A block of the cipher is two words.
+        self.cipher = counter_mode(self.key, position // 2)
+        self.position = position - position % 2
+        if position % 2:
+            self.take(1)
+
+    def words(self, Py_ssize_t count):
+        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
+        return np.frombuffer(self.take(count), dtype="<u8", count=count)
+
+    cdef bytearray take(self, Py_ssize_t count):
+        """Return the next words, and room for a last block that this mode does not write."""
+        cdef bytearray out = bytearray(8 * count + 16)
+        if count:
+            self.cipher.update_into(bytes(8 * count), out)
+            self.position += count
+        return out
+
+
+def counter_mode(key, block):
+    """Return a cipher whose ``update_into`` encrypts from this block of its counter on."""
+    # Loading it takes as long as a short run, and runs in floating point need none of it.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+
+
+cdef class Gate:
+    """The lock of a stream, which lets no draw out of, nor into, a stream that failed."""
+
+    cdef object lock, failure
+    cdef bint failed
+
+    def __init__(self):
+        self.lock = Lock()
+
+    def __enter__(self):
+        self.lock.acquire()
+        if self.failed:
+            self.lock.release()
+            raise RuntimeError(
+                "a stream of random words failed before, and gives no more: make a new oracle."
+            ) from self.failure
+
+    def __exit__(self, *raised):
+        self.lock.release()
+        if self.failed:
+            raise self.failure
+
+    cdef close(self, error):
+        self.failed, self.failure = True, error
 
 
 cdef class KeyedBits:
@@ -57,7 +152,7 @@ cdef class KeyedBits:
     Parameters
     ----------
     stream
-        A :class:`dpcal.optim.boundary.seeds.KeyStream`, for this object alone.
+        For this object alone.
 
     Attributes
     ----------
@@ -67,14 +162,15 @@ cdef class KeyedBits:
         The number of words that were taken. It is public without the key.
     """
 
-    cdef readonly object capsule, lock
-    cdef object stream
-    cdef const uint64_t[::1] words
+    cdef readonly object capsule
+    cdef readonly Gate lock
+    cdef KeyStream stream
+    cdef bytearray words
     cdef bitgen_t bits
     cdef Block block
 
-    def __init__(self, stream):
-        self.stream, self.lock = stream, Lock()
+    def __init__(self, KeyStream stream not None):
+        self.stream, self.lock = stream, Gate()
         self.block.owner = <PyObject*>self
         self.block.gaps.sampling_probability = 0
         self.bits.state = &self.block
@@ -91,18 +187,36 @@ cdef class KeyedBits:
 
     @state.setter
     def state(self, state):
-        self.stream.move_to(state["words"])
-        self.take(0)
+        with self.lock:
+            self.stream.move_to(state["words"])
+            self.take(0)
 
     cdef take(self, Py_ssize_t count):
         """Read the next ``count`` words into the block, over what is left of it."""
-        self.words = self.stream.words(count)
-        self.block.words = &self.words[0] if count else NULL
+        self.words = self.stream.take(count)
+        self.block.words = <const uint64_t*>PyByteArray_AS_STRING(self.words)
         self.block.at, self.block.size = 0, count
 
 
 cdef void refill(Block* block) noexcept with gil:
-    (<KeyedBits>block.owner).take(min(max(2 * block.size, <Py_ssize_t>FIRST), <Py_ssize_t>MOST))
+    try:
+        (<KeyedBits>block.owner).take(min(max(2 * block.size, <Py_ssize_t>FIRST), <Py_ssize_t>MOST))
+    except BaseException as error:
+        (<KeyedBits>block.owner).lock.close(error)
+        fill(block)
+
+
+cdef void fill(Block* block) noexcept nogil:
+    """Write pseudo-random words (splitmix64: Steele, Lea and Flood 2014) from a public seed."""
+    cdef uint64_t word
+    cdef Py_ssize_t i
+    for i in range(FIRST):
+        block.filled += <uint64_t>0x9E3779B97F4A7C15
+        word = block.filled
+        word = (word ^ (word >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+        word = (word ^ (word >> 27)) * <uint64_t>0x94D049BB133111EB
+        block.meaningless[i] = word ^ (word >> 31)
+    block.words, block.at, block.size = block.meaningless, 0, FIRST
 
 
 cdef inline uint64_t word(Block* block) noexcept nogil:

@@ -21,7 +21,7 @@ import hashlib
 
 import numpy as np
 
-from dpcal._ext.gradients import aligned_zeros
+from dpcal._ext.gradients import aligned_zeros, sealed
 
 cdef enum:
     LANES = 8
@@ -155,7 +155,7 @@ cdef class SoftmaxClippedSum(ClippedSum):
         self.norms = &norms_view[0]
 
     def __reduce__(self):
-        labels, norms = self.owner[1:]
+        labels, norms = (sealed(each) for each in self.owner[1:])
         return _softmax, (
             self.features, labels, self.K, norms, self.intercept, self.class_weights
         )
@@ -171,9 +171,7 @@ cdef class SoftmaxClippedSum(ClippedSum):
     @property
     def features(self):
         """The records, shape (n, d), without the constant feature; cannot be written to."""
-        table = self.owner[0].reshape(self.n, self.padded_d)[:, : self.d]
-        table.flags.writeable = False
-        return table
+        return sealed(self.owner[0]).reshape(self.n, self.padded_d)[:, : self.d]
 
     cdef void scores(self, const double* w, Py_ssize_t row, double* out) noexcept nogil:
         cdef Py_ssize_t k

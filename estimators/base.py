@@ -34,7 +34,15 @@ from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
 from dpcal.estimators.persons import of_persons, together, within_persons
-from dpcal.estimators.reading import BY_ROW, by_partitions, checked, one_for_each, table_of
+from dpcal.estimators.reading import (
+    BY_ROW,
+    by_partitions,
+    checked,
+    one_for_each,
+    real_cells,
+    shaped,
+    table_of,
+)
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
@@ -74,6 +82,10 @@ _LABELS_SHARE = 0.1
 
 # Share of delta that a label of one record alone is released with.
 _LABELS_DELTA = 0.1
+
+# Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
+# ends of doubles.
+_FARTHEST = 1e100
 
 # Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
 # rounding alone. Far above the rounding of a norm, far below what noise tells apart.
@@ -216,8 +228,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return False
 
     def _new(self, X: ArrayLike) -> Table:
-        """Return new records as finite float64, after scikit-learn's own checks of them."""
-        table: Table = validate_data(self, X, dtype=np.float64, reset=False)
+        """Return new records as finite float64; a cell that is no finite number is refused."""
+        # A single text makes a column of texts, which is then no reason to refuse all records.
+        given = np.asarray(X, dtype=object) if hasattr(X, "columns") else X
+        table: Table = shaped(real_cells(given), least=1, estimator=type(self).__name__)
+        named = X if hasattr(X, "columns") else table
+        validate_data(self, named, skip_check_array=True, reset=False)
+        if not np.isfinite(table).all():
+            raise ValueError(
+                "Input X contains NaN, infinity, or cells that do not convert to numbers."
+            )
         return table
 
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
@@ -569,4 +589,10 @@ def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, 
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError(f"{name} must be finite with low < high, got {bounds!r}.")
+    # Squares of numbers in between, and sums of them over records, must stay finite.
+    if max(np.abs(low).max(), np.abs(high).max()) > _FARTHEST or (high - low).min() < 1 / _FARTHEST:
+        raise ValueError(
+            f"{name} must be between -{_FARTHEST:g} and {_FARTHEST:g}, and at least "
+            f"{1 / _FARTHEST:g} apart, got {bounds!r}."
+        )
     return low, high

@@ -19,13 +19,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.estimators.base import LEARN, PrivateEstimator, Table
 from dpcal.estimators.bounds import labels_of_columns
-from dpcal.estimators.reading import checked
+from dpcal.estimators.reading import checked, shaped
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
 from dpcal.optim.objectives.placed import opened, sample_of
@@ -145,14 +144,14 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
 def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
     """Return records in a type of their own, or of objects, after scikit-learn's checks."""
-    table = check_array(
-        X if hasattr(X, "toarray") else labels_of(X),
-        dtype=None,
-        ensure_all_finite=False,
-        ensure_min_samples=least,
-        estimator=estimator,
-        input_name="X",
-    )
+    for column, kind in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=True):
+        if getattr(kind, "is_temporal", lambda kind=kind: getattr(kind, "kind", "O") in "mM")():
+            raise TypeError(
+                f"X must hold numbers or texts, got column {column!r} of type {kind}: its cells "
+                "would be no categories."
+            )
+    given = X if hasattr(X, "toarray") else labels_of(X)
+    table = shaped(given, least=least, estimator=estimator)
     if table.dtype.kind not in "biufUO":
         raise TypeError(f"X must hold numbers or texts, got an array of type {table.dtype}.")
     return np.asarray(table)

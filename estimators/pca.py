@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
 from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.reading import real_cells
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
 
@@ -103,7 +104,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
     def inverse_transform(self, X: ArrayLike) -> Table:
         """Return the records that have such coordinates, shape (m, n_features)."""
         check_is_fitted(self)
-        found: Table = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        found: Table = real_cells(X) @ self.components_ + self.mean_
         return found
 
 

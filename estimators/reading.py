@@ -20,7 +20,16 @@ from dpcal import _annexes
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
 from dpcal.optim.objectives.placed import by_row, is_placed, sample_of
 
-__all__ = ["BY_ROW", "by_partitions", "checked", "numbers_in", "one_for_each", "table_of"]
+__all__ = [
+    "BY_ROW",
+    "by_partitions",
+    "checked",
+    "numbers_in",
+    "one_for_each",
+    "real_cells",
+    "shaped",
+    "table_of",
+]
 
 Table = NDArray[np.float64]
 
@@ -76,20 +85,43 @@ def checked(estimator: Any, X: Any, *, numbers_of: Callable[..., Any], reset: bo
 def numbers_in(X: Any, *, least: int, estimator: str) -> Table:
     """Return records as float64, with NaN for each cell that is not a finite number.
 
-    Scikit-learn refuses all shapes but (n, d) with n >= ``least``, and types of arrays that are not
-    of real numbers, in the name of the estimator.
+    All shapes but (n, d) with n >= ``least``, and types of arrays and columns that are not of real
+    numbers, are refused in the name of the estimator. No message shows a cell: scikit-learn is
+    asked about shapes alone, because some of its messages print the array.
     """
-    numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
-    table = check_array(
-        X if numeric or issparse(X) else cells("X", X),
-        dtype=np.float64,
+    table = shaped(X if issparse(X) else real_cells(X), least=least, estimator=estimator)
+    finite = np.isfinite(table)
+    return table if finite.all() else np.where(finite, table, np.nan)
+
+
+def real_cells(X: Any) -> Table:
+    """Return cells as float64, with NaN for one that is no number; refuse complex ones."""
+    _refuse_complex(X)
+    return cells("X", X)
+
+
+def _refuse_complex(values: Any, name: str = "X") -> None:
+    if getattr(getattr(values, "dtype", None), "kind", "O") == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
+
+
+def shaped(table: Any, *, least: int, estimator: str) -> Any:
+    """Return a table of shape (n, d) with n >= ``least``; refuse any other, and sparse ones."""
+    _refuse_complex(table)
+    if getattr(table, "ndim", 2) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {table.ndim}D array instead: X must have shape (n, d), a row "
+            "for each record. Reshape your data either using X.reshape(-1, 1) if it has a single "
+            "feature or X.reshape(1, -1) if it contains a single sample."
+        )
+    return check_array(
+        table,
+        dtype=None,
         ensure_all_finite=False,
         ensure_min_samples=least,
         estimator=estimator,
         input_name="X",
     )
-    finite = np.isfinite(table)
-    return table if finite.all() else np.where(finite, table, np.nan)
 
 
 def table_of(X: Any, *, least: int, estimator: str) -> Table:
@@ -102,6 +134,8 @@ def one_for_each(rows: Table, y: Any, *, estimator: str) -> NDArray[Any]:
     """Return the labels or targets of records, shape (n,), whatever each of them is."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
-    given: NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+    labels = labels_of(y)
+    _refuse_complex(labels, "y")
+    given: NDArray[Any] = column_or_1d(labels, warn=True)
     check_consistent_length(rows, given)
     return given

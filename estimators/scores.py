@@ -36,11 +36,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import PrivateEstimator, Table, bounded, sum_query
 from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
+from dpcal.estimators.reading import one_for_each
 from dpcal.optim.budget import Budget, in_use
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 from dpcal.optim.objectives.placed import as_they_are
@@ -68,7 +70,11 @@ class PrivateAccuracy(PrivateEstimator):
         ``sample_weight`` must be None. Labels that are no classes count as wrong.
         """
         if not self._pays():
-            return float(super().score(X, y, sample_weight))
+            # Labels that are no classes are wrong, and no message of a metric shows them.
+            predicted = self.predict(X)
+            labels = one_for_each(predicted, y, estimator=type(self).__name__)
+            right = codes("y", labels, self.classes_) == np.searchsorted(self.classes_, predicted)
+            return float(np.average(right, weights=sample_weight))
         return noisy_accuracy(self, X, y, **_price(self, sample_weight))
 
 
@@ -87,7 +93,9 @@ class PrivateR2(PrivateEstimator):
         and ``sample_weight`` must be None.
         """
         if not self._pays():
-            return float(super().score(X, y, sample_weight))
+            predicted = self.predict(X)
+            given = cells("y", one_for_each(predicted, y, estimator=type(self).__name__))
+            return float(r2_score(given, predicted, sample_weight=sample_weight))
         return noisy_r2(self, X, y, target_bounds=self._extent(), **_price(self, sample_weight))
 
 

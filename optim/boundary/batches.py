@@ -44,7 +44,9 @@ Rows = NDArray[np.intp]
 
 
 class Stream(Protocol):
-    """Rows of noise in turn: in doubles, or in whole steps."""
+    """Rows of noise in turn: in doubles, or in whole steps. ``step`` of them were read."""
+
+    step: int
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the next row, shape (dimension,), in ``out`` or in a new array."""
@@ -107,6 +109,7 @@ class Rounds:
 
     def begin(self, *, again: bool = False) -> None:
         """Draw the next round's batch and its noise; ``again`` for an answer that a file holds."""
+        _check_whole(self._round, self._stream.step)
         if self._claim is not None and not again:
             self._claim(self._round)
         self.noise = self._stream.read(self.noise if len(self.noise) else None)
@@ -219,7 +222,10 @@ class Batches:
         if query.sampler == "full":
             return self._everyone
         if query.epoch is not None:
-            return next(self.epochs[query.name])
+            batch = next(self.epochs[query.name], None)
+            _check_whole(batch is not None, True)  # drawing an epoch ends where it is interrupted
+            assert batch is not None
+            return batch
         return query.sampling.draw(self._n, self._streams.sampling)
 
 
@@ -236,6 +242,7 @@ class Parts:
         self._n = plan.n
         self._names, self._streams = names, streams
         self._handed_out = dict.fromkeys(names, 0)
+        self._allotted = dict.fromkeys((query.name for query in disjoint), 0)
         self._waiting: dict[str, deque[Rows]] = defaultdict(deque)
         self._last: dict[str, Rows] = {}
 
@@ -248,6 +255,7 @@ class Parts:
 
     def check(self, query: Query, count: int, spent: int) -> None:
         """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""
+        _check_whole(self._allotted[query.name], spent)
         needed = len(_new_parts(query, count, spent)) * (query.batch_size or 0)
         handed_out = self._handed_out[_partition(query)]
         if handed_out + needed > self._n:
@@ -265,10 +273,17 @@ class Parts:
                 self._last[query.name] = self._order[name].take(size)
                 self._handed_out[name] += size
             self._waiting[query.name].append(self._last[query.name])
+        self._allotted[query.name] = spent + count
 
     def take(self, query: Query) -> Rows:
         """Return the records of the next answer."""
         return self._waiting[query.name].popleft()
+
+
+def _check_whole(done: int, begun: int) -> None:
+    """Refuse to go on after an interruption, by which later batches or noise had another law."""
+    if done != begun:
+        raise RuntimeError("an answer was interrupted while it was drawn: make a new oracle.")
 
 
 def _partition(query: Query) -> str:

@@ -34,7 +34,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
-from dpcal.optim.boundary.noise import own_kernel, own_sums
+from dpcal.optim.boundary.noise import COMPILED, own_kernel, own_sums
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
 
@@ -138,7 +138,7 @@ class DiscreteMechanism:
             return _of_tables(objective, rows, bound, w)
         # A whole sum, like a kernel's, is there where an objective's own sums are this package's.
         ask = getattr(objective, "whole_sum", None)
-        if ask is not None and own_sums(objective):
+        if ask is not None and own_sums(objective, (*COMPILED, "whole_sum")):
             made: Integers = ask(w, rows, bound)
             return made
         return one_by_one(
@@ -169,7 +169,7 @@ class DiscreteMechanism:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         if _is_in_parts(objective):
             return _of_parts(objective, "loss_sum", rows, bound, w)
-        if objective.kernel is not None:
+        if objective.kernel is not None and own_sums(objective, ("clipped_loss_sum",)):
             longest, whole = _longest(bound)
             return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
         if hasattr(objective, "record_losses") and own_sums(objective, _LOSSES):
@@ -250,7 +250,7 @@ def _of_parts(objective: Any, kind: str, rows: Rows, bound: float, *at: Vector) 
 
 def _has_tables(objective: Objective) -> bool:
     """Return whether a function gives the objective's gradients, and nothing else sums them."""
-    return hasattr(objective, "tables") and own_sums(objective)
+    return hasattr(objective, "tables") and own_sums(objective, (*COMPILED, "tables"))
 
 
 def _of_tables(objective: Any, rows: Rows, bound: float, *at: Vector) -> Integers:

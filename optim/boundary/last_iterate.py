@@ -43,7 +43,7 @@ from dpcal._ext.sums import grid_step
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.noise import Mechanism, own_kernel
+from dpcal.optim.boundary.noise import CONVEX, Mechanism, own_kernel, own_sums
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
@@ -151,7 +151,8 @@ class LastIterate:
 def _check(objective: Objective, descent: Descent) -> None:
     """Refuse an objective that the theorem, or this descent, is not about."""
     none = np.empty(0, dtype=np.intp)
-    if own_kernel(objective) is None or objective.smoothness_when_convex(none) is None:
+    own = own_kernel(objective) is not None and own_sums(objective, CONVEX)
+    if not own or objective.smoothness_when_convex(none) is None:
         raise UnsupportedEvent(
             "the last iterate alone has a price for convex losses of this package's linear models "
             "of one score, such as Logistic and Squared: gradients of others are not those of a "

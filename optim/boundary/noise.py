@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Steps: TypeAlias = Pass | LastIterate
 
 __all__ = [
+    "COMPILED",
+    "CONVEX",
     "GaussianMechanism",
     "Mechanism",
     "add_correlated",
@@ -54,7 +56,10 @@ __all__ = [
 _ROUNDED = {"one pass", "saddle score", "above threshold", "noisy max"}
 
 # Methods of an objective that its compiled form replaces.
-_COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
+COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
+
+# What theorems on convex losses take from an objective.
+CONVEX = ("smoothness_when_convex", "as_smooth_as", "curvature", "point_loss")
 
 
 class Mechanism(Protocol):
@@ -186,17 +191,24 @@ def add_correlated(
     out += standard_deviation * row
 
 
-def own_sums(objective: Objective, methods: tuple[str, ...] = _COMPILED) -> bool:
+def own_sums(objective: Objective, methods: tuple[str, ...] = COMPILED) -> bool:
     """Return whether sums and regulariser are this package's, so that compiled ones are the same.
 
     A user's class that is derived from one of this package, or a single object, may have others.
     """
     if not vars(objective).keys().isdisjoint(methods):
         return False
-    made = (getattr(type(objective), name) for name in methods)
-    defined = (getattr(each, "fget", each) for each in made)
     own = __name__.split(".")[0]
-    return all(each.__module__.split(".")[0] == own for each in defined)
+    for name in methods:
+        made = [each for each in type(objective).__mro__ if name in vars(each)]
+        # A method may also be replaced in a class of this package.
+        defined = getattr(getattr(type(objective), name, None), "fget", None) or getattr(
+            type(objective), name, None
+        )
+        modules = [*(each.__module__ for each in made[:1]), getattr(defined, "__module__", own)]
+        if any(each.split(".")[0] != own for each in modules):
+            return False
+    return True
 
 
 def own_kernel(objective: Objective) -> ClippedSum | None:

@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
+from tempfile import mkstemp
 from threading import Lock, Thread
 from typing import Any, Protocol
 
@@ -67,8 +68,9 @@ class Observer(Protocol):
 
 _OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
-# Holds the number of the process that observes, as long as it does. Processes that it starts
-# meanwhile, in whatever way, inherit the variable, and so refuse to open oracles.
+# Holds the number of the process that observes, and the name of a file that is there as long as it
+# does. Processes that it starts meanwhile, in whatever way, inherit the variable, and so refuse to
+# open oracles while the file is there: one that outlives the observation opens them again.
 _OBSERVING = "DPCAL_OBSERVING"
 
 
@@ -77,7 +79,7 @@ class _Active:
 
     def __init__(self) -> None:
         self.missed: dict[object, int] = {}
-        self._process: str | None = None
+        self._before: str | None = None
         self._lock = Lock()
         self._start: Callable[[Thread], None] | None = None
 
@@ -86,8 +88,10 @@ class _Active:
         with self._lock:
             token = object()
             if not self.missed:
-                self._start, self._process = Thread.start, os.environ.get(_OBSERVING)
-                os.environ[_OBSERVING] = str(os.getpid())
+                self._start, self._before = Thread.start, os.environ.get(_OBSERVING)
+                descriptor, path = mkstemp(prefix="dpcal-observing-")
+                os.close(descriptor)
+                os.environ[_OBSERVING] = f"{os.getpid()}:{path}"
                 Thread.start = _started_inside(Thread.start)  # type: ignore[method-assign, assignment]
             self.missed[token] = 0
             return token
@@ -98,9 +102,11 @@ class _Active:
             missed = self.missed.pop(token)
             if not self.missed and self._start is not None:
                 Thread.start = self._start  # type: ignore[method-assign, assignment]
+                with suppress(OSError):
+                    os.unlink(_observing()[1])
                 del os.environ[_OBSERVING]
-                if self._process is not None:
-                    os.environ[_OBSERVING] = self._process
+                if self._before is not None:
+                    os.environ[_OBSERVING] = self._before
             return missed
 
     def miss(self) -> None:
@@ -111,6 +117,12 @@ class _Active:
 
 
 _ACTIVE = _Active()
+
+
+def _observing() -> tuple[str, str]:
+    """Return the process that observes this one or itself, and the file that is there meanwhile."""
+    process, _, path = os.environ.get(_OBSERVING, "").partition(":")
+    return process, path
 
 
 def _started_inside(start: Callable[[Thread], None]) -> Callable[[Thread], None]:
@@ -148,7 +160,8 @@ def observing(observer: Observer) -> Iterator[None]:
 def _present() -> Observer | None:
     """Return the observer of this context; refuse an oracle that its observer cannot see."""
     observer = _OBSERVER.get()
-    if os.environ.get(_OBSERVING, str(os.getpid())) != str(os.getpid()):
+    process, path = _observing()
+    if process != str(os.getpid()) and os.path.exists(path):
         raise UnobservedOracle(
             "an oracle cannot be observed in a process of its own: let the run that is attacked "
             "work in threads."

@@ -34,7 +34,7 @@ from dpcal._ext.spider import one_pass
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.noise import own_kernel
+from dpcal.optim.boundary.noise import CONVEX, own_kernel, own_sums
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -128,7 +128,9 @@ class Pass:
             raise ValueError(
                 f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
             )
-        known = objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is not None
+        known = own_sums(objective, CONVEX) and (
+            objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is not None
+        )
         if not known or not self.room > 0:
             raise UnsupportedEvent(
                 "one pass needs a convex loss of a linear model, and a learning rate below 2 over "

@@ -33,13 +33,13 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal._ext.keyed import KeyedBits
+from dpcal._ext.keyed import KeyedBits, KeyStream
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
@@ -51,6 +51,7 @@ __all__ = [
     "keyed_generator",
     "replaying",
     "root_of",
+    "sequence_of",
     "spawned",
 ]
 
@@ -58,9 +59,6 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 # Bits of a root: roots of 2^64 runs do not collide, and guessing a root takes 2^255 trials.
 _BITS = 256
-
-# Bytes of zeros that are encrypted at once: they stay in a second cache.
-_ENCRYPTED = 1 << 17
 
 # Separates digests of this library, and of this way of making roots, from others of equal bytes.
 _DOMAIN = b"dpcal seeds 1"
@@ -73,13 +71,12 @@ class _Drawn:
         self._roots: set[str] = set()
         self._rows: dict[str, int] = {}
         self._lock = Lock()
-        self.replays = 0
 
     def claim(self, root: str) -> None:
         """Refuse a root from which noise was drawn before."""
         kept = _digest("drawn", root)
         with self._lock:
-            if kept in self._roots and not self.replays:
+            if kept in self._roots and not _REPLAYING.get():
                 raise NoiseReused(
                     "this process has drawn the noise of this seed, plan and records already: the "
                     "difference of two runs that share their noise has none. Use another seed, or "
@@ -92,7 +89,7 @@ class _Drawn:
     def claim_row(self, key: str, row: int) -> None:
         """Refuse a row of correlated noise if it, or a later row, was drawn before."""
         with self._lock:
-            if row < self._rows.get(key, 0) and not self.replays:
+            if row < self._rows.get(key, 0) and not _REPLAYING.get():
                 raise NoiseReused(
                     f"this process has drawn row {row} of this run's correlated noise already: the "
                     "difference of two answers that share their noise has none. Go on from a state "
@@ -103,68 +100,21 @@ class _Drawn:
 
 
 _DRAWN = _Drawn()
+_REPLAYING: ContextVar[bool] = ContextVar("replaying", default=False)
 
 
 @contextmanager
 def replaying() -> Iterator[None]:
     """Allow runs inside to draw noise that this process has drawn before, to reproduce a run.
 
+    Other threads are not allowed to, nor those that are started inside: each enters it by itself.
     Release at most one of several runs with the same seed, plan and records.
     """
-    _DRAWN.replays += 1
+    before = _REPLAYING.set(True)
     try:
         yield
     finally:
-        _DRAWN.replays -= 1
-
-
-class KeyStream:
-    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
-
-    The key has 32 secret bytes, for one stream only; None takes them from the operating system.
-    """
-
-    def __init__(self, key: bytes | None = None) -> None:
-        if key is None:
-            key = secrets.token_bytes(32)
-        if not isinstance(key, bytes) or len(key) != 32:
-            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
-        self._key, self._position = key, 0
-        self._encryptor = _counter_mode(key, 0)
-        self._zeros = bytes(_ENCRYPTED)
-
-    @property
-    def position(self) -> int:
-        """Number of words that were taken; public without the key."""
-        return self._position
-
-    def move_to(self, position: int) -> None:
-        """Go on as if ``position`` >= 0 words had been taken."""
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
-        # A block of the cipher is two words.
-        self._encryptor = _counter_mode(self._key, position // 2)
-        self._position = position - position % 2
-        if position % 2:
-            self.words(1)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
-        # The package needs room for a last block, which this mode does not write.
-        out = bytearray(8 * count + 16)
-        view, at = memoryview(out), 0
-        while at < 8 * count:
-            size = min(8 * count - at, len(self._zeros))
-            at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
-        self._position += count
-        return np.frombuffer(out, dtype="<u8", count=count)
-
-
-def _counter_mode(key: bytes, block: int) -> Any:
-    # Loading it takes as long as a short run, and runs in floating point need none of it.
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+        _REPLAYING.reset(before)
 
 
 class Streams:
@@ -348,23 +298,34 @@ def spawned(seed: Seed, count: int) -> list[Seed]:
     """
     if count == 1 or seed is None:
         return [seed] * count
-    _words(seed)  # refuses anything but a seed
-    sequence: Any = np.random.default_rng(seed).bit_generator.seed_seq
-    return list(sequence.spawn(count))
+    return list(sequence_of(seed).spawn(count))
+
+
+def sequence_of(seed: Seed) -> np.random.SeedSequence:
+    """Return the seed sequence of a given seed, of which a generator that is given keeps count.
+
+    Numpy's legacy generators have none: what they were seeded with cannot be told.
+    """
+    sequence, error = None, None
+    try:
+        if seed is not None and not isinstance(seed, np.random.RandomState):
+            bits: Any = np.random.default_rng(seed).bit_generator
+            sequence = getattr(bits, "seed_seq", None)
+    except (TypeError, ValueError) as refused:
+        error = refused
+    if not isinstance(sequence, np.random.SeedSequence):
+        raise (ValueError if isinstance(error, ValueError) else TypeError)(
+            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
+            f"got {seed!r}."
+        ) from error
+    return sequence
 
 
 def _words(seed: Seed) -> str | None:
     """Return the entropy of a given seed, as text; None without a seed."""
     if seed is None:
         return None
-    try:
-        generator = np.random.default_rng(seed)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
-            f"got {seed!r}."
-        ) from error
-    sequence: Any = generator.bit_generator.seed_seq
+    sequence = sequence_of(seed)
     entropy, children = sequence.entropy, sequence.n_children_spawned
     # A generator or sequence that is given again has other children, and so another root.
     sequence.spawn(1)

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal.accountants.matrix import Strategy
 from dpcal.accountants.matrix.recurrences import Recurrence
+from dpcal.optim.boundary.seeds import Seed, sequence_of
 
 __all__ = ["NoiseStream"]
 
 Vector = NDArray[np.float64]
 Key = NDArray[np.uint64]
-Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 # Columns that are drawn and used at once: they stay in a processor's second cache.
 _CHUNK = 1 << 14
@@ -266,17 +266,8 @@ _PURPOSE = 0x6E6F697365
 
 def _key(seed: Seed) -> Key:
     """Return 128 bits of the seed's entropy, as two words."""
-    try:
-        if isinstance(seed, np.random.Generator):
-            sequence = seed.bit_generator.seed_seq.spawn(1)[0]  # type: ignore[attr-defined]
-        elif isinstance(seed, np.random.SeedSequence):
-            sequence = seed
-        else:
-            sequence = np.random.SeedSequence(seed)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
-            f"got {seed!r}."
-        ) from error
+    sequence = np.random.SeedSequence() if seed is None else sequence_of(seed)
+    if isinstance(seed, np.random.Generator):
+        sequence = sequence.spawn(1)[0]
     own = np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, _PURPOSE))
     return np.asarray(own.generate_state(2, np.uint64), dtype=np.uint64)

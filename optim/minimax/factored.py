@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal._ext.gradients import sealed
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.domains import Mask, blanked, finite_rows, records_of
@@ -78,8 +79,7 @@ class Factored(MinimaxObjective):
     ) -> None:
         n, p = X.shape
         super().__init__(n=n, dimensions=(p + extra, dual_dimension), **options)
-        self._X = np.array(X)
-        self._X.flags.writeable = False
+        self._X = sealed(np.array(X, order="C"))
         self._targets = targets
 
     def _counting(self, values: Vector) -> Vector:

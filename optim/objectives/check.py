@@ -18,6 +18,7 @@ dpcal.errors.BrokenObjective: sums of gradients must be those of their records: 
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 
@@ -35,6 +36,12 @@ _ROUNDING = 1e-9
 
 # Largest number of rows of the test: single rows, and a few sets of them.
 _ROWS = 24
+
+# What oracles use without noise.
+_WITHOUT_NOISE = (
+    *("regularizer", "regularizer_gradient", "strengths", "everyone"),
+    *("l2", "penalized", "primal_l2", "dual_l2"),
+)
 
 # Number of disjoint groups of rows that an oracle tests before a run, and rows of each: 75 calls of
 # a user's function. With fewer than three groups one unusual record could decide.
@@ -90,10 +97,11 @@ def screen(objective: Objective) -> None:
     Sums are compared with the sums of their records, on random rows in disjoint groups of three.
     The objective is refused if in more than half of the groups the sums differ, or are longer than
     they may be. So no single record decides, whatever its gradients are: a correct objective is not
-    refused for any records, and a refused one had no claim. A class with a regulariser
-    other than ``l2 / 2 ||w||^2`` is refused, because nothing shows that it reads no record. The
-    error, BrokenObjective, holds no value of a record. :func:`check_objective` is stricter, has
-    more precise messages, and is not private.
+    refused for any records, and a refused one had no claim. A class with a regulariser of its own,
+    or with a strength that is computed, is refused, because nothing shows that it reads no record;
+    and so is one with an ``everyone`` of its own, which could name a record twice. The error,
+    BrokenObjective, holds no value of a record. :func:`check_objective` is stricter, has more
+    precise messages, and is not private.
 
     An objective that is ``checked`` is not tested, and one that was tested is ``checked``.
     """
@@ -101,12 +109,9 @@ def screen(objective: Objective) -> None:
         return
     way = "set its attribute checked to True to run it all the same"
     w, v = 0.1 * np.random.default_rng(0).standard_normal((2, objective.dimension))
-    own = objective.regularizer_gradient.__func__.__module__  # type: ignore[attr-defined]
-    if own.split(".")[0] != __name__.split(".")[0]:
-        try:
-            _check_regularizer(objective, w)
-        except BrokenObjective as broken:
-            raise BrokenObjective(f"{str(broken)[:-1]}; if it reads no record, {way}.") from None
+    for each in (objective, vars(objective).get("_rows")):
+        if isinstance(each, Objective) and not each.checked:
+            _check_public(each, way)
     rows = np.random.default_rng(1).permutation(objective.n)[: _GROUPS * _IN_GROUP]
     groups = [
         rows[i : i + _IN_GROUP].astype(np.intp)
@@ -121,6 +126,20 @@ def screen(objective: Objective) -> None:
                 f"dpcal.optim.check_objective says more; {way}."
             )
     objective.checked = True
+
+
+def _check_public(objective: Objective, way: str) -> None:
+    """Refuse what is added without noise, or names the records, unless it is this package's."""
+    for name in _WITHOUT_NOISE:
+        found = inspect.getattr_static(objective, name, None)
+        made = next((each for each in type(objective).__mro__ if name in vars(each)), Objective)
+        own = made.__module__.split(".")[0] == __name__.split(".")[0]
+        if not (own and name not in vars(objective)) and hasattr(found, "__get__"):
+            raise BrokenObjective(
+                f"{type(objective).__name__}.{name} must be this package's, or a number: it is "
+                "used without noise, and nothing shows that another one reads no record; if it "
+                f"reads none, {way}."
+            )
 
 
 def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bool:
@@ -138,7 +157,7 @@ def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bo
 
 
 def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float) -> None:
-    """Check sums of gradients and of differences; arguments by place, as oracles give them."""
+    """Check sums of gradients, differences and losses; arguments by place, as oracles do it."""
 
     def gradients(some: Rows) -> Vector:
         return objective.clipped_sum(w, some, bound)
@@ -148,6 +167,14 @@ def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows, boun
 
     _check_sums("gradients", gradients, rows, bound)
     _check_sums("gradient differences", differences, rows, bound)
+    try:
+        typical = abs(float(objective.clipped_loss_sum(w, rows[:1], math.inf)))
+    except TypeError:
+        return  # an objective need not have losses
+    most = 0.5 * typical if 0 < typical < math.inf else 1.0
+    _check_sums(
+        "losses", lambda some: np.array([objective.clipped_loss_sum(w, some, most)]), rows, most
+    )
 
 
 def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal.errors import warn_caller
 from dpcal.optim.objectives.arrays import Vector, numbers_of
 
 __all__ = [
@@ -48,22 +49,54 @@ _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "
 def cells(name: str, values: ArrayLike) -> Vector:
     """Return ``values`` as float64, with NaN for a cell that is not a real number.
 
-    Cells of lists and of arrays of objects are taken one by one. Arrays of texts, and of other
-    types that are not numbers, sparse ones too, raise a TypeError that calls them ``name``.
+    Cells of lists and of arrays of objects are taken one by one. Arrays and columns of texts, of
+    dates, and of other types that are not numbers, sparse ones too, raise a TypeError that calls
+    them ``name``: their types are public, and all of their records would be blank.
     """
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} must be a dense array, got a sparse one: use its toarray().")
+    _check_types(name, values)
     try:
         array = np.asarray(values)
     except ValueError:  # a cell is a list
         array = np.array(values, dtype=object)
     if array.dtype.kind not in "biuf" and not hasattr(values, "__array__"):
         array = np.array(values, dtype=object)
-    if array.dtype.kind in "US":
-        raise TypeError(f"{name} must be an array of real numbers, got texts.")
+    if array.dtype.kind not in "biufO":  # of objects that make themselves arrays
+        _check_types(name, array)
     if array.dtype.kind == "O":
         array = np.array([_number(cell) for cell in array.flat]).reshape(array.shape)
     return numbers_of(name, array)
+
+
+def _check_types(name: str, values: Any) -> None:
+    """Refuse columns of a frame, or an array or series, whose type is not of numbers."""
+    if hasattr(values, "columns"):
+        for column, kind in zip(values.columns, values.dtypes, strict=True):
+            if not _is_of_numbers(kind):
+                raise TypeError(
+                    f"{name} must have columns of numbers, got column {column!r} of type {kind}: "
+                    "leave it out, or encode it, as OneHotEncoder does."
+                )
+            if str(kind).lower() == "object":
+                warn_caller(
+                    f"column {column!r} of {name} is of type object: a record is blank where its "
+                    "cell is no number. Where all are texts, nothing but noise would be left.",
+                    UserWarning,
+                )
+    elif hasattr(values, "dtype") and not _is_of_numbers(values.dtype):
+        kind = "texts" if getattr(values.dtype, "kind", "") in "US" else f"type {values.dtype}"
+        raise TypeError(f"{name} must be an array of real numbers, got {kind}.")
+
+
+def _is_of_numbers(kind: Any) -> bool:
+    """Return whether a type of numpy, pandas or polars is of real numbers, or of any objects."""
+    if str(kind).lower() in ("object", "boolean"):
+        return True
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric())
+    letter = getattr(kind, "kind", "O")
+    return letter in "biuf" or (letter == "O" and bool(getattr(kind, "_is_numeric", False)))
 
 
 def _number(cell: Any) -> float:

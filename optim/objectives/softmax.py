@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.gradients import sealed
 from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
@@ -117,8 +118,8 @@ class Softmax(Objective):
         for first in range(0, self.n, BLOCK):
             block = np.arange(first, min(first + BLOCK, self.n), dtype=np.intp)
             self._norms[block] = row_norms(self._features(block))
-        for shared in (self._norms, self._class):  # with the kernel
-            shared.flags.writeable = False
+        # Norms cannot come apart from rows; the kernel shares what cannot be written to.
+        self._norms, self._class = sealed(self._norms), sealed(self._class)
         classes_count = len(self.classes_)
         if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
             # The scores of a record that is not a number count as zero, and so do its gradients.
@@ -132,7 +133,7 @@ class Softmax(Objective):
             )
             self._own = None  # the kernel has a copy
         else:
-            self._own = X.copy()
+            self._own = sealed(X.copy())
 
     def _features(self, rows: NDArray[np.intp]) -> Vector:
         """Return records with their constant feature, shape (m, d) or (m, d + 1); a copy."""

@@ -109,3 +109,19 @@ def test_oracles_of_new_processes_are_refused_while_a_run_is_attacked():
     assert tape.outcome.startswith("UnobservedOracle an oracle cannot be observed")
     # Nothing is left of it: processes that are started afterwards may train.
     assert "DPCAL_OBSERVING" not in os.environ
+
+
+@pytest.mark.slow
+def test_a_process_that_outlives_the_attack_may_train():
+    started = []
+
+    def left_running(table):
+        # It trains when it is told to: after the attack.
+        waits = "input()\n" + CHILD
+        command = [sys.executable, "-c", waits]
+        started.append(subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True))
+
+    record(left_running, (X, Y))
+    (child,) = started
+    said, errors = child.communicate("\n")
+    assert said.strip() == "trained", errors

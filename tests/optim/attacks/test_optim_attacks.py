@@ -48,6 +48,7 @@ def shared(self, query, count, spent):
     """The mistake of parts that are not disjoint: all begin with the same records."""
     rows = np.arange(query.batch_size, dtype=np.intp)
     self._waiting[query.name].extend([rows] * count)
+    self._allotted[query.name] = spent + count
 
 
 @pytest.mark.slow

@@ -292,17 +292,22 @@ def test_choices_about_records_elsewhere_have_noise_of_these_records():
     assert secrets[0] == secrets[2] != secrets[1]
 
 
-def test_a_process_that_is_observed_goes_on_being_observed(monkeypatch):
+def test_a_process_that_is_observed_goes_on_being_observed(monkeypatch, tmp_path):
     """An attack within an attacked process gives back what it found; a child opens no oracle."""
+    present = tmp_path / "observing"
+    present.touch()
     train = functools.partial(
         optim.run, plan=calibrate.dpsgd(n=N, batch_size=10, steps=2, epsilon=2.0, delta=1e-6)
     )
-    monkeypatch.setenv("DPCAL_OBSERVING", "1")
+    monkeypatch.setenv("DPCAL_OBSERVING", f"1:{present}")
     with pytest.raises(UnobservedOracle, match="in a process of its own"):
         train(objective())
     with replaying():
         optim.attacks.replay(train, objective(), objective())
-    assert os.environ["DPCAL_OBSERVING"] == "1"
+    assert os.environ["DPCAL_OBSERVING"] == f"1:{present}"
+    # Once the attack is over, a child that it started opens oracles as any other process.
+    present.unlink()
+    train(objective())
 
 
 def test_a_stored_oracle_tells_what_its_inner_one_does(tmp_path):

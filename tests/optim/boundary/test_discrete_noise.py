@@ -8,11 +8,11 @@ import pytest
 from flint import acb, arb, ctx, fmpz_poly
 from scipy import stats
 
+from dpcal._ext import keyed
 from dpcal._ext.discrete import DiscreteTable, factors_of
-from dpcal._ext.keyed import KeyedBits
 from dpcal.optim.boundary import discrete
 from dpcal.optim.boundary.discrete import DiscreteNormals, smoothing
-from dpcal.optim.boundary.seeds import KeyStream
+from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 
 KEY = bytes(range(32))
 # Each statistical test fails once in a million keys if the law is right.
@@ -129,23 +129,21 @@ def test_a_key_decides_the_numbers_and_none_is_fresh():
     assert (DiscreteNormals(50.0).draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
 
 
-def test_ties_are_settled_by_the_bits_that_follow():
+def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):
     high = np.array([5, 5, 5], dtype=np.uint64)
     low = np.array([10, 20, 30], dtype=np.uint64)
 
-    class Words:
-        """A stream whose first words are ties with the whole table."""
+    class Cipher:
+        """Of which the first words are ties with the whole table."""
 
-        position = 0
+        def update_into(self, zeros, out):
+            words = np.zeros(len(zeros) // 8, dtype="<u8")
+            words[:10] = [5] * 5 + [9, 10, 20, 29, 30]
+            out[: len(zeros)] = words.tobytes()
 
-        def words(self, count):
-            given = [5] * 5 + [9, 10, 20, 29, 30]
-            self.position += count
-            return np.array((given + [0] * count)[:count], dtype=np.uint64)
-
+    monkeypatch.setattr(keyed, "counter_mode", lambda key, block: Cipher())
     out = np.zeros(5, dtype=np.int64)
-    bits = np.random.Generator(KeyedBits(Words()))
-    DiscreteTable(1.0, high, low).draw((1,), out, bits)
+    DiscreteTable(1.0, high, low).draw((1,), out, keyed_generator())
     assert (out + 1).tolist() == [0, 1, 2, 2, 3]
 
 

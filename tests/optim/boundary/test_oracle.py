@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcal._ext.noise import poisson_sample
+from dpcal.accountants.matrix import Identity
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Logistic, Objective, PrivateOracle, Squared
 from dpcal.optim.boundary.fused import Loops
-from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.boundary.seeds import Streams, keyed_generator
+from dpcal.optim.boundary.streams import NoiseStream
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 
@@ -230,10 +232,20 @@ def test_bad_learning_rates_spend_nothing(rates):
     assert oracle.ledger.entries == ()
 
 
-@pytest.mark.parametrize("seed", [-1, "zero", 0.5])
+# Legacy generators, and those of keys, have no seed sequence: what they are made of is unknown.
+NO_SEEDS = [
+    *(-1, "zero", 0.5, np.random.RandomState(3)),
+    np.random.Generator(np.random.RandomState(3)._bit_generator),
+    keyed_generator(),
+]
+
+
+@pytest.mark.parametrize("seed", NO_SEEDS, ids=repr)
 def test_bad_seeds_are_refused_in_a_sentence(seed):
     with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
         PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(), seed=seed)
+    with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
+        NoiseStream(Identity(3), 2, seed)
 
 
 def test_seeds_of_every_kind_are_reproducible_and_none_is_fresh():

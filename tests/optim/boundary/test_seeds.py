@@ -1,6 +1,7 @@
 """Randomness: public and secret roots, mixed with plan and records, and never drawn twice."""
 
 import dataclasses
+import threading
 
 import numpy as np
 import pytest
@@ -139,3 +140,35 @@ def test_a_generator_that_is_given_twice_has_other_noise():
     generator = np.random.default_rng(3)
     first, second = (noise_of(plan_for(0.7), seed=generator) for _ in range(2))
     assert np.abs(first - second).max() > 0.01
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_same_noise_is_refused_in_a_thread_while_another_one_replays(inside):
+    # A thread that is started inside is nobody's replay either.
+    plan, said = plan_for(0.75 if inside else 0.875), []
+    waits, ends = threading.Event(), threading.Event()
+
+    def innocent():
+        waits.wait()
+        try:
+            for _ in range(2):
+                said.append(noise_of(plan, seed=9))
+        except NoiseReused:
+            said.append("refused")
+        ends.set()
+
+    thread = threading.Thread(target=innocent)
+    if not inside:
+        thread.start()
+    with replaying():
+        if inside:
+            thread.start()
+        noise_of(plan, seed=10)
+        noise_of(plan, seed=10)
+        waits.set()
+        ends.wait()
+    thread.join()
+    assert len(said) == 2
+    assert said[1] == "refused"
+    with pytest.raises(NoiseReused):
+        noise_of(plan, seed=10)
