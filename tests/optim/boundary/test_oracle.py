@@ -240,7 +240,7 @@ NO_SEEDS = [
 ]
 
 
-@pytest.mark.parametrize("seed", NO_SEEDS, ids=repr)
+@pytest.mark.parametrize("seed", NO_SEEDS, ids=lambda seed: type(seed).__name__)
 def test_bad_seeds_are_refused_in_a_sentence(seed):
     with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
         PrivateOracle(Logistic(X, Y, classes_from_data=True), plan_for(), seed=seed)
