@@ -148,6 +148,8 @@ class LatticeLoss(DiscreteLoss):
         A number that is added to every value.
     value_rounding
         Relative error of the largest value, beyond that of a product and a sum.
+    rounded_down
+        A loss that the true loss dominates, if this loss is an upper bound; None otherwise.
     """
 
     unit: float
@@ -156,6 +158,7 @@ class LatticeLoss(DiscreteLoss):
     name: str
     offset: float = 0.0
     value_rounding: float = field(default=0.0, repr=False)
+    rounded_down: PrivacyLoss | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def values(self) -> Reals:

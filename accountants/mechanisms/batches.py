@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ from dpcal.accountants.mechanisms.amplification import (
     sampled,
 )
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
+from dpcal.accountants.rounding import rounded_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -117,7 +119,24 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
         return loss, loss
     if relation == "add-or-remove-one" and _may_fail(inner):
         return pairs_of(_amplified_claim(q, inner), relation)
-    return _amplified(q, event, relation, _laws(event, relation, pairs_of))
+    laws = _laws(event, relation, pairs_of)
+    if relation == "replace-one" and laws and is_sum(inner):
+        return _replaced_in_sums(q, event, laws, _laws(event, "add-or-remove-one", pairs_of, 2))
+    return _amplified(q, event, relation, laws)
+
+
+def _replaced_in_sums(
+    q: float, event: Any, replaced: list[FiniteLaw], removed: list[FiniteLaw]
+) -> Pairs:
+    """Return the pairs of sums where a record is replaced: a bound, and one below it.
+
+    Above, whether the record was drawn counts as known; below, the record in its place adds nothing
+    to the sums.
+    """
+    above = revealed(replaced[0], q, repr(event.event))
+    below = sampled(removed[0], q, repr(event.event))[0]
+    loss = replace(above, rounded_down=below.below or below)
+    return loss, loss
 
 
 def thinned(event: Any) -> tuple[float, events.DpEvent]:
@@ -125,7 +144,8 @@ def thinned(event: Any) -> tuple[float, events.DpEvent]:
     q, inner = _probability(event), event.event
     while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
         # A sample of a sample: a record stays with the product of both probabilities.
-        q, inner = q * _probability(inner), inner.event
+        product = Fraction(q) * Fraction(_probability(inner))
+        q, inner = min(1.0, rounded_up(float(product), product)), inner.event
     return q, inner
 
 
@@ -278,11 +298,14 @@ def _losses(event: Any, relation: str, pairs_of: PairsOf) -> list[Parts]:
     return [item.parts for item in laws.directions if item.parts]
 
 
-def _laws(event: Any, relation: str, pairs_of: PairsOf) -> list[FiniteLaw]:
-    """Return the law of the answers about one batch, in each direction; none without a loss."""
+def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> list[FiniteLaw]:
+    """Return the law of the answers about one batch, in each direction; none without a loss.
+
+    A law that is added keeps fewer values by the factor ``coarser``.
+    """
     found = _losses(event, relation, pairs_of)
     try:
-        few = _values_of_sums(found)
+        few = _values_of_sums(found) // coarser
         return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None

@@ -93,3 +93,28 @@ def test_loud_answers_beside_a_quiet_one():
     both = events.ComposedDpEvent([loud, events.LaplaceDpEvent(0.580008338411461)])
     found = epsilon(both, delta=1e-280)
     assert found.upper >= epsilon(loud, delta=1e-280).lower > 47_000
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        S(events.DiscreteLaplaceDpEvent(1.0, 1), 3),
+        events.ComposedDpEvent(
+            [events.DiscreteLaplaceDpEvent(1.0, 1), events.DiscreteLaplaceDpEvent(0.5, 2)]
+        ),
+        events.LaplaceDpEvent(0.7),
+        events.ReportNoisyMaxDpEvent(2.0),
+    ],
+    ids=str,
+)
+def test_no_lower_end_is_above_the_largest_loss(event, relation):
+    """Epsilon falls with delta, and at delta = 0 it is known in closed form."""
+    for whole in (event, events.PoissonSampledDpEvent(0.1, event)):
+        pure = epsilon(whole, delta=0, neighboring_relation=relation)
+        for delta in (1e-299, 1e-50, 1e-6):
+            found = epsilon(whole, delta=delta, neighboring_relation=relation)
+            assert found.lower <= pure.upper
+    several = S(events.PoissonSampledDpEvent(0.1, event), 3)
+    found = epsilon(several, delta=1e-20, neighboring_relation=relation)
+    assert found.lower <= epsilon(several, delta=0, neighboring_relation=relation).upper
