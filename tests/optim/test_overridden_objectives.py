@@ -131,3 +131,40 @@ def test_objectives_are_all_there():
 def test_what_is_not_overridden_is_answered(name, noise):
     found = sums(FAMILIES[name], getattr(optim, name), X, noise)
     assert sum(each is not None for each in found.values()) >= 3
+
+
+def arrays_of(objective):
+    """Yield the arrays that an objective and its kernel show to whoever holds it."""
+    kernel = getattr(objective, "kernel", None)
+    for owner in (objective, *([] if kernel is None else [kernel])):
+        for name in dir(owner):
+            if name.startswith("_"):
+                continue
+            try:
+                value = getattr(owner, name)
+            except DpcalError:
+                continue
+            if isinstance(value, np.ndarray | memoryview):
+                yield name, np.asarray(value)
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "Users"])
+def test_no_array_that_is_shown_makes_a_record_weigh_more(family):
+    """Rows are sealed: norms are taken once, and clipping relies on them."""
+    objective = FAMILIES[family](getattr(optim, family), X)
+    w, rows = np.full(objective.dimension, 0.1), np.arange(N)
+    before = objective.clipped_sum(w, rows, BOUND)
+    for name, array in arrays_of(objective):
+        if name == "features":
+            with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+                array.flags.writeable = True
+            continue
+        try:
+            array.flags.writeable = True
+            array[...] = 0
+        except ValueError:
+            continue
+    np.testing.assert_array_equal(objective.clipped_sum(w, rows, BOUND), before)
+    for row in rows:
+        alone = objective.clipped_sum(w, np.array([row]), BOUND)
+        assert np.linalg.norm(alone) <= BOUND * (1 + 1e-9)
