@@ -24,6 +24,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from benchmarks.corpus import laws
+from benchmarks.corpus.inner import Inner, Profile, on_epoch, on_sample
 from benchmarks.corpus.laplace import composed_laplace
 from benchmarks.corpus.noise import Pair, laplace, normal
 
@@ -86,16 +87,18 @@ class Question:
 def _is_symmetric(event: Event, relation: str) -> bool:
     """Whether one answer holds for both directions of a relation."""
     kinds = {each["type"] for each, _ in leaves(event)}
-    plain = {"GaussianDpEvent", "LaplaceDpEvent", "SingleEpochTreeAggregationDpEvent"}
-    return kinds <= plain or (kinds == {"SampledWithoutReplacementDpEvent"} and relation != ADD)
+    return kinds <= {*_GAUSSIAN, "LaplaceDpEvent"} or (
+        kinds == {"SampledWithoutReplacementDpEvent"} and relation != ADD
+    )
 
 
 Found = tuple[str, Callable[[str, Ball], Bounds]]
+_GAUSSIAN = {"GaussianDpEvent", "SingleEpochTreeAggregationDpEvent", "LastIterateDpEvent"}
 
 
 def _exact(items: Leaves, relation: str) -> Found | None:
     kinds = {event["type"] for event, _ in items}
-    if kinds <= {"GaussianDpEvent", "SingleEpochTreeAggregationDpEvent"}:
+    if kinds <= _GAUSSIAN:
         return CLOSED, lambda _, epsilon: _both(_gaussian(items, relation, epsilon))
     if kinds == {"LaplaceDpEvent"} and len(items) == 1 and items[0][1] <= 24:
         return CLOSED, lambda _, epsilon: _both(_laplace(*items[0], relation, epsilon))
@@ -115,7 +118,12 @@ def _exact(items: Leaves, relation: str) -> Found | None:
         return kind, lambda direction, epsilon: _without_replacement(
             items[0][0], relation, direction, epsilon
         )
-    return _by_enumeration(items, relation)
+    if single == "PoissonSampledDpEvent" and _inner(items[0][0]) == "DiscreteGaussianDpEvent":
+        return ENUMERATED, lambda direction, epsilon: _discrete_gaussian(
+            items[0][0], relation, direction, epsilon
+        )
+    composed = single in _OUTER and _inner(items[0][0]) in _COMPOSITIONS
+    return _composed(items[0][0], relation) if composed else _by_enumeration(items, relation)
 
 
 def _inner(event: Event) -> str | None:
@@ -131,6 +139,13 @@ def _both(ball: Ball) -> Bounds:
 
 def _gaussian(items: Leaves, relation: str, epsilon: Ball) -> Ball:
     """Enclose delta of composed Gaussian mechanisms (Balle and Wang 2018, Theorem 8)."""
+    mu, root = _mu(items, relation), arb(2).sqrt()
+    below, above = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return (below / root).erfc() / 2 - epsilon.exp() * (above / root).erfc() / 2
+
+
+def _mu(items: Leaves, relation: str) -> Ball:
+    """Enclose how far Gaussian answers move, all together, in units of their noise."""
     variance = arb(0)
     for event, times in items:
         sigma = arb(event["noise_multiplier"]) / (2 if relation == "replace-one" else 1)
@@ -139,10 +154,16 @@ def _gaussian(items: Leaves, relation: str, epsilon: Ball) -> Ball:
         nodes = max(
             size.bit_length() for size in (counts if isinstance(counts, list) else [counts])
         )
-        variance += arb(times) * nodes / sigma**2
-    mu, root = variance.sqrt(), arb(2).sqrt()
-    below, above = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    return (below / root).erfc() / 2 - epsilon.exp() * (above / root).erfc() / 2
+        variance += arb(times) * nodes * _steps(event) / sigma**2
+    return variance.sqrt()
+
+
+def _steps(event: Event) -> Ball:
+    """Enclose how many answers a last iterate is worth (Bok, Su and Altschuler 2024)."""
+    steps, c = event.get("steps", 1), arb(event.get("contraction", 1.0))
+    if c == 1:
+        return arb(steps)
+    return (1 - c**steps) * (1 + c) / ((1 + c**steps) * (1 - c))
 
 
 def _laplace(event: Event, times: int, relation: str, epsilon: Ball) -> Ball:
@@ -167,6 +188,30 @@ def _poisson(event: Event, relation: str, direction: str, epsilon: Ball) -> Ball
     q, noise = arb(event["sampling_probability"]), _NOISE[event["event"]["type"]]
     scale = arb(event["event"]["noise_multiplier"])
     return _sampled_pair(noise, q, scale, 1, relation, direction).delta(epsilon)
+
+
+def _discrete_gaussian(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
+    """Enclose delta of discrete Gaussian noise on a Poisson sample, by all numbers but far ones."""
+    q, inner = arb(event["sampling_probability"]), event["event"]
+    sigma, shift = arb(inner["sigma"]), inner["sensitivity"]
+    pair = _sampled_pair(normal, q, sigma, shift, relation, direction)
+    # Beyond the reach a density is below 2^-(6 bits), and falls at least geometrically.
+    reach = int(float(inner["sigma"]) * (9 * ctx.prec) ** 0.5) + 2
+    weights = [_density(x, sigma) for x in range(reach + 2)]
+    tail = arb(0).union(weights[-1] / (1 - (-(reach + 1) / sigma**2).exp()))
+    total = weights[0] + 2 * (sum(weights[1:-1], arb(0)) + tail)
+    k, found = epsilon.exp(), arb(0)
+    for x in range(-reach - shift, reach + shift + 1):
+        p, q = (
+            sum((w * _density(x - int(float(m)), sigma) for m, w in side), arb(0))
+            for side in (pair.p, pair.q)
+        )
+        found += arb.max(p - k * q, arb(0))
+    return found / total, (found + 2 * tail) / total
+
+
+def _density(x: int, sigma: Ball) -> Ball:
+    return (-arb(x * x) / (2 * sigma**2)).exp()
 
 
 def _displaced(
@@ -348,6 +393,49 @@ _SINGLE: dict[str, Callable[[Event, str, str, Ball], Bounds]] = {
 _NOT_REPLACED = ("SampledWithReplacementDpEvent", "MixtureOfGaussiansDpEvent")
 _BRACKETS = ("TruncatedSubsampledGaussianDpEvent", "RepeatAndSelectDpEvent")
 _NOISE = {"GaussianDpEvent": normal, "LaplaceDpEvent": laplace}
+
+
+# -- samples, batches and epochs of compositions
+
+_OUTER = ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "AllocatedDpEvent")
+_COMPOSITIONS = ("SelfComposedDpEvent", "ComposedDpEvent")
+_SYMMETRIC = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
+
+
+def _composed(event: Event, relation: str) -> Found | None:
+    """Bound delta of a sample, batch or epoch of Gaussian and Laplace answers, discrete or not."""
+    items, batch = leaves(event["event"]), "sample_size" in event
+    if relation == ("replace-special" if batch else "replace-one"):
+        return None
+    # In a batch of fixed size a record takes the place of another one.
+    moved = "replace-one" if batch else ADD
+    of = {kind: [item for item in items if item[0]["type"] == kind] for kind in _SYMMETRIC}
+    finite = of["DiscreteLaplaceDpEvent"]
+    parts = [(_law(each, moved, ""), times) for each, times in finite]
+    if sum(map(len, of.values())) < len(items) or laws.combinations(parts) > laws.MOST:
+        return None
+
+    @lru_cache(maxsize=4)
+    def profile(bits: int) -> Profile:
+        pure = [
+            arb(times * (2 if batch else 1)) / each["noise_multiplier"]
+            for each, times in of["LaplaceDpEvent"]
+        ]
+        law = laws.combined([(_law(each, moved, ""), times) for each, times in finite])
+        return Inner(_mu(of["GaussianDpEvent"], moved), law, sum(pure, arb(0))).delta
+
+    def bounds(direction: str, epsilon: Ball) -> Bounds:
+        found, k = profile(ctx.prec), epsilon.exp()
+        if "batches" in event:
+            return on_epoch(found, event["batches"], direction, k)
+        if batch:
+            q = arb(event["sample_size"]) / event["source_dataset_size"]
+            return on_sample(found, q, "remove" if relation == "replace-one" else direction, k)
+        return on_sample(found, arb(event["sampling_probability"]), direction, k)
+
+    if of["LaplaceDpEvent"] or "batches" in event:
+        return BRACKET, bounds
+    return (ENUMERATED if finite else CLOSED), bounds
 
 
 # -- laws with finitely many values

@@ -51,6 +51,11 @@ def enumerated(parts: list[tuple[Law, int]], epsilon: Ball) -> Ball:
     return arb.max(arb(above_p) - k * arb(above_q), arb(0)) + doubtful
 
 
+def combined(parts: list[tuple[Law, int]]) -> Law:
+    """Return the law of a composition of laws in balls, each used several times."""
+    return list(_products([_powers(law, times, arb(0)) for law, times in parts], arb(1)))
+
+
 def _products(powers: list[Law], one: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the probabilities of every combination of the values of several laws."""
     for pairs in itertools.product(*powers):

@@ -33,7 +33,7 @@ CERTIFICATE, STRIPS = "ball certificate", "strips of the plane in balls"
 WIDTH, WIDEST = 1e-8, 0.5
 # Families whose certificates are wide: no time is spent on a narrow one.
 _WIDE = ("poisson-replaced", "laplace-often", "fixed-batches-replaced", "mixtures", "shuffle")
-_SLOW = (*_WIDE, "correlated")
+_SLOW = (*_WIDE, "correlated", "large-losses", "unequal-batches")
 # Seconds of processor time after which a question is recorded as left out, and by how many times
 # more a question that is asked again may take: seconds choose no row then.
 _SECONDS, _SECONDS_OF_SLOW, _LENIENCE = 6, 40, 10
@@ -150,8 +150,8 @@ def _by(known: Question, row: Row) -> tuple[Decimal, Decimal] | None:
     delta = Decimal(row["asked"]["delta"])
     if of_delta(known, 0.0)[1] <= delta:
         return None
-    guess = _guess(row)
-    if guess is not None and known.kind != exact.BRACKET:
+    guess = None if known.kind == exact.BRACKET else _guess(row)
+    if guess is not None:
         for share in ("3e-10", "1e-8"):
             low, high = (
                 Decimal(text)

@@ -16,6 +16,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 
 from benchmarks.corpus.draws import (
     Event,
@@ -404,6 +405,67 @@ def _of_correlated(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
     return event, SPECIAL
 
 
+def _of_large_losses(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
+    """Draw a sample, batch or epoch of answers that lose hundreds or thousands of nats."""
+    discrete = {"type": "DiscreteLaplaceDpEvent", "sensitivity": 1}
+    beside = one(
+        rng,
+        {"type": "LaplaceDpEvent", "noise_multiplier": between(rng, 0.7, 3.0)},
+        {**discrete, "noise_parameter": between(rng, 0.3, 2.0)},
+    )
+    inner = composed(times(gaussian(between(rng, 0.03, 0.05)), whole(rng, 6, 12)), beside)
+    # Many pairs of values: a law that large is made smaller before it is used.
+    two = [times({**discrete, "noise_parameter": between(rng, 8, 20)}, 96) for _ in "ab"]
+    epoch = {"type": "AllocatedDpEvent", "event": inner, "batches": whole(rng, 2, 9)}
+    size = one(rng, 1, 200)
+    batch = fixed("SampledWithoutReplacementDpEvent", 1000, size, inner)
+    q = one(rng, 1.0, 0.5, 0.5, 1e-3)
+    return one(
+        rng,
+        (poisson(q, inner), ADD),
+        (poisson(q, inner), SPECIAL),
+        (batch, ADD),
+        (batch, REPLACE),
+        (poisson(q, composed(*two)), ADD),
+        (poisson(q, composed(*two)), SPECIAL),
+        (epoch, SPECIAL),
+    )
+
+
+def _of_unequal_batches(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
+    """Draw epochs of batches that are all but equal: probabilities add up to 1 but for rounding."""
+    sigma, total, chances = between(rng, 3.0, 10.0), fmpq(1), [1.0]
+    while total == 1:
+        batches = whole(rng, 5, 30)
+        first = whole(rng, 1, batches)
+        chances = [first / batches, (batches - first) / batches]
+        total = sum(fmpq(*each.as_integer_ratio()) for each in chances)
+    # The noise of either group is another number, so that the groups stay apart.
+    groups = [
+        [sigma, first, chances[0]],
+        [sigma * (1 + 1e-12), batches - first, chances[1]],
+    ]
+    event = {"type": "UnequalAllocationDpEvent", "groups": groups}
+    return times(event, one(rng, 30, 100, 300)), one(rng, ADD, SPECIAL)
+
+
+def _of_floors(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
+    sigma, q = between(rng, 0.7, 3.0), between(rng, 0.1, 0.9)
+    discrete = {"type": "DiscreteGaussianDpEvent", "sigma": sigma, "sensitivity": one(rng, 1, 2)}
+    kinds = (poisson(q, gaussian(sigma)), gaussian(sigma), *4 * [poisson(q, discrete)])
+    return one(rng, *kinds), one(rng, *RELATIONS)
+
+
+def _of_last_iterate(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
+    event = {
+        "type": "LastIterateDpEvent",
+        "noise_multiplier": between(rng, 0.5, 20.0) if not nasty else one(rng, 0.02, 0.1),
+        "steps": whole(rng, 2, 10_000),
+        "contraction": one(rng, 1.0, 1.0, 0.99, 0.5),
+    }
+    return event, one(rng, *RELATIONS)
+
+
 FAMILIES: dict[str, tuple[Draw, int, float]] = {
     "poisson": (_of_poisson, 120, 0.4),
     "poisson-once": (_of_poisson_once, 340, 0.4),
@@ -439,8 +501,24 @@ FAMILIES: dict[str, tuple[Draw, int, float]] = {
     "tree": (_of_tree, 80, 0.0),
     "shuffle": (_of_shuffle, 6, 0.3),
     "correlated": (_of_correlated, 10, 0.3),
+    "large-losses": (_of_large_losses, 16, 1.0),
+    "unequal-batches": (_of_unequal_batches, 5, 1.0),
+    "floors": (_of_floors, 12, 1.0),
+    "last-iterate": (_of_last_iterate, 6, 0.7),
 }
 """For each family: how an event is drawn, the number of rows, and the share of nasty settings."""
+
+ASKED: dict[str, tuple[dict[str, float], ...]] = {
+    "large-losses": (
+        *({"delta": delta} for delta in (1e-4, 9.9e-4, 1e-6, 1e-12)),
+        *({"epsilon": epsilon, "near": 1e-4} for epsilon in (1.0, 1400.0)),
+    ),
+    "unequal-batches": tuple({"delta": delta} for delta in (1e-12, 1e-13)),
+    # Numbers at which some computation in doubles stops.
+    "floors": tuple({"delta": d} for d in (1e-50, 1e-250, 1e-280, 1e-300, 1e-300, 1e-308)),
+    "last-iterate": tuple({"near": delta} for delta in (1e-10, 1e-50, 1e-300)),
+}
+"""Families with questions of their own, and ``near`` as below."""
 
 
 def questions(family: str, *, seed: int, start: int = 0) -> Iterator[dict[str, Any]]:
@@ -472,5 +550,9 @@ def questions(family: str, *, seed: int, start: int = 0) -> Iterator[dict[str, A
         row["direction"] = "worst"
         if relation == ADD and rng.uniform() < 0.12:
             row["direction"] = one(rng, "remove", "add")
+        if family in ASKED:
+            own = dict(one(rng, *ASKED[family]))
+            near = own.pop("near", own.get("delta"))
+            row |= {"near": near, "asked": own or None}
         yield row
         number += 1

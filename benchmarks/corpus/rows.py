@@ -43,6 +43,8 @@ def event_of(values: dict[str, Any]) -> Any:
         given["event"] = event_of(given["event"])
     if "events" in given:
         given["events"] = [event_of(each) for each in given["events"]]
+    if "groups" in given:
+        given["groups"] = tuple(map(tuple, given["groups"]))
     if given.get("shape") == "inf":
         given["shape"] = math.inf
     if values["type"] == "CorrelatedGaussianDpEvent":

@@ -18,6 +18,7 @@ from flint import arb, ctx
 from benchmarks.corpus import __main__ as corpus, adapters, proving, rows, scoring
 from benchmarks.corpus.checking import problem
 from benchmarks.corpus.exact import Question
+from benchmarks.corpus.inner import on_epoch
 from benchmarks.corpus.laws import allocated, discrete_laplace, enumerated, fixed_batch, sampled
 from benchmarks.corpus.noise import Pair, laplace, normal
 from benchmarks.corpus.questions import FAMILIES, RELATIONS, questions
@@ -56,6 +57,13 @@ def test_our_answers_to_the_hardest_rows_hold(chunk):
     assert len(HARDEST) == len(set(HARDEST)) == 200
     assert len({name.rpartition("-")[0] for name in HARDEST}) >= 25
     assert wrong(HARDEST[chunk::CHUNKS]) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["large-losses", "unequal-batches", "floors", "last-iterate"])
+def test_our_answers_at_the_ends_of_doubles_hold(family):
+    """Losses beyond 745 nats, totals of 1 but for rounding, deltas at which computations stop."""
+    assert wrong([name for name, row in ROWS.items() if row["family"] == family]) == {}
 
 
 @pytest.mark.slow
@@ -227,6 +235,81 @@ def test_laws_agree_where_two_of_them_are_the_same_mechanism():
             assert deltas[0].overlaps(deltas[2])
         for law in (moved, allocated(moved, 5, "add")):
             assert all(sum(side, none).overlaps(one) for side in zip(*law, strict=True))
+
+
+GAUSSIAN = {"type": "GaussianDpEvent", "noise_multiplier": 1.0}
+FOUR = {
+    "type": "SelfComposedDpEvent",
+    "event": {**GAUSSIAN, "noise_multiplier": 2.0},
+    "count": 4,
+}
+POISSON = {"type": "PoissonSampledDpEvent", "sampling_probability": 0.3}
+BATCH = {
+    "type": "SampledWithoutReplacementDpEvent",
+    "source_dataset_size": 10,
+    "sample_size": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("outer", "relation"),
+    [(POISSON, "add-or-remove-one"), (POISSON, "replace-special"),
+     (BATCH, "add-or-remove-one"), (BATCH, "replace-one")],
+)  # fmt: skip
+def test_a_sample_of_four_gaussian_answers_is_one_of_an_answer_with_half_the_noise(outer, relation):
+    one, four = (
+        Question.of({**outer, "event": each}, relation, "worst") for each in (GAUSSIAN, FOUR)
+    )
+    assert one.kind == four.kind == "closed form in balls"
+    with ctx.workprec(96):
+        for text in ("0.01", "0.2", "1.5"):
+            for a, b in zip(one.delta(arb(text)), four.delta(arb(text)), strict=True):
+                assert a.overlaps(b)
+                assert b > 0 or text == "1.5"
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_composition_on_a_sample_of_everyone_is_the_composition(relation):
+    discrete = {"type": "DiscreteLaplaceDpEvent", "noise_parameter": 0.4, "sensitivity": 1}
+    twice = {"type": "SelfComposedDpEvent", "event": discrete, "count": 2}
+    both = {"type": "ComposedDpEvent", "events": [twice, {**discrete, "noise_parameter": 0.7}]}
+    sample = {**POISSON, "sampling_probability": 1.0, "event": both}
+    plain, sampled = (Question.of(event, relation, "worst") for event in (both, sample))
+    if relation == "replace-one":
+        assert sampled is None
+        return
+    with ctx.workprec(96):
+        for text in ("0", "0.5", "1.2"):
+            assert plain.delta(arb(text))[0].overlaps(sampled.delta(arb(text))[0])
+
+
+def test_the_bracket_of_an_epoch_holds_what_is_enumerated():
+    with ctx.workprec(96):
+        law = discrete_laplace(arb("1.5"), [(1, arb(1))], [(0, arb(1))])
+
+        def profile(k):
+            value = enumerated([(law, 1)], k.log())
+            return value, value
+
+        for direction in ("remove", "add"):
+            for text in ("0.1", "0.4", "0.9"):
+                epsilon = arb(text)
+                exact = enumerated([(allocated(law, 3, direction), 1)], epsilon)
+                low, high = on_epoch(profile, 3, direction, epsilon.exp())
+                assert low <= exact.upper()
+                assert exact.lower() <= high
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_masses_of_discrete_gaussian_noise_add_up_to_one(relation):
+    """Far below 0 every output of note is in the test, and delta is 1."""
+    noise = {"type": "DiscreteGaussianDpEvent", "sigma": 1.3, "sensitivity": 2}
+    question = Question.of({**POISSON, "event": noise}, relation, "worst")
+    with ctx.workprec(96):
+        for end in question.delta(arb(-400)):
+            assert end.overlaps(arb(1))
+            assert abs(end - 1) < arb(2) ** -80
+        assert 0 < question.delta(arb(1))[0] < question.delta(arb("0.5"))[0]
 
 
 def test_two_rounds_without_correlation_are_an_epoch_of_two_batches():
