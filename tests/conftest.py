@@ -16,11 +16,14 @@ The first test that needs the six papers or the graph of modules pays for loadin
 listed and needs no mark.
 """
 
+import contextvars
+import functools
 import gc
 import os
 import random
 import secrets
 import tempfile
+import threading
 from collections import defaultdict
 
 import pytest
@@ -51,7 +54,15 @@ def replays(request):
     if "same_noise_is_refused" in request.node.name or "boundary.seeds" in request.node.name:
         yield
         return
-    with replaying():
+    # Threads do not inherit it; those that a test starts are part of the test.
+    start = threading.Thread.start
+
+    def inherit(thread):
+        thread.run = functools.partial(contextvars.copy_context().run, thread.run)
+        start(thread)
+
+    with replaying(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", inherit)
         yield
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import dpcal
 from dpcal import accountants
+from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants import events
 from dpcal.accountants.limits import MOST_LEVELS, MOST_SELECTIONS, hold
 from dpcal.errors import DpcalError, TooLarge
@@ -64,6 +65,7 @@ def test_a_question_answers_or_is_refused_within_two_gibibytes(name):
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         from dpcal import accountants
+from dpcal._validate import NoiseOutOfRange
         from dpcal.accountants import correlated, events, matrix
         from dpcal.errors import TooLarge
         """
@@ -296,5 +298,7 @@ def test_odd_events_are_answered_or_refused_in_a_sentence(seed):
         else:
             assert not math.isnan(found)
     for error in refusals:
-        assert type(error) in (ValueError, TypeError) or isinstance(error, DpcalError)
+        assert type(error) in (ValueError, TypeError, NoiseOutOfRange) or isinstance(
+            error, DpcalError
+        )
         assert str(error).rstrip().endswith("."), error

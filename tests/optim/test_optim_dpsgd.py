@@ -258,7 +258,7 @@ def test_start_is_where_it_is_told(cancer):
         ({"learning_rate": 0.0}, "learning_rate must be a number > 0 or 120 of them"),
         ({"learning_rate": [0.1, 0.2]}, "learning_rate must be a number > 0 or 120 of them"),
         ({"learning_rate": np.nan}, "learning_rate must be finite"),
-        ({"initial": np.zeros(3)}, r"w must have shape \(31,\), got \(3,\)"),
+        ({"initial": np.zeros(3)}, r"initial must have shape \(31,\), got \(3,\)"),
         ({"initial": np.full(31, np.inf)}, "initial must be finite"),
         ({"output": "median"}, "output must be one of 'last', 'uniform', 'tail'"),
         ({"radius": 0.0}, "radius must be a number > 0 or infinite, got 0.0"),

@@ -299,7 +299,7 @@ def test_the_bound_holds_on_average():
         ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0"),
         ({"output": "best"}, "output must be one of 'last', 'random'"),
         ({"radius": 0.0}, "radius must be a number > 0"),
-        ({"initial": np.zeros(3)}, r"w must have shape \(4,\)"),
+        ({"initial": np.zeros(3)}, r"initial must have shape \(4,\)"),
         ({"callback_every": 0}, "callback_every must be a whole number >= 1"),
     ],
 )

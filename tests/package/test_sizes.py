@@ -16,16 +16,23 @@ FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
 KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
     "commands": (21, "a module for each command, which is found by its name"),
+    "accountants/inversion": (21, "one contour will take the place of several"),
+    "benchmarks": (22, "a module for each study"),
+    "tests": (22, "what tests of several rooms share"),
+    "tests/optim": (22, "a file for each optimizer"),
+    "tests/optim/boundary": (21, "as the folder that it tests"),
     "optim/boundary": (21, "all that sees records and noise, for an auditor to read"),
 }
 
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
+    "dpcal.optim.boundary.budget.book": (687, "a book is one file and one machine of states"),
     "dpcal._ext.correlated": (1315, KERNEL),
 }
 
 KNOWN_CLASSES: dict[str, tuple[int, str]] = {
+    "dpcal.optim.boundary.budget.book:BudgetBook": (315, "its rows are read and written together"),
     "dpcal.calibrate.papers.claims.normal:Normal": (
         435,
         "building forms, clearing them and reading signs call each other",

@@ -14,7 +14,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation, Plan, Query
-from dpcal.errors import NoiseReused
+from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
@@ -118,7 +118,7 @@ def test_the_same_noise_is_refused_to_a_guard_that_is_restored_twice():
     state = json.loads(json.dumps(guard.state()))
     one, other = (StepwiseOracle.continued(state) for _ in range(2))
     one.draw()
-    with pytest.raises(NoiseReused, match="correlated noise"):
+    with pytest.raises(LedgerMismatch, match="go on from a state once"):
         other.draw()
 
 
