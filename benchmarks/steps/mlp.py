@@ -57,7 +57,7 @@ def ours(X, y, steps, noise=None):
         count=10**9,
     )
     plan = Plan(optimizer="dpsgd", n=N, queries=(query,), epsilon=1.0, delta=1e-6)
-    oracle = PrivateOracle(network, plan, seed=0, noise=noise)
+    oracle = PrivateOracle(network, plan, noise=noise)
     start, rates = network.initial(seed=0), np.full(steps, 0.1)
 
     def run():
