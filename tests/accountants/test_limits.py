@@ -65,7 +65,6 @@ def test_a_question_answers_or_is_refused_within_two_gibibytes(name):
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         from dpcal import accountants
-from dpcal._validate import NoiseOutOfRange
         from dpcal.accountants import correlated, events, matrix
         from dpcal.errors import TooLarge
         """
