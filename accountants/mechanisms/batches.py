@@ -133,7 +133,9 @@ def _replaced_in_sums(
     Above, whether the record was drawn counts as known; below, the record in its place adds nothing
     to the sums.
     """
-    above = revealed(replaced[0], q, repr(event.event))
+    above: Any = revealed(replaced[0], q, repr(event.event))
+    if above is NO_LOSS:
+        return NO_LOSS, NO_LOSS
     below = sampled(removed[0], q, repr(event.event))[0]
     loss = replace(above, rounded_down=below.below or below)
     return loss, loss
