@@ -59,6 +59,9 @@ _FITS = "sklearn.model_selection._validation"
 # These fit each of their parts once, on all records.
 _ONCE = (Pipeline, ColumnTransformer, FeatureUnion, TransformedTargetRegressor)
 
+# Fits of these classes wait for fits of their parts in other threads, never for predictions.
+_READ_NOTHING = {"BaseBagging", "OneVsRestClassifier", "_BaseVoting", "_MultiOutputEstimator"}
+
 _ALONE = (
     "What was done to the records before the estimator was given them is outside the claim; a "
     "report of the whole pipeline lists its steps."
@@ -459,8 +462,11 @@ def _reader(frames: Iterator[FrameType], private: type | None = None) -> str | N
             return _PAID
         if module == "sklearn.metrics._scorer" or (module == _FITS and name == "_score"):
             return "scoring="
-        reads = caller is not None and ("fit" in name or name == "score")
-        if reads and (private is None or _holds(caller, private)):
+        if caller is None or not ("fit" in name or name == "score"):
+            continue
+        kinds = {each.__name__ for each in type(caller).__mro__}
+        may_read = name == "score" or not kinds & _READ_NOTHING
+        if private is None or (may_read and _holds(caller, private)):
             return f"{type(caller).__name__}.{name}"
     return None
 

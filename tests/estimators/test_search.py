@@ -248,9 +248,11 @@ def test_the_best_model_claims_what_the_search_cost():
 
 
 def test_other_threads_see_nothing_of_a_search():
-    with scoring(0.5), ThreadPoolExecutor(1) as pool:
-        assert len(in_use()) == 1
-        assert pool.submit(in_use).result() == ()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(in_use).result()  # starts the thread
+        with scoring(0.5):
+            assert len(in_use()) == 1
+            assert pool.submit(in_use).result() == ()
     assert in_use() == ()
 
 
