@@ -12,7 +12,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +31,8 @@ __all__ = [
     "check_zst",
     "document",
     "document_of",
+    "fields_of",
+    "read_as",
     "text_of",
 ]
 
@@ -38,9 +41,11 @@ DEEPEST = 100  # lists and tables inside each other
 LARGEST_LINE = 1 << 24  # bytes of a table's line
 LARGEST_RATIO = 100  # of a compressed table's text to its file, beyond SMALL bytes
 SMALL = 1 << 24
+LONGEST_REASON = 400  # letters
 
-_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^'\n]*'", re.DOTALL)
-_JSON_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Possessive, so that a long text takes no memory for ways back.
+_JSON_TEXTS = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TEXTS = re.compile(_JSON_TEXTS.pattern + r"|'[^'\n]*'", re.DOTALL)
 
 
 def check_regular(path: Path) -> None:
@@ -74,23 +79,61 @@ def text_of(path: Path, must: str, *, encoding: str | None = "utf-8") -> str:
         raise ValueError(f"{must}, got {str(path)!r}: {reason_of(error)}.") from error
 
 
-def document_of(text: str, loads: Callable[[str], Any] = json.loads) -> Any:
+def _refused(constant: str) -> Any:
+    raise ValueError(f"it holds {constant}, which is no JSON")
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, parse_constant=_refused)
+
+
+def document_of(text: str, loads: Callable[[str], Any] = _json) -> Any:
     """Parse a text of JSON, or of what ``loads`` reads, of at most ``DEEPEST`` levels.
 
     Raises
     ------
     ValueError
-        If it is nested deeper, or is no such text.
+        If it is longer than ``LARGEST_DOCUMENT``, nested deeper, holds NaN, or is no such text.
     """
-    bare = (_JSON_TEXTS if loads is json.loads else _TEXTS).sub("", text)
+    if len(text) > LARGEST_DOCUMENT:
+        raise ValueError(f"it has more than {LARGEST_DOCUMENT >> 20} MiB")
+    bare = (_JSON_TEXTS if loads is _json else _TEXTS).sub("", text)
     steps = ((mark in "[{") - (mark in "]}") for mark in re.findall(r"[][{}]", bare))
     deepest = max(accumulate(steps), default=0)
-    if loads is not json.loads:
+    if loads is not _json:
         # A key with dots opens a table for each of them.
         deepest = max(deepest, *(line.count(".") for line in bare.splitlines()), 0)
     if deepest > DEEPEST:
         raise ValueError(f"it is nested more than {DEEPEST} deep")
     return loads(text)
+
+
+def fields_of(text: str, must: str) -> Any:
+    """Return the parsed content of a JSON text; raise ``ValueError`` with what it must be."""
+    try:
+        return document_of(text)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{must}, got {_short(str(error))}.") from error
+
+
+@contextmanager
+def read_as(must: str) -> Iterator[None]:
+    """Say what a document must be, if its fields are wrong, in no more words than a screen has."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{must}, got {_short(str(error))}.") from error
+    except ValueError as error:
+        if len(str(error)) <= LONGEST_REASON:
+            raise
+        raise ValueError(_short(str(error))) from None
+
+
+def _short(reason: str) -> str:
+    """Return a sentence without its middle, where it holds a value of thousands of letters."""
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    return f"{reason[: LONGEST_REASON // 2]} ... {reason[-LONGEST_REASON // 4 :]}"
 
 
 def document(path: Path, must: str) -> Any:

@@ -49,6 +49,7 @@ STUDIES = {
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "budget_book": "a charge to a budget book of up to 10,000 rows",
     "tables": "a million rows by twenty, from the file to the objective: time and memory",
+    "mutants": "300 changes of the code, and how many of them the tests find",
     "demo_settings": "what tuning would bring the demonstration, and what it would cost",
 }
 # Studies that are in a folder of their own, or are another module's with other arguments.

@@ -16,12 +16,14 @@ with the reason why nobody can tell it from the code.
 
 import argparse
 import ast
+import importlib.util
 import itertools
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -30,9 +32,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
+# Results of the last whole run: the same mutants are run again, as far as their lines still stand.
+KEPT = Path(__file__).with_name("mutants.jsonl")
 EQUIVALENT, PAGE = Path(__file__).with_name("equivalent_mutants.json"), "docs/internals/mutants.md"
 
 # Patterns of files, and the share of the mutants that is drawn from them.
@@ -182,6 +188,28 @@ def drawn(count, seed):
     return chosen
 
 
+def chosen(count, seed):
+    """Return the mutants that were run last time where their lines still stand, and drawn ones."""
+    again = [moved(row) for row in _rows(KEPT) if row["seed"] == seed]
+    again = [mutant for mutant in again if mutant]
+    new = [mutant for mutant in drawn(count, seed) if mutant not in again]
+    return again + new[: max(0, count - len(again))]
+
+
+def moved(row):
+    """Return where a mutant of an earlier run is now; None if its line was changed or removed."""
+    path, number, column = row["mutant"].split(" ")[0].rsplit(":", 2)
+    if not (ROOT / path).exists():
+        return None
+    lines = (ROOT / path).read_text().splitlines()
+    places = [place for place, line in enumerate(lines, 1) if line.strip() == row["line"]]
+    if not places:
+        return None
+    place = min(places, key=lambda each: abs(each - int(number)))
+    indented = len(lines[place - 1]) - len(lines[place - 1].lstrip())
+    return Mutant(path, place, int(column) - row["indented"] + indented, row["old"], row["new"])
+
+
 # -- which test reaches which line
 
 
@@ -233,8 +261,11 @@ def cover():
     REACHED.write_text(json.dumps({"tests": list(names), "lines": lines, "seconds": dict(seconds)}))
 
 
-def tests_of(mutant, reached):
-    """Return the tests that reach a mutant's line, the quickest first."""
+def reaching(mutant, reached, first=""):
+    """Return the tests that reach a mutant's line, those of its room first, then the quickest.
+
+    One that is known to find it stands before all others.
+    """
     if mutant.path.endswith(".pyx"):
         kernel = re.compile(rf"\b_ext(\.| import .*\b){Path(mutant.path).stem}\b")
         importing = [path for path in reached["lines"] if kernel.search((ROOT / path).read_text())]
@@ -247,50 +278,108 @@ def tests_of(mutant, reached):
     else:
         numbers = set(reached["lines"].get(mutant.path, {}).get(str(mutant.line), ()))
     names = [reached["tests"][number] for number in numbers]
-    return sorted(names, key=lambda name: (reached["seconds"].get(name, 1.0), name))
+    room = f"tests/{mutant.path.partition('/')[0]}/"
+    return sorted(
+        names,
+        key=lambda name: (
+            name != first,
+            not name.startswith(room),
+            reached["seconds"].get(name, 1.0),
+            name,
+        ),
+    )
 
 
 # -- what becomes of each
 
 
-def outcome(mutant, reached, limit):
+def outcome(mutant, reached, limit, first=""):
     """Return "killed", "survived", "slow" or "unreached", and the test that failed."""
-    tests = tests_of(mutant, reached)
+    tests = reaching(mutant, reached, first)
     if not tests:
         return "unreached", ""
     place = TREE / mutant.path
     place.write_text(mutant.text())
+    Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
+    end = time.monotonic() + limit
     try:
         if place.suffix == ".pyx" and not _built():
             return "killed", "it does not compile"
-        (HOME / "tests.txt").write_text("\n".join(tests))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=60", "--tb=no"]
-        done = _python(
-            "-m", "pytest", *options, f"@{HOME / 'tests.txt'}",
-            capture_output=True, text=True, timeout=limit,
-        )  # fmt: skip
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-        return (
-            ("killed", failed[1] if failed else "a crash") if done.returncode else ("survived", "")
-        )
-    except subprocess.TimeoutExpired:
-        return "slow", ""
+        # A few tests are collected quickly, and find most mutants.
+        for some in filter(None, (tests[:30], tests[30:])):
+            code, told = _tested(some, end - time.monotonic())
+            if code is None:
+                return "slow", ""
+            if code:
+                failed = re.search(r"^(?:FAILED|ERROR) (\S+)", told, re.MULTILINE)
+                return "killed", failed[1] if failed else "a crash"
+        return "survived", ""
     finally:
         shutil.copy2(ROOT / mutant.path, place)
+        if place.suffix == ".pyx":
+            _built()
+
+
+def _tested(tests, seconds):
+    """Run tests in a child, which has all other packages already; return its status and words.
+
+    The status is None where the seconds did not suffice.
+    """
+    listed, told = HOME / "tests.txt", HOME / "told.txt"
+    listed.write_text("\n".join(tests))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=60", "--tb=no", f"@{listed}"]
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        with told.open("w") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        os.chdir(TREE)
+        os.environ |= {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.dont_write_bytecode = True
+        sys.path[:] = [str(HOME), *(each for each in sys.path if each not in ("", str(ROOT)))]
+        for name in [each for each in sys.modules if each.partition(".")[0] == "benchmarks"]:
+            del sys.modules[name]
+        try:
+            code = int(pytest.main(options))
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), told.read_text()
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None, ""
 
 
 def _built():
     return _python("setup.py", "-q", "build_ext", "--inplace", capture_output=True).returncode == 0
 
 
+def _prepare():
+    """Compile the tree once, and import what no mutant changes, for all children."""
+    _python("-m", "compileall", "-q", "-j", "2", ".", capture_output=True)
+    for name in ("scipy.stats", "scipy.optimize", "sympy", "sklearn.pipeline", "hypothesis"):
+        importlib.import_module(name)
+
+
 def run(count, seed, most, limit):
     """Run mutants that have no result yet, at most so many."""
     reached = json.loads(REACHED.read_text())
+    _prepare()
     known = {result["mutant"] for result in results(seed)}
-    for mutant in [each for each in drawn(count, seed) if str(each) not in known][:most]:
+    before = {str(moved(row)): row["test"] for row in _rows(KEPT)}
+    for mutant in [each for each in chosen(count, seed) if str(each) not in known][:most]:
         began = time.perf_counter()
-        became, test = outcome(mutant, reached, limit)
+        became, test = outcome(mutant, reached, limit, before.get(str(mutant), ""))
+        line = (ROOT / mutant.path).read_text().splitlines()[mutant.line - 1]
         row = {"seed": seed, "mutant": str(mutant), "became": became, "test": test}
+        row |= {"line": line.strip(), "indented": len(line) - len(line.lstrip())}
+        row |= {"old": mutant.old, "new": mutant.new}
         row["seconds"] = round(time.perf_counter() - began, 1)
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
@@ -299,8 +388,11 @@ def run(count, seed, most, limit):
 
 def results(seed):
     """Return the results that are kept for a seed."""
-    rows = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return [row for row in map(json.loads, rows) if row["seed"] == seed]
+    return [row for row in _rows(RESULTS) if row["seed"] == seed]
+
+
+def _rows(path):
+    return [*map(json.loads, path.read_text().splitlines())] if path.exists() else []
 
 
 def page(seed):
@@ -335,7 +427,7 @@ def main():
     elif given.what == "page":
         page(given.seed)
     elif given.what == "list":
-        print("\n".join(map(str, drawn(given.count, given.seed))))
+        print("\n".join(map(str, chosen(given.count, given.seed))))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from dpcal import _validate
-from dpcal._files import document_of
+from dpcal._files import fields_of, read_as
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.cost import predicted_seconds
@@ -128,6 +128,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
+        if not isinstance(self.parameters, Mapping):
+            raise TypeError(
+                f"parameters must be a mapping of names to values, got {self.parameters!r:.60}."
+            )
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         _validate.count(n=self.n)
         _validate.non_negative(epsilon=self.epsilon)
@@ -341,15 +345,11 @@ class Plan:
             If the document is not JSON, lacks a field, has an unknown one, or a value is out of
             range.
         """
-        try:
-            fields = document_of(document)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"document must be a plan in JSON, got {error}.") from error
-        try:
+        must = "document must be a plan in JSON"
+        fields = fields_of(document, must)
+        with read_as(must):
             queries = tuple(Query(**query) for query in fields.pop("queries"))
             return cls(queries=queries, **fields)
-        except (TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise ValueError(f"document must be a plan in JSON, got {error}.") from error
 
 
 def _precision(query: Query, n: int) -> float:

@@ -285,6 +285,7 @@ class Query:
             _in_range(cap=self.cap)
         _validate.choice(COMPOSITIONS, composition=self.composition)
         _validate.count(answers_per_part=self.answers_per_part)
+        _validate.flag(proportional=self.proportional)
         if self.partition is not None and (
             not isinstance(self.partition, str) or not self.partition
         ):

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import toeplitz
 
 from dpcal import _validate
+from dpcal._files import fields_of, read_as
 from dpcal.accountants import events
 from dpcal.accountants.matrix import sensitivity as sensitivities
 from dpcal.accountants.matrix.participation import Participation, Single
@@ -287,7 +288,7 @@ class Strategy(ABC):
         try:
             return _KINDS[kind](**fields)
         except TypeError as error:
-            raise ValueError(f"document is not a strategy of kind {kind!r}: {error}") from error
+            raise ValueError(f"document is not a strategy of kind {kind!r}: {error}.") from error
 
     @staticmethod
     def from_json(text: str) -> Strategy:
@@ -297,7 +298,10 @@ class Strategy(ABC):
         >>> Strategy.from_json(LambdaCGD(100, 0.9).to_json())
         LambdaCGD(steps=100, decay=0.9)
         """
-        return Strategy.from_dict(json.loads(text))
+        must = "text must be a strategy in JSON"
+        fields = fields_of(text, must)
+        with read_as(must):
+            return Strategy.from_dict(fields)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Strategy):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal.accountants.limits import hold
 from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix.base import Toeplitz, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
@@ -474,6 +475,7 @@ class BLT(_Family):
 
 def _padded(head: Array | list[float], steps: int) -> Array:
     """Return a read-only column, shape (steps,), that is 0 after its first entries."""
+    hold(steps, f"steps={steps:g}")
     column = np.zeros(steps)
     column[: len(head)] = head
     return read_only(column)

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Self, cast
 
 from dpcal import _validate
-from dpcal._files import document_of
+from dpcal._files import fields_of, read_as
 from dpcal._spending import OwnLock
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
@@ -280,15 +280,11 @@ class Ledger(Priced):
         A ValueError is raised if the document is not JSON, lacks a field, has an unknown one, or
         has a value out of range.
         """
-        try:
-            fields = document_of(document)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"document must be a ledger in JSON, got {error}.") from error
-        try:
+        must = "document must be a ledger in JSON"
+        fields = fields_of(document, must)
+        with read_as(must):
             entries = [Query(**entry) for entry in fields.pop("entries")]
             return cls(**fields, entries=entries)
-        except (TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise ValueError(f"document must be a ledger in JSON, got {error}.") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):

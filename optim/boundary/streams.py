@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._files import fields_of, read_as
 from dpcal.accountants.matrix import Strategy
 from dpcal.accountants.matrix.recurrences import Recurrence
 from dpcal.optim.boundary.seeds import Seed, sequence_of
@@ -128,6 +129,8 @@ class NoiseStream:
             )
         self.strategy = strategy
         self.dimension = _validate.count(dimension=dimension)
+        if self.dimension > 1 << 40:  # no machine holds a row
+            raise ValueError(f"dimension must be at most 2^40, got {self.dimension:g}.")
         self.replay = bool(replay)
         self.step = 0
         self._key = key
@@ -239,14 +242,16 @@ class NoiseStream:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> NoiseStream:
         """Return the stream of a :meth:`to_dict`, at the same step; ValueError if it is not one."""
+        names = ("strategy", "dimension", "key", "step", "replay")
         try:
-            strategy = Strategy.from_dict(document["strategy"])
-            key = np.array([int(word, 16) for word in document["key"]], dtype=np.uint64)
-            dimension, step, replay = (document[name] for name in ("dimension", "step", "replay"))
-        except (KeyError, TypeError, OverflowError) as error:
+            about, dimension, words, step, replay = (document[name] for name in names)
+            strategy = Strategy.from_dict(about)
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"document is not the state of a noise stream: {error!r}.") from error
-        if key.shape != (2,):
-            raise ValueError(f"key must be two words of 64 bits, got {document['key']!r}.")
+        try:
+            key = np.array([int(word, 16) for word in words], dtype=np.uint64).reshape(2)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"key must be two words of 64 bits, got {words!r:.60}.") from None
         made = object.__new__(cls)
         made._open(strategy, dimension, key, replay)
         return made.at(step)
@@ -254,7 +259,10 @@ class NoiseStream:
     @classmethod
     def from_json(cls, text: str) -> NoiseStream:
         """Return the stream that :meth:`to_json` wrote, at the same step."""
-        return cls.from_dict(json.loads(text))
+        must = "text must be the state of a noise stream in JSON"
+        fields = fields_of(text, must)
+        with read_as(must):
+            return cls.from_dict(fields)
 
     def __repr__(self) -> str:
         return f"NoiseStream({self.strategy!r}, dimension={self.dimension}, step={self.step})"

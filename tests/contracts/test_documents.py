@@ -1,0 +1,91 @@
+"""A document with another value in any place is read, or refused in a sentence."""
+
+import copy
+import json
+import math
+
+import pytest
+
+from dpcal import calibrate, errors, optim
+from dpcal.accountants import matrix
+
+GIVEN = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 9.0}
+CHANGE = {"kind": "gradient difference", "proportional": True, "cap": 1.0, **GIVEN}
+PART = {"kind": "scalar", "composition": "disjoint", "partition": "rows", **GIVEN}
+DPSGD = calibrate.dpsgd(n=1000, batch_size=100, epsilon=1.0, delta=1e-6, steps=50)
+QUERIES = (
+    *DPSGD.queries,
+    calibrate.Query(name="change", count=2, **CHANGE),
+    calibrate.Query(name="part", count=1, **PART),
+)
+STRANGE = (
+    *(None, True, "x", "x" * 2000, "\ud800", "nan", [], [[]], [1, 2], {}, {"a": [1]}),
+    *(0, -1, 2, 0.5, 1e308, 5e-324, math.nan, math.inf, 10**4000),
+)
+
+
+def places(value, above=()):
+    """Yield the paths of all values of a document."""
+    yield above
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(each, (*above, key))
+
+
+def put(document, path, value):
+    """Return a document with another value at a path."""
+    if not path:
+        return value
+    document = copy.deepcopy(document)
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return document
+
+
+def read_or_refused(kind, document):
+    """Return why a document is refused; None if it is read, and written again as it is."""
+    try:
+        made = kind.from_json(json.dumps(document))
+    except (ValueError, errors.TooLarge) as error:
+        return str(error)
+    assert made.to_json() == kind.from_json(made.to_json()).to_json()
+    return None
+
+
+MADE = {
+    "plan": DPSGD,
+    "ledger": optim.Ledger(1000, entries=QUERIES),
+    "strategy": matrix.BLT(8, (0.9, 0.5), (0.2, 0.1)),
+    "noise": optim.NoiseStream(matrix.LambdaCGD(9, 0.9), 3, seed=0),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_any_value_of_a_document_is_read_or_refused_in_a_sentence(made):
+    whole, read = json.loads(made.to_json()), 0
+    several = [*places(whole)]
+    documents = [put(whole, path, value) for path in several for value in STRANGE]
+    documents += [[whole], {"queries": [whole]}, {"entries": [whole]}, {**whole, "other": 1}]
+    for document in documents:
+        told = read_or_refused(type(made), document)
+        read += told is None
+        assert told is None or (told.endswith(".") and len(told) < 500), (document, told)
+    assert 0 < read < len(documents) / 2
+
+
+@pytest.mark.parametrize("kind", {type(made) for made in MADE.values()})
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"pad": "' + "x" * (1 << 25) + '"}', "more than 32 MiB"),
+        ("[" * 1000 + "]" * 1000, "nested more than 100 deep"),
+        ('{"n": NaN}', "it holds NaN"),
+        ("{", "Expecting property name"),
+    ],
+    ids=["large", "deep", "NaN", "torn"],
+)
+def test_a_text_that_no_document_is_gets_a_sentence(kind, text, reason):
+    with pytest.raises(ValueError, match=rf"must be .* in JSON, got .*{reason}.*\.$"):
+        kind.from_json(text)
