@@ -73,6 +73,10 @@ _BYTES_OF_COMPONENT = 14_000
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
+# Smallest loss > 0, in nats: its half, and a share of it, are normal doubles.
+_LEAST_LOSS = 1e-300
+# Largest shift of discrete Gaussian noise: fourth moments of a loss must stay doubles, too.
+_LARGEST_SHIFT = 1e18
 
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
@@ -189,7 +193,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
     hold(shift, f"sensitivity={event.sensitivity!r}", _BYTES_OF_VALUE)
-    a = _validate.positive(noise_parameter=event.noise_parameter)
+    a = _check_least(noise_parameter=_validate.positive(noise_parameter=event.noise_parameter))
     if a * shift > _LARGEST_LOSS:
         raise ValueError(
             f"noise_parameter must be at most {_LARGEST_LOSS:g} over the distance {shift} of two "
@@ -239,6 +243,11 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
+    if shift > _LARGEST_SHIFT:
+        raise ValueError(
+            f"sensitivity must be at most {_LARGEST_SHIFT / _moved(relation):g}, got "
+            f"{event.sensitivity!r}."
+        )
     return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
 
 
@@ -262,8 +271,16 @@ def _halved(epsilon: float, event: Any, relation: str) -> float:
     by at most Delta, so that the ratio of the chances to exceed it is at most exp(epsilon / 2). A
     record that is replaced moves scores both ways.
     """
-    value = _validate.non_negative(epsilon=epsilon)
+    value = _check_least(epsilon=_validate.non_negative(epsilon=epsilon))
     return value / 2 if _is_monotone(event) and relation != "replace-one" else value
+
+
+def _check_least(**argument: float) -> float:
+    """Return a number >= 0 that a loss is proportional to, unless it is too small a double."""
+    ((name, value),) = argument.items()
+    if 0 < value < _LEAST_LOSS:
+        raise ValueError(f"{name} must be 0 or at least {_LEAST_LOSS:g}, got {value!r}.")
+    return value
 
 
 def _is_monotone(event: Any) -> bool:
