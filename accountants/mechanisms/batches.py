@@ -60,7 +60,7 @@ from dpcal.accountants.mechanisms.amplification import (
 )
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
 from dpcal.accountants.rounding import rounded_up
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import TooLarge, UnsupportedEvent
 
 __all__ = [
     "checked_share",
@@ -79,7 +79,9 @@ _LEAST_SAMPLING = 1e-50
 _INTERVALS = 512
 # Values that each of two laws keeps before they are added, up to so many sums of such laws: each
 # takes a second. Of more sums, they are fewer, for as much work in all.
-_FEW, _MOST_SUMS = 2048, 7
+_FEW, _MOST_SUMS = 2048, 4
+# Most answers of one mechanism about one batch: losses that add up keep their digits.
+_MOST_ANSWERS = 2**63
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -306,6 +308,12 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> lis
     A law that is added keeps fewer values by the factor ``coarser``.
     """
     found = _losses(event, relation, pairs_of)
+    most = max((times for parts in found for _, times in parts), default=0)
+    if most > _MOST_ANSWERS:
+        raise TooLarge(
+            f"event must answer at most 2^63 times about one batch, got a {type(event).__name__} "
+            f"with about 1e{math.log10(most):.0f} answers of one mechanism."
+        )
     try:
         few = _values_of_sums(found) // coarser
         return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]

@@ -276,10 +276,10 @@ def _halved(epsilon: float, event: Any, relation: str) -> float:
 
 
 def _check_least(**argument: float) -> float:
-    """Return a number >= 0 that a loss is proportional to, unless it is too small a double."""
+    """Return a number by which losses are multiplied or divided, if it is a normal double, or 0."""
     ((name, value),) = argument.items()
-    if 0 < value < _LEAST_LOSS:
-        raise ValueError(f"{name} must be 0 or at least {_LEAST_LOSS:g}, got {value!r}.")
+    if 0 < abs(value) < _LEAST_LOSS:
+        raise ValueError(f"{name} must be 0 or at least {_LEAST_LOSS:g} in size, got {value!r}.")
     return value
 
 
@@ -334,6 +334,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
         raise refuse(event, relation, "What is repeated is not private.")
     mean = _validate.positive(mean=event.mean)
     shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    _check_least(shape=shape)
     if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
         raise ValueError(
             f"mean and shape must be at most {_MOST_RUNS:g}, or shape infinite, got {mean!r} and "

@@ -150,6 +150,43 @@ def test_uses_that_are_no_double_are_refused():
         dpcal.epsilon(event, delta=1e-5)
 
 
+EXTREMES = [
+    (events.DiscreteLaplaceDpEvent(5e-324, 2), "noise_parameter must be 0 or at least 1e-300"),
+    (events.DiscreteGaussianDpEvent(1.0, 10**149), "sensitivity must be at most 1e.18"),
+    (events.ExponentialMechanismDpEvent(5e-324), "epsilon must be 0 or at least 1e-300"),
+    (events.LastIterateDpEvent(1e12, 1, 5e-324, math.inf), None),
+    (events.LastIterateDpEvent(1.0, 10**308, 1.0, 1e308), "steps, contraction and diameter must"),
+    (events.LastIterateDpEvent(1e-6, 10**9, 1.0, math.inf), "steps, contraction and diameter must"),
+    (events.MixtureOfGaussiansDpEvent(1e-6, [0.0, 1e308], [0.5, 0.5]), "sensitivities must be at"),
+    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 5e-324), "shape must be 0 or at least 1e-300"),
+    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 1e12), None),
+    (events.TruncatedSubsampledGaussianDpEvent(10**149, 1e-149, 9, 1.0), "dataset_size must be a"),
+    (events.ShuffledEpochsDpEvent(1.0, 1e149, 2), "batches must be a number in"),
+    (events.ShuffledEpochsDpEvent(10.0, 9, 10**149, True), "epochs must be a number in"),
+    (
+        events.PoissonSampledDpEvent(1e-20, events.SelfComposedDpEvent(LAPLACE, 10**99)),
+        "event must answer at most 2.63 times about one batch",
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "sentence"), EXTREMES)
+def test_numbers_near_the_ends_of_doubles_are_answered_or_refused_by_name(event, sentence):
+    how = {"neighboring_relation": "replace-special"}
+    for ask in (
+        lambda: accountants.epsilon(event, delta=1e-6, **how),
+        lambda: accountants.epsilon(event, delta=5e-324, **how),
+        lambda: accountants.delta(event, epsilon=1.0, **how),
+    ):
+        if sentence is None:
+            answer = ask()
+            assert 0 <= answer.lower <= answer.upper
+            continue
+        with pytest.raises((ValueError, DpcalError), match=sentence) as refused:
+            ask()
+        assert str(refused.value).endswith(".")
+
+
 # -- numbers that are not floats
 
 
