@@ -53,9 +53,8 @@ _NO_FAILURE = 1e-20
 # Most batches of an epoch that may fail, but one, and the probability of more, which then counts as
 # a failure; the smallest one.
 _MOST_FAILING, _REST, _LEAST = 40, 1e-25, 1e-300
-# Most values of a mean over some batches: their square is the number of values of the next. Of more
-# means than so many, about a tenth of a second each, they are fewer, for as much work in all.
-_MOST, _MOST_MEANS = 512, 40
+# Most values of a mean over some batches: their square is the number of values of the next.
+_MOST = 512
 
 
 def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
@@ -138,25 +137,20 @@ def _failing(upper: _Side, lower: _Side, name: str) -> PrivacyLoss:
 
 def _means(law: FiniteLaw, first: int, last: int) -> list[FiniteLaw]:
     """Return the laws of means over the first number of batches, and over each up to the last."""
-    means = first.bit_length() + first.bit_count() + last - first
-    most = int(_MOST / math.sqrt(max(1.0, means / _MOST_MEANS)))
     found, count = law, 1
     for bit in bin(first)[3:]:
-        found, count = _mean(found, count, found, count, most), 2 * count
+        found, count = _mean(found, count, found, count), 2 * count
         if bit == "1":
-            found, count = _mean(found, count, law, 1, most), count + 1
+            found, count = _mean(found, count, law, 1), count + 1
     laws = [found]
     for count in range(first, last):
-        laws.append(_mean(laws[-1], count, law, 1, most))
+        laws.append(_mean(laws[-1], count, law, 1))
     return laws
 
 
-def _mean(one: FiniteLaw, m: int, other: FiniteLaw, n: int, most: int) -> FiniteLaw:
-    """Return the law of the mean over m + n batches from those over m and over n.
-
-    Each of both keeps at most about ``most`` values.
-    """
-    one, other = gathered(one, most), gathered(other, most)
+def _mean(one: FiniteLaw, m: int, other: FiniteLaw, n: int) -> FiniteLaw:
+    """Return the law of the mean over m + n batches from those over m and over n."""
+    one, other = gathered(one, _MOST), gathered(other, _MOST)
     shares = math.log(m / (m + n)), math.log(n / (m + n))
 
     def ratios(first: FiniteLaw, second: FiniteLaw) -> FiniteLaw:

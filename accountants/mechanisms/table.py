@@ -39,13 +39,13 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.batches import (
+    count_of_batches,
     poisson_sampled,
     random_allocation,
     with_replacement,
     without_replacement,
 )
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, only_auto, refuse
-from dpcal.errors import TooLarge
 
 __all__ = ["dominating_pairs"]
 
@@ -59,9 +59,6 @@ _descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
 _BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
 # Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
 _MOST_RUNS = 1e15
-# Most batches of an epoch: its contour takes some seconds with so many, and longer in proportion to
-# the root of more.
-_MOST_BATCHES = 1 << 27
 # Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
 # range of a double, and a contour takes half a minute.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 20
@@ -137,24 +134,13 @@ def _exchanged_rows(event: events.ExchangedRowsDpEvent, relation: str) -> Pairs:
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    batches = _count_of_batches(event.batches)
+    batches = count_of_batches(event.batches)
     if relation == "replace-one":
         raise only_auto(event, relation, _BRACKET)
     if batches == 1:
         return Gaussian(sigma), Gaussian(sigma)
     loss = KnownBatch if sigma < _LEAST_NOISE_TO_ALLOCATE else Allocation
     return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
-
-
-def _count_of_batches(batches: int) -> int:
-    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
-    count = _validate.count(batches=batches)
-    if count > _MOST_BATCHES:
-        raise TooLarge(
-            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
-            f"{batches!r}: more batches cost less."
-        )
-    return count
 
 
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
@@ -179,7 +165,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     """Return the groups that a record may draw, alike batches in one group."""
     alike: dict[tuple[float, float], Group] = {}
     for sigma, batches, probability in event.groups:
-        sigma, m = _validate.noise(noise_multiplier=sigma), _count_of_batches(batches)
+        sigma, m = _validate.noise(noise_multiplier=sigma), count_of_batches(batches)
         chance = _validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
             known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
