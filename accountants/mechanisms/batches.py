@@ -236,6 +236,8 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
         return NO_LOSS, NO_LOSS
     try:
         return allocated(laws[0], batches, repr(inner))
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
 
@@ -334,6 +336,8 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> lis
     try:
         few = _values_of_sums(found) // coarser
         return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
 
@@ -377,6 +381,8 @@ def _replaced(event: Any, relation: str) -> FiniteLaw:
     """Return the law of a replaced record of a sum."""
     try:
         return _REPLACED[type(event.event)](event.event, event.sampling_probability)
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
 

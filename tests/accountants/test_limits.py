@@ -42,6 +42,25 @@ QUESTIONS = {
             correlated.epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3),
                                noise_multiplier=1.0, delta=1e-5, draws=512)
     """,
+    "strategies and participations": """
+        ask = lambda strategy, sampler: correlated.epsilon(
+            strategy(), sampler, noise_multiplier=1.0, delta=1e-5, draws=512)
+        few = lambda: matrix.LambdaCGD(10**5, 0.5)
+        for strategy, sampler in (
+            (lambda: matrix.LambdaCGD(10**9, 0.5), correlated.Poisson(0.3)),
+            (lambda: matrix.SquareRoot(10**9, 3), correlated.Poisson(0.3)),
+            (lambda: matrix.Banded(10**9, 3), correlated.Poisson(0.3)),
+            (few, correlated.BallsInBins(10**5)),
+            (few, correlated.MinSeparation(50_000, 0.1)),
+            (few, correlated.RandomAllocation(50_000)),
+        ):
+            try:
+                ask(strategy, sampler)
+            except TooLarge as error:
+                assert str(error).endswith("."), error
+            else:
+                raise AssertionError(sampler)
+    """,
     "large sizes": """
         for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
                       events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
