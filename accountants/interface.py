@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -256,7 +256,7 @@ def _smallest(
 ) -> tuple[Bounds, str]:
     """Return the bounds with the smallest upper end, and the name of their accountant."""
     composition = decompose(event, relation)
-    ask = partial(_checked, event) if cross_check else _bounds
+    ask: Callable[..., Bounds] = partial(_checked, event) if cross_check else _bounds
     names = _answering(accountant, composition)
     found = [(ask(question, composition, name, options), name) for name in names]
     return min(found, key=lambda each: each[0].upper)
