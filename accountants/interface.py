@@ -16,24 +16,32 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
+
+import attr
 
 from dpcal import _annexes, _lazy, _validate
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import (
+    AllocatedDpEvent,
     ComposedDpEvent,
     CorrelatedGaussianDpEvent,
     DpEvent,
+    GaussianDpEvent,
     NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.mechanisms.batches import is_sum
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.leaves import DRAWN
 from dpcal.accountants.mechanisms.pure import pure_epsilon
@@ -62,13 +70,16 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # Accountants of other packages take a whole composition, and options; this package's take one
 # direction. The former are loaded when they are asked.
 _BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
-_OWN = {"characteristic": characteristic, "renyi": renyi}
+_EXACT = "characteristic"
+_OWN = {_EXACT: characteristic, "renyi": renyi}
 # Events of whole runs, which are priced as one: for each, the annex whose functions ``epsilon``
 # and ``delta`` price it. Such a module imports this one, so it is loaded at the first call.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
     CorrelatedGaussianDpEvent: "pricing",
     ShuffledEpochsDpEvent: "shuffling",
 }
+# Events whose mechanism may be a composition, of which the answers are about the same batches.
+_ON_BATCHES = (PoissonSampledDpEvent, SampledWithoutReplacementDpEvent, AllocatedDpEvent)
 
 
 def _chosen(accountant: str) -> str:
@@ -172,9 +183,16 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
 
 
 def _checked(
-    question: _Question, composition: Composition, name: str, options: dict[str, Any]
+    event: DpEvent,
+    question: _Question,
+    composition: Composition,
+    name: str,
+    options: dict[str, Any],
 ) -> Bounds:
-    """Return one accountant's bounds, which must intersect those of one with other numerics."""
+    """Return one accountant's bounds, which must intersect those of one with other numerics.
+
+    Neither may end below the lower end of a single sum of what is answered on batches.
+    """
     bounds = _bounds(question, composition, name, options if name in _BACKENDS else {})
     if name in _BACKENDS:
         other, second = "characteristic", _bounds(question, composition, "characteristic", {})
@@ -191,7 +209,41 @@ def _checked(
             f" and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
             "which do not meet: one of them is wrong."
         )
+    least = min((bounds.upper, name), (second.upper, other))
+    for part in _single_sums(event):
+        alone = decompose(part, composition.neighboring_relation)
+        # The same losses would be the same question.
+        lower = -math.inf if alone == composition else _bounds(question, alone, _EXACT, {}).lower
+        if lower > least[0]:
+            raise AccountantsDisagree(
+                f"For {question}, accountant {least[1]!r} proves at most {least[0]:.12g}, and "
+                f"{part!r}, which is a part of it, costs at least {lower:.12g}: one of them is "
+                "wrong."
+            )
     return bounds
+
+
+def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[DpEvent]:
+    """Yield each sum of the compositions that are answered on batches, on its batches alone.
+
+    Whoever drops the other answers sees such a sum, which costs no more than the event. It is
+    priced without the law of a sum of losses, by which a composition on batches is.
+    """
+    for leaf, times in leaves(event).items():
+        parts: Iterable[DpEvent] = [leaf] if on_batches and is_sum(leaf) else []
+        if isinstance(leaf, _ON_BATCHES):
+            inner = _single_sums(leaf.event, on_batches=True)
+            parts = (attr.evolve(leaf, event=part) for part in inner)
+        for part in parts:
+            # Only Gaussian answers are as quick if there are many.
+            yield SelfComposedDpEvent(part, times) if _is_gaussian(part) else part
+
+
+def _is_gaussian(part: DpEvent) -> bool:
+    """Return whether a sum, perhaps on batches, has Gaussian noise."""
+    while isinstance(part, _ON_BATCHES):
+        part = part.event
+    return isinstance(part, GaussianDpEvent | SelfComposedDpEvent)
 
 
 def _smallest(
@@ -204,7 +256,7 @@ def _smallest(
 ) -> tuple[Bounds, str]:
     """Return the bounds with the smallest upper end, and the name of their accountant."""
     composition = decompose(event, relation)
-    ask = _checked if cross_check else _bounds
+    ask: Callable[..., Bounds] = partial(_checked, event) if cross_check else _bounds
     names = _answering(accountant, composition)
     found = [(ask(question, composition, name, options), name) for name in names]
     return min(found, key=lambda each: each[0].upper)
@@ -265,7 +317,8 @@ def epsilon(
         ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
     cross_check
         Whether a second accountant must agree: dp-accounting's PLD, from above and below, or the
-        Renyi bound where that does not price the event.
+        Renyi bound where that does not price the event. Of a composition on random batches each
+        sum alone must not cost more, either.
     **options
         Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld, also as a second
         accountant), ``eps_error`` and ``delta_error`` (prv).
@@ -286,7 +339,7 @@ def epsilon(
     BackendRefused
         If the chosen backend gives no answer.
     AccountantsDisagree
-        If ``cross_check`` is set and the two intervals do not meet.
+        If ``cross_check`` is set and the intervals do not meet.
 
     >>> from dpcal.accountants import events
     >>> event = events.dpsgd(sampling_probability=0.1, noise_multiplier=2.0, steps=100)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal._lazy import special
+from dpcal.accountants.limits import hold
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson", "stationary"]
@@ -196,6 +197,8 @@ def stationary(
     These are the probability of taking part in each state, the states after a round without the
     record and after one with it, and the log-probability of each state before the first round.
     """
+    # Each round has a chance, its two logarithms, and two states to go to.
+    hold(4.0 * rounds * len(chance), f"{rounds} rounds with {len(chance)} states")
     idle, join = (np.tile(np.asarray(to, dtype=np.intc), (rounds, 1)) for to in (idle_to, join_to))
     return Automaton.of(np.tile(chance, (rounds, 1)), idle, join, start)
 

@@ -30,6 +30,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._ext.noise import poisson_sample
 from dpcal.accountants import events
+from dpcal.accountants.limits import hold
 from dpcal.accountants.participations import (
     Automaton,
     Epochs,
@@ -457,6 +458,7 @@ class RandomAllocation(Sampler):
         k, length = epochs.times, epochs.rounds
         # The state is the number of participations due in the rest of the epoch.
         due = np.arange(k + 1)
+        hold(5.0 * rounds * (k + 1), f"{rounds} rounds with {k} participations")
         left = length - np.arange(rounds) % length
         chance = np.minimum(due / left[:, None], 1.0)
         idle_to = np.tile(due.astype(np.intc), (rounds, 1))
@@ -569,6 +571,7 @@ class BallsInBins(Sampler):
         """Return the pattern of each bin."""
         if rounds % self.bins:
             raise ValueError(f"bins must divide the number of rounds {rounds}, got {self.bins}.")
+        hold(float(rounds) * self.bins, f"{rounds} rounds with {self.bins} bins")
         return np.tile(np.eye(self.bins), (rounds // self.bins, 1))
 
     def epochs(self, rounds: int) -> Epochs:

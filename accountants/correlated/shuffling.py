@@ -82,13 +82,18 @@ _LEAST_DELTA = 1e-280
 _GUESSES, _REFINEMENTS = 8, 2
 # Share of delta that a run takes beside other mechanisms, and shares of epsilon that are tried.
 _OF_DELTA, _OF_EPSILON = 0.5, (0.5, 0.8)
+# Most batches and epochs, up to which neighboring whole numbers are doubles.
+_MOST = 2.0**53
 _METHODS_BESIDE = ("bracket: a shuffle as a claim", "bracket: batches known")
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
     """Return noise, batches and epochs."""
     sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
-    T, E = _validate.count(batches=run.batches), _validate.count(epochs=run.epochs)
+    T, E = (
+        int(_validate.within(1, _MOST, **{name: _validate.count(**{name: getattr(run, name)})}))
+        for name in ("batches", "epochs")
+    )
     if relation == "add-or-remove-one":
         raise UnsupportedEvent(
             f"No theorem here prices {run!r} under neighboring relation {relation!r}. A record "

@@ -34,6 +34,7 @@ from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
 from dpcal.accountants.inversion.transform import Parts
+from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, hockey_stick, pure
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -43,6 +44,7 @@ from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
+    "BYTES_OF_NOISE",
     "FiniteLaw",
     "cut",
     "epsilon_by_doubling",
@@ -66,6 +68,8 @@ _INTERVALS = 1024
 _REACH = 37.0
 # The smallest probability of such outcomes, which stands for those below the range of a double.
 _LEAST_OUTSIDE = 1e-300
+# Bytes of a whole number that discrete noise takes, and of what is computed from it.
+BYTES_OF_NOISE = 200
 _LOG_TWO = math.log(2.0)
 # Most values of a law: each takes a complex multiplication at each node of a contour.
 _MOST = 8192
@@ -192,6 +196,7 @@ def _(loss: LossWithFailure) -> FiniteLaw:
 def _(loss: DiscreteGaussian) -> FiniteLaw:
     s, variance = loss.sensitivity, loss.sigma**2
     far, log_norm, outside = noise_reach(loss.sigma)
+    hold(2 * far + s, f"sensitivity={s!r}", BYTES_OF_NOISE)
     x = np.arange(-far, far + s + 1.0)
     exact = FiniteLaw(s * (2 * x - s) / (2 * variance), -(x**2) / (2 * variance) - log_norm)
     return gathered(replace(exact, outside=outside, below=exact))

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from dpcal import _validate
+from dpcal.accountants.limits import hold
 from dpcal.accountants.matrix.buffers import best_buffers
 from dpcal.accountants.matrix.gram import best_gram
 from dpcal.accountants.matrix.participation import Participation, Single
@@ -66,6 +67,7 @@ class Objective:
         self, steps: int, participation: Participation | None, workload: Workload, error: str
     ) -> None:
         self.steps = _validate.count(steps=steps)
+        hold(8.0 * self.steps, f"steps={self.steps}")
         self.places = (Single() if participation is None else participation).earliest(self.steps)
         self.workload, self.error = workload, _validate.choice(ERRORS, error=error)
         self._pattern = np.zeros(self.steps)

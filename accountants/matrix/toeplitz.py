@@ -165,6 +165,7 @@ class LambdaCGD(_Family):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,)."""
+        hold(4.0 * self.steps, f"steps={self.steps}")
         return read_only(self.decay ** np.arange(self.steps))
 
     @cached_property
@@ -269,6 +270,7 @@ class SquareRoot(Toeplitz):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,)."""
+        hold(4.0 * self.steps, f"steps={self.steps}")
         column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, self.steps)]))
         if self.bands is not None:
             column[self.bands :] = 0.0
@@ -450,6 +452,7 @@ class BLT(_Family):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,)."""
+        hold((3.0 + len(self.decays)) * self.steps, f"steps={self.steps}")
         powers = np.array(self.decays)[:, None] ** np.arange(self.steps - 1)
         return read_only(np.concatenate([[1.0], np.array(self.scales) @ powers]))
 

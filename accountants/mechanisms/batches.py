@@ -38,6 +38,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.finite_laws import (
+    BYTES_OF_NOISE,
     FiniteLaw,
     cut,
     gathered,
@@ -47,6 +48,7 @@ from dpcal.accountants.inversion.finite_laws import (
     summed,
 )
 from dpcal.accountants.inversion.transform import Parts
+from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import DiscreteLoss
 from dpcal.accountants.mechanisms import sampling as samplers
@@ -60,10 +62,11 @@ from dpcal.accountants.mechanisms.amplification import (
 )
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
 from dpcal.accountants.rounding import rounded_up
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import TooLarge, UnsupportedEvent
 
 __all__ = [
     "checked_share",
+    "count_of_batches",
     "is_sum",
     "poisson_sampled",
     "thinned",
@@ -79,7 +82,12 @@ _LEAST_SAMPLING = 1e-50
 _INTERVALS = 512
 # Values that each of two laws keeps before they are added, up to so many sums of such laws: each
 # takes a second. Of more sums, they are fewer, for as much work in all.
-_FEW, _MOST_SUMS = 2048, 7
+_FEW, _MOST_SUMS = 2048, 4
+# Most answers of one mechanism about one batch: so many times the rounding of a mass is small.
+_MOST_ANSWERS = 10**12
+# Most batches of an epoch: a contour, and means, take some seconds with so many, and longer with
+# more.
+_MOST_BATCHES = 1 << 27
 # Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
 _SUMS = (
     events.GaussianDpEvent,
@@ -212,7 +220,7 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
 
     A record is added or removed, or, for sums alone, blanked.
     """
-    inner, batches = event.event, _validate.count(batches=event.batches)
+    inner, batches = event.event, count_of_batches(event.batches)
     sigma = gaussian_noise(inner)
     if sigma is not None:
         return pairs_of(events.RandomAllocationDpEvent(sigma, batches), relation)
@@ -228,8 +236,21 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
         return NO_LOSS, NO_LOSS
     try:
         return allocated(laws[0], batches, repr(inner))
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
+
+
+def count_of_batches(batches: int) -> int:
+    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
+    count = _validate.count(batches=batches)
+    if count > _MOST_BATCHES:
+        raise TooLarge(
+            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
+            f"{batches!r}: more batches cost less."
+        )
+    return count
 
 
 def with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
@@ -306,9 +327,17 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> lis
     A law that is added keeps fewer values by the factor ``coarser``.
     """
     found = _losses(event, relation, pairs_of)
+    most = max((times for parts in found for _, times in parts), default=0)
+    if most > _MOST_ANSWERS:
+        raise TooLarge(
+            f"event must answer at most 1e12 times about one batch, got a {type(event).__name__} "
+            f"with about 1e{math.log10(most):.0f} answers of one mechanism."
+        )
     try:
         few = _values_of_sums(found) // coarser
         return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
 
@@ -352,6 +381,8 @@ def _replaced(event: Any, relation: str) -> FiniteLaw:
     """Return the law of a replaced record of a sum."""
     try:
         return _REPLACED[type(event.event)](event.event, event.sampling_probability)
+    except TooLarge:
+        raise
     except UnsupportedEvent as error:
         raise refuse(event, relation, str(error)) from None
 
@@ -365,6 +396,7 @@ def _between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Re
 def _replaced_discrete_gaussian(event: Any, q: float) -> FiniteLaw:
     s, variance = event.sensitivity, event.sigma**2
     far, log_norm, outside = noise_reach(event.sigma)
+    hold(2 * (far + s), f"sensitivity={s!r}", BYTES_OF_NOISE)
     x = np.arange(-far - s, far + s + 1.0)
     above, below = (s * (sign * 2 * x - s) / (2 * variance) for sign in (1, -1))
     exact = FiniteLaw(*_between(-(x**2) / (2 * variance) - log_norm, above, below, q))

@@ -67,6 +67,8 @@ _POINTS = 384
 _LEVELS = 8000
 # Smallest level, over the level at which g starts to fall. Below it g is 1 up to this.
 _SMALLEST_LEVEL = 1e-3
+# Shape from which on g, a power with this exponent, falls at smaller levels by as much.
+_LARGE_SHAPE = 100.0
 # Distance in log x within which terms of the sum are merged into one at the smallest x.
 _GATHERED = 1e-3
 # Relative slack on every bound, far above the rounding of the sums here.
@@ -192,7 +194,9 @@ class _Runs:
 
     def envelope(self, reverse: _Curve) -> tuple[Reals, Reals]:
         """Return weights w and places x of the sum, by the upper envelope of the lines of all b."""
-        falls = self.mean if math.isinf(self._shape) else max(self._inverse, 1.0)
+        falls = self.mean
+        if math.isfinite(self._shape):
+            falls = max(self._inverse * max((self._shape + 1) / _LARGE_SHAPE, 1.0), 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
         levels = np.concatenate([[0.0], levels])
         # Between two levels, T is at least its value at the lower level, and g at least its value

@@ -53,6 +53,8 @@ __all__ = ["amplitude", "last_iterate"]
 _ROUNDING = 1e-12
 # Numbers of last steps among which the best is looked for, twice; every one of them is valid.
 _TRIED = 256
+# Noise over the amplitude, twice as far as accountants take it for one answer, in either direction.
+_LEAST_NOISE, _MOST_NOISE = 5e-7, 2e12
 
 
 def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> float:
@@ -83,9 +85,13 @@ def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> flo
 def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float64]:
     """Return (S + c^m start)^2 / Q for numbers m of steps."""
     if c == 1:
-        return (m + start) ** 2 / m
-    power = np.exp(m * math.log1p(c - 1)) if c > 0 else np.zeros_like(m)
-    left = -np.expm1(m * math.log1p(c - 1)) if c > 0 else np.ones_like(m)
+        return (m + start) * ((m + start) / m)
+    if c == 0:
+        power, left = np.zeros_like(m), np.ones_like(m)
+    else:
+        # Below a half, 1 - c has fewer digits than c.
+        logs = m * (math.log(c) if c < 0.5 else math.log1p(c - 1))
+        power, left = np.exp(logs), -np.expm1(logs)
     squares: NDArray[np.float64] = (
         (left + (1 - c) * power * start) ** 2 * (1 + c) / ((1 - c) * left * (1 + power))
     )
@@ -107,4 +113,10 @@ def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
         raise ValueError(f"diameter must be a number > 0, got {event.diameter!r}.")
     grown = amplitude(event.steps, event.contraction, event.diameter / moved)
     noise = sigma / (moved * grown)
+    if not _LEAST_NOISE <= noise <= _MOST_NOISE:
+        raise ValueError(
+            f"steps, contraction and diameter must leave a noise in [{_LEAST_NOISE:g}, "
+            f"{_MOST_NOISE:g}] over what the last iterate tells of a record, got "
+            f"{event.steps!r}, {event.contraction!r} and {event.diameter!r}, which leave {noise:g}."
+        )
     return _LastIterate(noise, Gaussian(noise * (1 + 3 * _ROUNDING)))

@@ -45,6 +45,8 @@ __all__ = [
 
 # This value replaces a probability below the range of a double.
 _SMALLEST = 1e-300
+# Most records of a sample that is truncated: neighboring whole numbers are doubles.
+_MOST_RECORDS = 2.0**53
 # Bound on the relative error of binomial probabilities; those of scipy 1.17 are within 2e-10 of
 # sums at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
@@ -275,7 +277,7 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     """
     from scipy.stats import binom
 
-    size = _validate.count(dataset_size=size)
+    size = int(_validate.within(1, _MOST_RECORDS, dataset_size=_validate.count(dataset_size=size)))
     batch = _validate.count(truncated_batch_size=batch)
     q = _validate.within(0.0, 1.0, sampling_probability=q)
     if q == 0:

@@ -39,13 +39,13 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.batches import (
+    count_of_batches,
     poisson_sampled,
     random_allocation,
     with_replacement,
     without_replacement,
 )
 from dpcal.accountants.mechanisms.leaves import Pairs, composed, only_auto, refuse
-from dpcal.errors import TooLarge
 
 __all__ = ["dominating_pairs"]
 
@@ -59,9 +59,6 @@ _descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
 _BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
 # Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
 _MOST_RUNS = 1e15
-# Most batches of an epoch: its contour takes some seconds with so many, and longer in proportion to
-# the root of more.
-_MOST_BATCHES = 1 << 27
 # Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
 # range of a double, and a contour takes half a minute.
 _LEAST_NOISE_TO_ALLOCATE = 1 / 20
@@ -73,6 +70,10 @@ _BYTES_OF_COMPONENT = 14_000
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
+# Smallest loss > 0, in nats: its half, and a share of it, are normal doubles.
+_LEAST_LOSS = 1e-300
+# Largest shift of discrete Gaussian noise: fourth moments of a loss must stay doubles, too.
+_LARGEST_SHIFT = 1e18
 
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
@@ -133,24 +134,13 @@ def _exchanged_rows(event: events.ExchangedRowsDpEvent, relation: str) -> Pairs:
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    batches = _count_of_batches(event.batches)
+    batches = count_of_batches(event.batches)
     if relation == "replace-one":
         raise only_auto(event, relation, _BRACKET)
     if batches == 1:
         return Gaussian(sigma), Gaussian(sigma)
     loss = KnownBatch if sigma < _LEAST_NOISE_TO_ALLOCATE else Allocation
     return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
-
-
-def _count_of_batches(batches: int) -> int:
-    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
-    count = _validate.count(batches=batches)
-    if count > _MOST_BATCHES:
-        raise TooLarge(
-            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
-            f"{batches!r}: more batches cost less."
-        )
-    return count
 
 
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
@@ -175,7 +165,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     """Return the groups that a record may draw, alike batches in one group."""
     alike: dict[tuple[float, float], Group] = {}
     for sigma, batches, probability in event.groups:
-        sigma, m = _validate.noise(noise_multiplier=sigma), _count_of_batches(batches)
+        sigma, m = _validate.noise(noise_multiplier=sigma), count_of_batches(batches)
         chance = _validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
             known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
@@ -189,7 +179,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
     hold(shift, f"sensitivity={event.sensitivity!r}", _BYTES_OF_VALUE)
-    a = _validate.positive(noise_parameter=event.noise_parameter)
+    a = _check_least(noise_parameter=_validate.positive(noise_parameter=event.noise_parameter))
     if a * shift > _LARGEST_LOSS:
         raise ValueError(
             f"noise_parameter must be at most {_LARGEST_LOSS:g} over the distance {shift} of two "
@@ -239,6 +229,11 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
+    if shift > _LARGEST_SHIFT:
+        raise ValueError(
+            f"sensitivity must be at most {_LARGEST_SHIFT / _moved(relation):g}, got "
+            f"{event.sensitivity!r}."
+        )
     return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
 
 
@@ -262,8 +257,16 @@ def _halved(epsilon: float, event: Any, relation: str) -> float:
     by at most Delta, so that the ratio of the chances to exceed it is at most exp(epsilon / 2). A
     record that is replaced moves scores both ways.
     """
-    value = _validate.non_negative(epsilon=epsilon)
+    value = _check_least(epsilon=_validate.non_negative(epsilon=epsilon))
     return value / 2 if _is_monotone(event) and relation != "replace-one" else value
+
+
+def _check_least(**argument: float) -> float:
+    """Return a number by which losses are multiplied or divided, if it is a normal double, or 0."""
+    ((name, value),) = argument.items()
+    if 0 < abs(value) < _LEAST_LOSS:
+        raise ValueError(f"{name} must be 0 or at least {_LEAST_LOSS:g} in size, got {value!r}.")
+    return value
 
 
 def _is_monotone(event: Any) -> bool:
@@ -317,6 +320,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
         raise refuse(event, relation, "What is repeated is not private.")
     mean = _validate.positive(mean=event.mean)
     shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    _check_least(shape=shape)
     if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
         raise ValueError(
             f"mean and shape must be at most {_MOST_RUNS:g}, or shape infinite, got {mean!r} and "

@@ -14,9 +14,12 @@ from hypothesis import given, settings, strategies as st
 from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.directions import Direction
+from dpcal.accountants.directions import RELATIONS, Direction
+from dpcal.accountants.inversion.finite_laws import law_of
+from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms import batches
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import (
     AccountantsDisagree,
@@ -375,6 +378,52 @@ def test_a_cross_check_finds_a_broken_backend(monkeypatch):
     for name in ("pld", "auto"):
         with pytest.raises(AccountantsDisagree, match=r"'pld' proves \[0\.5, 0\.6\]"):
             accountants.epsilon(event, delta=1e-6, accountant=name, cross_check=True)
+
+
+LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "law"),
+    [
+        (lambda inner: events.PoissonSampledDpEvent(0.1, inner), "sampled"),
+        (lambda inner: events.SampledWithoutReplacementDpEvent(1000, 100, inner), "sampled"),
+        (lambda inner: events.AllocatedDpEvent(inner, 10), "allocated"),
+    ],
+)
+def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(
+    monkeypatch, wrap, law
+):
+    """All accountants price the same law: a sum of the composition, alone, has its own."""
+    plain, small = getattr(batches, law), law_of(pure(1e-9))
+
+    def lost(found, *how):
+        return plain(small if len(found.values) > 3 else found, *how)
+
+    once = wrap(events.ComposedDpEvent(LAPLACES))
+    for event in (once, events.SelfComposedDpEvent(once, 2)):
+        assert accountants.epsilon(event, delta=1e-6, cross_check=True) > 1e-3
+        with monkeypatch.context() as patch:
+            patch.setattr(batches, law, lost)
+            assert accountants.epsilon(event, delta=1e-6) < 1e-7
+            with pytest.raises(AccountantsDisagree, match="a part of it, costs at least"):
+                accountants.epsilon(event, delta=1e-6, cross_check=True)
+            with pytest.raises(AccountantsDisagree, match="a part of it, costs at least"):
+                accountants.delta(event, epsilon=1e-4, cross_check=True)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_cross_check_of_compositions_on_batches_agrees(relation):
+    """A sum alone costs hardly less than the composition where the others say hardly anything."""
+    both = events.ComposedDpEvent([events.DiscreteLaplaceDpEvent(a, 1) for a in (3.0, 1e-4)])
+    how = {"neighboring_relation": relation, "delta": 1e-2}
+    for event in (
+        events.PoissonSampledDpEvent(0.1, both),
+        events.SampledWithoutReplacementDpEvent(1000, 300, both),
+        *([events.AllocatedDpEvent(both, 4)] if relation != "replace-one" else []),
+    ):
+        plain = accountants.epsilon(event, **how)
+        assert accountants.epsilon(event, cross_check=True, **how) == plain > 0.1
 
 
 def test_a_cross_check_by_renyi_where_pld_prices_nothing(monkeypatch):

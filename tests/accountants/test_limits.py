@@ -42,11 +42,31 @@ QUESTIONS = {
             correlated.epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3),
                                noise_multiplier=1.0, delta=1e-5, draws=512)
     """,
+    "strategies and participations": """
+        ask = lambda strategy, sampler: correlated.epsilon(
+            strategy(), sampler, noise_multiplier=1.0, delta=1e-5, draws=512)
+        few = lambda: matrix.LambdaCGD(10**5, 0.5)
+        for strategy, sampler in (
+            (lambda: matrix.LambdaCGD(10**9, 0.5), correlated.Poisson(0.3)),
+            (lambda: matrix.SquareRoot(10**9, 3), correlated.Poisson(0.3)),
+            (lambda: matrix.Banded(10**9, 3), correlated.Poisson(0.3)),
+            (few, correlated.BallsInBins(10**5)),
+            (few, correlated.MinSeparation(50_000, 0.1)),
+            (few, correlated.RandomAllocation(50_000)),
+        ):
+            try:
+                ask(strategy, sampler)
+            except TooLarge as error:
+                assert str(error).endswith("."), error
+            else:
+                raise AssertionError(sampler)
+    """,
     "large sizes": """
         for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
                       events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
                       events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
                       events.RandomAllocationDpEvent(1.0, 10**300),
+                      events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(1.0, 10**9)),
                       events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
             try:
                 accountants.epsilon(event, delta=1e-5)
@@ -148,6 +168,44 @@ def test_uses_that_are_no_double_are_refused():
     event = events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200)
     with pytest.raises(ValueError, match=r"count must add up to at most 1e100 uses .* about 1e400"):
         dpcal.epsilon(event, delta=1e-5)
+
+
+EXTREMES = [
+    (events.DiscreteLaplaceDpEvent(5e-324, 2), "noise_parameter must be 0 or at least 1e-300"),
+    (events.DiscreteGaussianDpEvent(1.0, 10**149), "sensitivity must be at most 1e.18"),
+    (events.ExponentialMechanismDpEvent(5e-324), "epsilon must be 0 or at least 1e-300"),
+    (events.LastIterateDpEvent(1e12, 1, 5e-324, math.inf), None),
+    (events.LastIterateDpEvent(1.0, 10**308, 1.0, 1e308), "steps, contraction and diameter must"),
+    (events.LastIterateDpEvent(1e-6, 10**9, 1.0, math.inf), "steps, contraction and diameter must"),
+    (events.MixtureOfGaussiansDpEvent(1e-6, [0.0, 1e308], [0.5, 0.5]), "sensitivities must be at"),
+    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 5e-324), "shape must be 0 or at least 1e-300"),
+    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 1e12), None),
+    (events.TruncatedSubsampledGaussianDpEvent(10**149, 1e-149, 9, 1.0), "dataset_size must be a"),
+    (events.AllocatedDpEvent(LAPLACE, 10**18), "batches must be at most 134217728 for a price"),
+    (events.ShuffledEpochsDpEvent(1.0, 1e149, 2), "batches must be a number in"),
+    (events.ShuffledEpochsDpEvent(10.0, 9, 10**149, True), "epochs must be a number in"),
+    (
+        events.PoissonSampledDpEvent(1e-20, events.SelfComposedDpEvent(LAPLACE, 10**18)),
+        "event must answer at most 1e12 times about one batch",
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "sentence"), EXTREMES)
+def test_numbers_near_the_ends_of_doubles_are_answered_or_refused_by_name(event, sentence):
+    how = {"neighboring_relation": "replace-special"}
+    for ask in (
+        lambda: accountants.epsilon(event, delta=1e-6, **how),
+        lambda: accountants.epsilon(event, delta=5e-324, **how),
+        lambda: accountants.delta(event, epsilon=1.0, **how),
+    ):
+        if sentence is None:
+            answer = ask()
+            assert 0 <= answer.lower <= answer.upper
+            continue
+        with pytest.raises((ValueError, DpcalError), match=sentence) as refused:
+            ask()
+        assert str(refused.value).endswith(".")
 
 
 # -- numbers that are not floats

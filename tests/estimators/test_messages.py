@@ -10,13 +10,21 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dpcal
+from dpcal import estimators
 from dpcal.estimators import (
     PCA,
+    Bins,
     Clipper,
+    KMeans,
     LinearRegression,
     LogisticRegression,
     OneHotEncoder,
+    PrivateSearch,
+    QuantileTransformer,
+    RandomFeatures,
+    Ridge,
     SimpleImputer,
+    Splines,
     StandardScaler,
 )
 
@@ -90,16 +98,38 @@ METHODS = (
 )
 QUICK = {"epsilon": 100.0, "steps": 5, "max_norm": 1.0, "learning_rate": 0.1}
 WIDE = {"bounds": (-1.0, 1.0), "epsilon": 100.0}
-MODELS = [
+TARGETS = {**WIDE, "target_bounds": (-1.0, 1.0)}
+INSIDE = {"bounds": (-1.0, 1.0)}
+ON_NUMBERS = [
     lambda: LogisticRegression(classes=[0, 1], **QUICK),
-    lambda: LinearRegression(**WIDE, target_bounds=(-1.0, 1.0), solver="statistics"),
+    lambda: LinearRegression(**TARGETS, solver="statistics"),
+    lambda: LinearRegression(**TARGETS, solver="gradient", row_norm=1.0),
+    lambda: Ridge(**TARGETS, solver="statistics"),
+    lambda: Ridge(**TARGETS, solver="gradient"),
     lambda: StandardScaler(**WIDE),
+    lambda: QuantileTransformer(**WIDE, n_quantiles=3),
     lambda: PCA(**WIDE),
+    lambda: KMeans(2, **WIDE),
     lambda: SimpleImputer(**WIDE),
     lambda: Clipper(**WIDE),
+    lambda: RandomFeatures(**INSIDE, n_waves=4),
+    lambda: Splines(**INSIDE, n_knots=3),
+    lambda: Bins(**INSIDE, n_bins=3),
+    lambda: PrivateSearch(
+        LogisticRegression(classes=[0, 1], **QUICK), {"l2": [0.0, 0.1]}, trials=2
+    ),
+]
+MODELS = [
+    *ON_NUMBERS,
+    lambda: KMeans(2, bounds="learn", epsilon=100.0),
     lambda: OneHotEncoder(epsilon=100.0),
     lambda: OneHotEncoder(categories=[[0, 1], [0, 1]]),
 ]
+
+
+def test_models_are_all_there():
+    made = {type(make()).__name__ for make in MODELS}
+    assert made == {name for name in estimators.__all__ if name[0].isupper()}
 
 
 @pytest.mark.parametrize("bad", ["text", "date"])
@@ -107,7 +137,7 @@ def test_a_column_of_another_type_is_refused_and_costs_nothing(bad):
     column = pl.lit("east") if bad == "text" else pl.lit(7).cast(pl.Date)
     frame = pl.DataFrame(RNG.uniform(-1, 1, (60, 2)), schema=["a", "b"])
     with dpcal.budget(epsilon=1e3, delta=1e-5) as book:
-        for make in MODELS[:6]:
+        for make in ON_NUMBERS:
             with pytest.raises(TypeError, match="got column 'ward' of type"):
                 make().fit(frame.with_columns(column.alias("ward")), np.resize([0, 1], 60))
         assert book.spent == 0
