@@ -155,15 +155,6 @@ def test_enough_dimensions_leave_records_alone():
 
 
 @pytest.mark.slow
-def test_callbacks_see_lifted_iterates():
-    seen = []
-    plan = plan_for(embedding_dimension=10)
-    result = jl_glm(OBJECTIVE, plan, seed=0, callback=lambda p: seen.append(p.w), callback_every=7)
-    assert {w.shape for w in seen} == {(D,)}
-    assert (seen[-1] == result.w).all()
-
-
-@pytest.mark.slow
 def test_dimensions_are_chosen_as_the_corollaries_say():
     # k as (n epsilon)^(4/5) for SpiderBoost and as n epsilon for the convex method, whatever d is.
     for inner, exponent in (("spiderboost", 4 / 5), ("recursive_regularization", 1.0)):

@@ -61,24 +61,6 @@ def plan_for(**options):
 # -- promises
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("subsolver", SUBSOLVERS)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(
-    "objective",
-    [HUBER, Logistic(X, Y, l2=0.1, classes_from_data=True), Squared(X, TARGETS)],
-    ids=lambda objective: type(objective).__name__,
-)
-def test_it_does_what_its_plan_promises(objective, relation, subsolver):
-    plan = plan_for(
-        dimension=objective.dimension, neighboring_relation=relation, subsolver=subsolver
-    )
-    result = check_promises(recursive_regularization, objective, plan, seed=1)
-    assert result.complete
-    assert result.epsilon(1e-5) == plan.price()
-    assert 10.0 * (1 - 1e-4) < plan.price() <= 10.0
-
-
 @pytest.mark.parametrize("subsolver", SUBSOLVERS)
 def test_blocks_fit_the_records(subsolver):
     for n in (200, 5_000, 10**6):
@@ -88,15 +70,6 @@ def test_blocks_fit_the_records(subsolver):
         ]
         assert sum(parts) <= n
         assert plan.price() <= 1.0
-
-
-def test_a_run_stopped_by_its_callback_costs_the_whole_plan():
-    plan = plan_for()
-    result = recursive_regularization(
-        HUBER, plan, seed=0, callback=lambda p: p.step >= 10, callback_every=5
-    )
-    assert not result.complete
-    assert result.epsilon(1e-5) == plan.price(1e-5)
 
 
 # -- the algorithm
@@ -363,28 +336,3 @@ def test_a_pass_takes_records_once():
     oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
     with pytest.raises(BudgetExceeded, match="has 100 left"):
         oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"neighboring_relation": "add-or-remove-one"}, "neighboring_relation must be one of"),
-        ({"subsolver": "sgd"}, "subsolver must be one of 'noisy_gd', 'phased_sgd'"),
-        ({"subsolver": "phased_sgd", "preset": "theory"}, "subsolver must be 'noisy_gd'"),
-        ({"distance": 0.0}, "distance must be a finite number > 0"),
-        ({"n": 3}, "n must be at least"),
-    ],
-)
-def test_what_is_wrong_is_named(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        plan_for(**options)
-
-
-def test_passes_are_disjoint_by_definition():
-    with pytest.raises(ValueError, match="kind='one pass' is for composition='disjoint'"):
-        Query(name="pass", kind="one pass", sampler="full", max_norm=1, noise_multiplier=1, count=1)
-
-
-def test_a_plan_for_another_n_is_refused():
-    with pytest.raises(ValueError, match=f"plan must be for the objective's n={N}"):
-        recursive_regularization(HUBER, plan_for(n=N + 1))
