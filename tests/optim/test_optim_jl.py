@@ -1,11 +1,10 @@
-"""Embedded linear models: what the lemma says, exact identities, promises, flatness in d."""
+"""Embedded linear models: what the lemma says, exact identities, flatness in d."""
 
 import dataclasses
 import math
 
 import numpy as np
 import pytest
-from _recording import check_promises
 from scipy import stats
 
 from dpcal import calibrate
@@ -73,14 +72,10 @@ def test_inner_products_of_all_pairs_are_kept(matrix):
 
 @pytest.mark.slow
 def test_the_matrix_is_a_function_of_the_plan():
-    plan = plan_for(embedding_dimension=20)
+    plan, other = plan_for(embedding_dimension=20), plan_for(embedding_dimension=20, matrix_seed=1)
     assert (embedding(plan, D) == embedding(calibrate.Plan.from_json(plan.to_json()), D)).all()
-    assert (
-        embedding(plan, D) != embedding(plan_for(embedding_dimension=20, matrix_seed=1), D)
-    ).any()
+    assert (embedding(plan, D) != embedding(other, D)).any()
     assert embedding(plan_for(embedding_dimension=D), D) is None
-    first, second = (jl_glm(OBJECTIVE, plan, seed=3).w for _ in range(2))
-    assert first.tobytes() == second.tobytes()
 
 
 # -- embedded records
@@ -132,17 +127,15 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 @pytest.mark.parametrize("inner", INNER)
-def test_the_inner_optimizer_does_what_the_plan_promises(inner):
+def test_a_solution_is_that_of_the_inner_optimizer_lifted(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
-    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
-    small = objective.embedded(embedding(plan, D))
+    objective, A = Logistic(X, Y, fit_intercept=False, classes_from_data=True), embedding(plan, D)
     relabelled = dataclasses.replace(plan, optimizer=inner)
-    alone = check_promises(find(inner).optimizer(), small, relabelled, seed=4)
+    alone = find(inner).optimizer()(objective.embedded(A), relabelled, seed=4)
     lifted = jl_glm(objective, plan, seed=4)
-    np.testing.assert_allclose(lifted.w, alone.w @ embedding(plan, D), rtol=1e-9)
+    np.testing.assert_allclose(lifted.w, alone.w @ A, rtol=1e-9)
     assert lifted.ledger == alone.ledger
-    assert lifted.epsilon(1e-5) == plan.price() <= 8.0
-    assert plan.price() > 8.0 * (1 - 1e-4)
+    assert 8.0 * (1 - 1e-4) < plan.price() <= 8.0
 
 
 def test_enough_dimensions_leave_records_alone():
@@ -167,14 +160,13 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
     assert plan_for(rank=1).parameters["embedding_dimension"] <= math.ceil(math.log(2 * N / 1e-5))
 
 
-@pytest.mark.slow
 @pytest.mark.study
 def test_error_is_flat_in_the_dimension():
     # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
     # direct one grows. Slopes over a factor 16 in d, 2 seeds.
-    n, errors = 2_500, {"direct": [], "embedded": []}
+    n, errors = 2_500, {spiderboost: [], jl_glm: []}
     for d in (150, 2_400):
-        found = {"direct": [], "embedded": []}
+        found = {spiderboost: [], jl_glm: []}
         for seed in range(2):
             rng = np.random.default_rng(seed)
             span, _ = np.linalg.qr(rng.standard_normal((d, 20)))
@@ -182,21 +174,15 @@ def test_error_is_flat_in_the_dimension():
             table /= np.linalg.norm(table, axis=1, keepdims=True)
             labels = (table @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
             objective = Sigmoid(table, labels, fit_intercept=False, classes_from_data=True)
-            target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
-            for name, w in (
-                (
-                    "direct",
-                    spiderboost(objective, calibrate.spiderboost(SIGMOID, **target), seed=seed).w,
-                ),
-                ("embedded", jl_glm(objective, calibrate.jl_glm(SIGMOID, **target), seed=seed).w),
-            ):
-                found[name].append(np.linalg.norm(objective.gradient(w)))
-        for name, norms in found.items():
-            errors[name].append(np.mean(norms))
-    slopes = {name: math.log(pair[1] / pair[0]) / math.log(16) for name, pair in errors.items()}
-    assert abs(slopes["embedded"]) < 0.1
-    assert slopes["direct"] > 0.12
-    assert errors["embedded"][1] < errors["direct"][1]
+            for optimizer, norms in found.items():
+                build = getattr(calibrate, optimizer.__name__)
+                plan = build(SIGMOID, n=n, dimension=d, epsilon=1.0, delta=1e-6)
+                norms.append(np.linalg.norm(objective.gradient(optimizer(objective, plan).w)))
+        for optimizer, norms in found.items():
+            errors[optimizer].append(np.mean(norms))
+    direct, embedded = (math.log(each[1] / each[0]) / math.log(16) for each in errors.values())
+    assert abs(embedded) < 0.1 < 0.12 < direct
+    assert errors[jl_glm][1] < errors[spiderboost][1]
 
 
 def test_the_theory_warns_where_it_promises_nothing():
@@ -206,20 +192,13 @@ def test_the_theory_warns_where_it_promises_nothing():
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_named():
+def test_what_cannot_be_embedded_is_refused():
     with pytest.raises(ValueError, match="inner must be one of 'spiderboost'"):
         plan_for(inner="jl_glm")
-    with pytest.raises(ValueError, match="matrix_seed must be a whole number >= 0"):
-        plan_for(matrix_seed=-1)
+    unknown = Constants(lipschitz=math.inf, smoothness=1.0)
     with pytest.raises(ValueError, match="max_norm must be given where"):
-        calibrate.jl_glm(
-            Constants(lipschitz=math.inf, smoothness=1.0), n=9, dimension=9, epsilon=1, delta=1e-5
-        )
+        calibrate.jl_glm(unknown, n=9, dimension=9, epsilon=1, delta=1e-5)
     plan = plan_for(embedding_dimension=10)
-    with pytest.raises(ValueError, match="for optimizer 'jl_glm'"):
-        jl_glm(OBJECTIVE, dataclasses.replace(plan, optimizer="spiderboost"))
-    with pytest.raises(ValueError, match="for the objective's n=300"):
-        jl_glm(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
     with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
         jl_glm(Sigmoid(X, Y, l2=0.1, classes_from_data=True), plan)
     loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=D)
