@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from _built_plans import BUILT, CASES, CONSTANTS, DIMENSION, built, logistic, target
-from contracts._runs import SMALL, Striking, X, Y, answered
+from contracts._runs import SMALL, TARGET, N, Striking, X, Y, answered
 
 import dpcal
 from dpcal import calibrate, optim
@@ -26,7 +26,7 @@ from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.minimax import ToySaddle
+from dpcal.optim.minimax import Box, ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 # Plans whose theorem promises nothing can be run all the same, and so can runs that take no step.
@@ -160,6 +160,20 @@ def test_plans_of_silos_are_for_the_optimizer_over_silos():
         for given in ([plan, plan], None, plan.to_json()):
             with pytest.raises(TypeError, match=r"plan must be a Plan, .* optim\.distributed_psgd"):
                 run(logistic(200, DIMENSION), given)
+
+
+@each_optimizer
+def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anything(name):
+    (run, *_), shared = SMALL[name], dpcal.budget(epsilon=9.0, delta=1e-3)
+    assert OPTIMIZERS[name].build() is getattr(calibrate, name)
+    plan, one = run.plan, run.plan.queries[0]
+    other_kind = dataclasses.replace(one, kind="scalar", correlation=None, proportional=False)
+    for changed in ({"optimizer": "another"}, {"n": plan.n + 1}, {"queries": (other_kind,)}):
+        wrong = dataclasses.replace(plan, **changed)
+        with shared, First(lambda: 0.0) as first, pytest.raises(ValueError, match="must "):
+            getattr(optim, name)(run.objective(), wrong, seed=5)
+        assert not first.noted, changed
+        assert shared.spent == 0, changed
 
 
 # -- runs
@@ -403,6 +417,12 @@ def test_an_interruption_at_any_answer_leaves_a_ledger_with_that_answer(name):
 # -- neighbours
 
 
+def on_table(run, **given):
+    """Return a run as a function of its table; its oracle's randomness is the attack's."""
+    assert run.plan is not None  # its builder may warn, which is no part of the run
+    return lambda table: run(run.objective(table), seed=None, **given)
+
+
 @each_optimizer
 def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_their_bound(name):
     for run in SMALL[name]:
@@ -413,13 +433,9 @@ def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_th
                 break
             pairs = {pair.label: pair for pair in attacks.neighbours(X, Y, row=row)}
             for label in ("long", "opposite"):
-                pair = pairs[label]
+                tables = pairs[label].first, pairs[label].second
                 found = attacks.replay(
-                    lambda table, run=run: run(run.objective(table), seed=None),
-                    pair.first,
-                    pair.second,
-                    price=row == 0,
-                    seed=2,
+                    on_table(run, noise="gaussian"), *tables, price=row == 0, seed=2
                 )
                 assert found.holds, f"{run}\n{found}"
                 assert found.answers > 0
@@ -430,15 +446,28 @@ def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_th
         assert moved > 0, run
 
 
+@each_optimizer
+def test_a_search_for_bad_neighbours_finds_nothing(name):
+    for run in SMALL[name]:
+        for found in attacks.replay_table(on_table(run), X, Y, price=False, seed=2):
+            assert found.holds, f"{run}\n{found}"
+
+
 def test_a_record_that_says_nothing_moves_sums_by_one_bound():
     (run,) = SMALL["noisy_gd"]
     objective = optim.Logistic(1e9 * X, Y, fit_intercept=False, classes=[0, 1])
-    found = attacks.replay(
-        lambda records: run(records, seed=None, noise="gaussian"),
-        objective,
-        attacks.without(objective, 7),
-        silent=True,
-        seed=1,
-    )
-    assert found.holds, str(found)
-    assert found.largest == pytest.approx(1.0, abs=1e-9)
+    toy = ToySaddle(n=N, seed=7)
+    saddle = calibrate.dp_rgda(toy.constants, dimensions=(2, 2), **TARGET)
+
+    def descend(records):
+        return run(records, seed=None, noise="gaussian")
+
+    def in_a_box(records):
+        return optim.dp_rgda(records, saddle, dual_set=Box(-1.0, 1.0)).w
+
+    for spend, records in ((descend, objective), (in_a_box, toy)):
+        gone = attacks.without(records, 7)
+        found = attacks.replay(spend, records, gone, silent=True, seed=1)
+        assert found.holds, str(found)
+        assert found.moved > 0
+        assert spend is in_a_box or found.largest == pytest.approx(1.0, abs=1e-9)
