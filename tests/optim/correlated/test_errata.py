@@ -10,15 +10,9 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.matrix import (
-    LambdaCGD,
-)
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.papers import load
-from dpcal.errors import (
-    UnsupportedEvent,
-)
-
-# -- errata of Wang et al. 2026
+from dpcal.errors import UnsupportedEvent
 
 
 @pytest.mark.slow

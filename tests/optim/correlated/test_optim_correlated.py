@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 
-import _notebooks
 import numpy as np
 import pytest
 from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
@@ -17,21 +16,12 @@ from scipy.stats import beta, norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
-from dpcal.accountants.matrix import (
-    Banded,
-    Dense,
-    Identity,
-    LambdaCGD,
-)
+from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan, Query
-from dpcal.errors import (
-    BudgetExceeded,
-    LedgerMismatch,
-    UnsupportedEvent,
-)
+from dpcal.cli import main
+from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
 from dpcal.optim.boundary.fused import Estimate, Loops
-from dpcal.report import released, verify
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +34,23 @@ def plans():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_plan_and_ledger_have_one_price(name, plans):
+def test_a_run_keeps_its_promises_and_plan_and_ledger_have_one_price(name, plans):
+    # False alarm below 1e-5 a run; see the recorder.
     plan, exact = plans[name], RUNS[name][2]
-    result = correlated_dpsgd(OBJECTIVE, plan, seed=3)
+    result = check_promises(correlated_dpsgd, OBJECTIVE, plan, seed=5)
     price = plan.price()
     assert result.complete
     assert price == result.epsilon(plan.delta) == result.ledger.epsilon(plan.delta) <= plan.epsilon
     assert (plan.parameters["label"] in ("exact", "certified")) == exact
-    assert exact or price.label == plan.parameters["label"] == correlated.table.WITH_CONFIDENCE
     again = Plan.from_json(plan.to_json())
     assert again == plan
-    assert again.price() == price
     ledger = Ledger.from_json(result.ledger.to_json())
-    assert ledger == result.ledger
-    assert ledger.epsilon(plan.delta) == price
-    assert json.loads(plan.to_json())["queries"][0]["correlation"]["strategy"]["steps"] == T
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, run in RUNS.items() if not run[2]])
-def test_independent_draws_do_not_contradict_a_price(name, plans):
+    assert again.price() == ledger.epsilon(plan.delta) == price
+    if exact:
+        return
+    assert price.label == plan.parameters["label"] == correlated.table.WITH_CONFIDENCE
     # Two-sided confidence of each interval: false alarm below 1e-4 a run.
-    price, other = plans[name].price(), plans[name].price(seed=99)
+    other = plan.price(seed=99)
     assert other.seed != price.seed
     assert other.lower <= price.upper
     assert price.lower <= other.upper
@@ -163,16 +148,6 @@ def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
 # -- what ledgers say
 
 
-def test_a_run_that_stops_early_costs_the_whole_plan(plans):
-    plan = plans["lambda-CGD"]
-    result = correlated_dpsgd(
-        OBJECTIVE, plan, seed=3, callback=lambda progress: progress.step == 2, callback_every=1
-    )
-    assert result.ledger.count("gradient") == 2
-    assert result.early
-    assert result.epsilon(plan.delta) == result.ledger.epsilon(plan.delta) == plan.price()
-
-
 def test_ledgers_with_more_answers_or_streams_than_planned_are_refused(plans):
     (query,) = plans["lambda-CGD"].queries
     ledger = Ledger(N)
@@ -197,20 +172,6 @@ def test_ledgers_with_more_answers_or_streams_than_planned_are_refused(plans):
         twice.epsilon(1e-2)
 
 
-def test_reports_of_correlated_runs_verify(plans):
-    from dpcal.report import FORMAT, composed_epsilon
-
-    result = correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], seed=3)
-    document = {
-        "format": FORMAT,
-        "runs": [released(result)],
-        "everything": composed_epsilon([result.ledger], 1e-2),
-    }
-    assert all(row["holds"] for row in verify(json.loads(json.dumps(document))))
-    document["runs"][0]["epsilon"]["upper"] = 0.5
-    assert not verify(document)[0]["holds"]
-
-
 # -- what the oracle does
 
 
@@ -226,32 +187,25 @@ def test_fused_loops_refuse_correlated_noise():
     assert oracle.ledger.entries == ()
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_recorded_runs_keep_their_promises(name, plans):
-    # False alarm below 1e-5 a run; see the recorder.
-    result = check_promises(correlated_dpsgd, OBJECTIVE, plans[name], seed=5)
-    assert result.complete
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run_goes_on_where_it_stopped(name, plans):
-    plan = plans[name]
-    whole = PrivateOracle(OBJECTIVE, plan, seed=11)
-    first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
-    state = json.loads(json.dumps(whole.state()))
-    rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-    resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
-    assert resumed.ledger.count("gradient") == 5
-    again = [resumed.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-    assert (np.array(rest) == np.array(again)).all()
-    with pytest.raises(BudgetExceeded):
-        resumed.gradient(np.zeros(4), "gradient")
-    assert not any((a == b).any() for a, b in zip(first, again, strict=False))
-    fresh = PrivateOracle(OBJECTIVE, plan)
-    early = [fresh.gradient(np.zeros(4), "gradient") for _ in range(2)]
-    back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
-    assert (back.gradient(np.zeros(4), "gradient") == fresh.gradient(np.zeros(4), "gradient")).all()
-    assert (early[0] != first[0]).all()
+def test_a_run_goes_on_where_it_stopped(plans):
+    for name, plan in plans.items():
+        whole = PrivateOracle(OBJECTIVE, plan, seed=11)
+        first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
+        state = json.loads(json.dumps(whole.state()))
+        rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
+        resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
+        assert resumed.ledger.count("gradient") == 5
+        again = [resumed.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
+        assert (np.array(rest) == np.array(again)).all(), name
+        with pytest.raises(BudgetExceeded):
+            resumed.gradient(np.zeros(4), "gradient")
+        assert not any((a == b).any() for a, b in zip(first, again, strict=False)), name
+        fresh = PrivateOracle(OBJECTIVE, plan)
+        early = fresh.gradient(np.zeros(4), "gradient")
+        back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
+        pair = [each.gradient(np.zeros(4), "gradient") for each in (back, fresh)]
+        assert (pair[0] == pair[1]).all(), name
+        assert (early != first[0]).all(), name
 
 
 def test_interleaved_streams_go_on_where_they_stopped(plans):
@@ -349,19 +303,13 @@ def test_batches_follow_the_law_that_is_priced():
             assert abs(counts[times] - records * chance) < 5 * spread + 1e-6 * records + 3
 
 
-def test_iterates_stay_in_a_ball_around_the_start(plans):
-    start = np.array([3.0, -1.0, 2.0, 0.5])
-    away = []
-
-    def follow(progress):
-        away.append(np.linalg.norm(progress.w - start))
-
-    options = {"seed": 1, "learning_rate": 50.0, "callback": follow, "callback_every": 1}
-    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], initial=start, radius=0.3, **options)
+def test_iterates_stay_in_a_ball_around_the_start_or_its_centre(plans):
+    start, away = np.array([3.0, -1.0, 2.0, 0.5]), []
+    follow = {"callback": lambda p: away.append(np.linalg.norm(p.w - start)), "callback_every": 1}
+    options = {"seed": 1, "learning_rate": 50.0, "initial": start, **follow}
+    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], radius=0.3, **options)
     assert max(away) == pytest.approx(0.3, rel=1e-12)
-    correlated_dpsgd(
-        OBJECTIVE, plans["lambda-CGD"], initial=start, center=start + 0.1, radius=1.0, **options
-    )
+    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], center=start + 0.1, radius=1.0, **options)
     assert max(away) <= 1.2 + 1e-12
 
 
@@ -383,35 +331,23 @@ def test_correlation_takes_noise_back():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "sentence"),
+    ("options", "sentence"),
     [
-        ({"sampler": "fixed-size"}, UnsupportedEvent, r"'poisson'.*revealed_delta"),
-        (
-            {"neighboring_relation": "replace-one"},
-            UnsupportedEvent,
-            "not calibrated for .* 'replace-one'",
-        ),
-        ({"sampler": "shuffled"}, ValueError, "sampler must be one of"),
-        ({"batch_size": N + 1}, ValueError, "batch_size must be at most n=120"),
-        ({"sampler": "full"}, ValueError, "batch_size must be n=120"),
-        ({"separation": 2}, ValueError, "separation is not for sampler='poisson'"),
-        ({"sampler": "min-separation"}, ValueError, "separation must be given"),
+        ({"sampler": "fixed-size"}, r"'poisson'.*revealed_delta"),
+        ({"neighboring_relation": "replace-one"}, "not calibrated for .* 'replace-one'"),
+        ({"batch_size": N + 1}, "batch_size must be at most n=120"),
+        ({"sampler": "full"}, "batch_size must be n=120"),
+        ({"separation": 2}, "separation is not for sampler='poisson'"),
+        ({"sampler": "min-separation"}, "separation must be given"),
         (
             {"sampler": "min-separation", "separation": 20, "batch_size": 12},
-            ValueError,
             "batch_size must be at most 6",
         ),
-        (
-            {"sampler": "balls-in-bins", "batch_size": 24},
-            ValueError,
-            "steps must be a multiple of separation",
-        ),
-        ({"statistics": "some"}, ValueError, "statistics must be one of"),
-        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"sampler": "balls-in-bins", "batch_size": 24}, "steps must be a multiple of separation"),
     ],
 )
-def test_what_no_theorem_covers_is_refused_in_a_sentence(options, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_no_theorem_covers_is_refused_in_a_sentence(options, sentence):
+    with pytest.raises((UnsupportedEvent, ValueError), match=sentence):
         plan_for(**options)
 
 
@@ -505,11 +441,8 @@ def bound(true, false, delta):
     return math.log(max(detected - delta, 1e-9) / mistaken)
 
 
-ATTACKED = ["lambda-CGD", "banded, cyclic", "inverse, bins", "square root, all", "tree, all"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ATTACKED)
+@pytest.mark.parametrize("name", ["lambda-CGD", "banded, cyclic", "inverse, bins", "tree, all"])
 def test_attacks_on_iterates_stay_below_the_claim(name):
     # False alarm 1e-5 each.
     strategy, how, _ = RUNS[name]
@@ -532,17 +465,6 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
 # -- the command line
 
 
-def trained(folder, *words):
-    """Run ``dpcal train`` on a small table; return its exit status."""
-    from dpcal.cli import main
-
-    lines = ["a,b,label", *(f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2])]
-    (folder / "table.csv").write_text("\n".join(lines) + "\n")
-    table = ["--csv", str(folder / "table.csv"), "--target", "label", "--bounds=-3:3"]
-    target = ["--epsilon", "2", "--delta", "1e-2", "--steps", "12", "--batch-size", "12"]
-    return main(["train", *table, *target, "-o", str(folder / "report"), *words])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
@@ -552,43 +474,16 @@ def trained(folder, *words):
     ],
 )
 def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
-    from dpcal.cli import main
-
-    assert trained(tmp_path, *words) == 0
-    document = json.loads((tmp_path / "report" / "report.json").read_text())
-    (run,) = document["runs"]
+    table, report = tmp_path / "table.csv", str(tmp_path / "report")
+    lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
+    table.write_text("\n".join(["a,b,label", *lines]) + "\n")
+    words += ["--csv", str(table), "--target", "label", "--bounds=-3:3", "--epsilon", "2"]
+    words += ["--delta", "1e-2", "--steps", "12", "--batch-size", "12", "-o", report]
+    assert main(["train", *words]) == 0
+    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
     plan = Plan.from_json(json.dumps(run["plan"]))
     assert plan.optimizer == "correlated_dpsgd"
     assert plan.query("gradient").correlation.strategy.steps == 12
     assert run["epsilon"]["upper"] == plan.price() <= 2
-    assert "C^-1 z" in document["privacy"]["mechanism"]
     assert f"the price is {plan.parameters['label']}" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "report")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--noise", "lambda-cgd"], "needs --decay"),
-        (["--decay", "0.5"], "--decay is for --noise lambda-cgd"),
-        (["--noise", "tree", "--bands", "3"], "--bands is for"),
-        (["--sampler", "full"], "--sampler full goes with --noise"),
-        (["--optimizer", "correlated_dpsgd"], "needs --noise"),
-        (["--noise", "tree", "--optimizer", "noisy_gd"], "is not for --optimizer noisy_gd"),
-    ],
-)
-def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
-    assert trained(tmp_path, *words) == 2
-    assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_notebook_runs(capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.close("all")
-    _notebooks.run("03_correlated_noise")
-    assert len(pyplot.get_fignums()) == 2
-    pyplot.close("all")
-    text = capsys.readouterr().out
-    assert "Batches of a fixed size are refused" in text
-    assert "statistical with certified confidence" in text
+    assert main(["verify", report]) == 0
