@@ -166,7 +166,7 @@ NAMES = [*WORKED, "folds of a cached pipeline"]
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
-        ("loky", NAMES),
+        ("loky", NAMES[::2]),
         ("threading", NAMES),
         ("dask", NAMES[2:3]),
         ("dask in threads", NAMES[:1]),
