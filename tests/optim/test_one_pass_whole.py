@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcal import calibrate, optim
 from dpcal._ext.sums import grid_step
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, Squared
 from dpcal.optim.boundary.exact import DiscreteMechanism
@@ -112,35 +111,18 @@ def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
     assert oracle.ledger.answers == 0
 
 
-def test_a_loss_of_ones_own_is_refused():
+def test_losses_that_have_no_pass_are_refused():
     class Mine(Logistic):
         def clipped_sum(self, w, rows, max_norm):
             return super().clipped_sum(w, rows, max_norm)
 
     mine = Mine(X, Y, fit_intercept=False, classes=[-1, 1])
-    with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
-        PrivateOracle(mine, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)
-
-
-def test_phased_descent_runs_with_discrete_noise():
-    table = X / np.linalg.norm(X, axis=1, keepdims=True)
-    objective = Logistic(table, Y, fit_intercept=False, classes=[-1, 1], l2=0.1)
-    plan = calibrate.recursive_regularization(
-        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7),
-        n=N,
-        dimension=D,
-        epsilon=4.0,
-        delta=1e-3,
-        distance=3.0,
-        neighboring_relation="replace-one",
-        subsolver="phased_sgd",
-    )
-    result = optim.recursive_regularization(objective, plan, seed=1, noise="discrete")
-    assert result.complete
-    assert result.ledger.answers == len(plan.queries)
-
-
-def test_gradients_from_a_function_have_no_pass():
-    objective = FromGradients(lambda w, rows: np.zeros((len(rows), D)), n=N, dimension=D)
-    with pytest.raises(UnsupportedEvent, match="one pass needs a convex loss"):
-        PrivateOracle(objective, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)
+    function = FromGradients(lambda w, rows: np.zeros((len(rows), D)), n=N, dimension=D)
+    for objective, told in (
+        (mine, "loss of one's own in Mine"),
+        (function, "one pass needs a convex loss"),
+    ):
+        with pytest.raises(UnsupportedEvent, match=told):
+            PrivateOracle(objective, PLAN, noise="discrete").one_pass(
+                np.zeros(D), "pass", **OPTIONS
+            )
