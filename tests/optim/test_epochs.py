@@ -5,8 +5,10 @@ import json
 import math
 from itertools import chain, islice, product
 
+import _built_plans
 import numpy as np
 import pytest
+from _built_plans import query
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
@@ -14,7 +16,6 @@ from dpcal import accountants, calibrate, optim
 from dpcal.accountants import events, samplers
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.attacks import promises, recording
@@ -33,28 +34,14 @@ ALARM = 1e-4
 
 
 def query_of(sampler, *, sigma=0.45, count=PASSES * EPOCH, epoch=EPOCH, **fields):
-    return Query(
-        name="gradient",
-        kind="gradient",
-        sampler=sampler,
-        max_norm=1.0,
-        noise_multiplier=sigma,
-        count=count,
-        epoch=epoch,
-        **{**SAMPLERS[sampler][0], **fields},
-    )
+    given = {**SAMPLERS[sampler][0], **fields}
+    return query(sampler=sampler, noise_multiplier=sigma, count=count, epoch=epoch, **given)
 
 
 def plan_of(sampler, n=N, **fields):
-    relation = SAMPLERS[sampler][1]
-    return Plan(
-        optimizer="dpsgd",
-        n=n,
-        queries=(query_of(sampler, **fields),),
-        epsilon=5_000.0,
-        delta=DELTA,
-        neighboring_relation=relation,
-    )
+    one, relation = query_of(sampler, **fields), SAMPLERS[sampler][1]
+    given = {"optimizer": "dpsgd", "epsilon": 5_000.0, "neighboring_relation": relation}
+    return _built_plans.plan_of(one, n=n, **given)
 
 
 def records(n=N):
@@ -122,8 +109,7 @@ def test_a_shuffle_hides_a_record_among_the_full_batches(n, epoch):
 
 def test_a_plan_costs_what_its_epochs_do():
     # The reference value is from contours in 400-bit arithmetic on two rays.
-    query = query_of("random-allocation", sigma=0.8, epoch=117, count=1170)
-    plan = Plan(optimizer="dpsgd", n=60_000, queries=(query,), epsilon=3.0, delta=1e-5)
+    plan = plan_of("random-allocation", n=60_000, sigma=0.8, epoch=117, count=1170)
     assert plan.price() == pytest.approx(2.6647247892, rel=1e-9)
     one = query_of("random-allocation", sigma=1.0, epoch=1, count=4)
     alone = dataclasses.replace(plan, queries=(one,))
@@ -413,10 +399,8 @@ def test_a_plan_against_a_replaced_record_pays_the_upper_end_of_its_bracket():
 
 
 def test_other_answers_beside_epochs_cost_more():
-    scale = {"name": "scale", "kind": "scalar", "sampler": "full", "max_norm": 1.0, "count": 1}
     for name in SAMPLERS:
         plan = plan_of(name)
-        both = dataclasses.replace(
-            plan, queries=(*plan.queries, Query(**scale, noise_multiplier=9.0))
-        )
+        other = query("scalar", noise_multiplier=9.0)
+        both = dataclasses.replace(plan, queries=(*plan.queries, other))
         assert both.price().upper > plan.price().upper, name

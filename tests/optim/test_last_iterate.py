@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal import calibrate
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.mechanisms.last_iterate import amplitude
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.calibrate.descent import Descent
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import (
@@ -48,19 +49,13 @@ def plan_for(**options):
     return calibrate.noisy_gd(CONSTANTS, release="last", **{**GIVEN, "steps": 40, **options})
 
 
-def sealed(descent, *, n, max_norm=1.0, noise_multiplier=2.0, count=1, **options):
+def sealed(descent, *, n, count=1, noise_multiplier=2.0, max_norm=1.0):
     """A plan of a given noise, for whatever it costs."""
-    query = Query(
-        name="last iterate",
-        kind="last iterate",
-        sampler="full",
-        max_norm=max_norm,
-        noise_multiplier=noise_multiplier,
-        count=count,
-        descent=descent,
+    given = {"count": count, "noise_multiplier": noise_multiplier, "max_norm": max_norm}
+    asked = query("last iterate", descent=descent, **given)
+    return plan_of(
+        asked, n=n, optimizer="noisy_gd", epsilon=50.0, neighboring_relation="replace-special"
     )
-    given = {"epsilon": 50.0, "delta": 1e-5, "neighboring_relation": "replace-special", **options}
-    return Plan(optimizer="noisy_gd", n=n, queries=(query,), **given)
 
 
 # -- the steps
@@ -68,13 +63,13 @@ def sealed(descent, *, n, max_norm=1.0, noise_multiplier=2.0, count=1, **options
 
 def test_steps_are_the_textbook_algorithm():
     plan = plan_for()
-    (query,) = plan.queries
-    shorter = LastIterate.planned(query, OBJECTIVE, np.zeros(D), N).max_norm
-    noise, eta = Streams(3, plan, OBJECTIVE.digest).noise, query.descent.learning_rate
+    (one,) = plan.queries
+    shorter = LastIterate.planned(one, OBJECTIVE, np.zeros(D), N).max_norm
+    noise, eta = Streams(3, plan, OBJECTIVE.digest).noise, one.descent.learning_rate
     w = np.zeros(D)
     for _ in range(40):
         w = w - eta * (OBJECTIVE.clipped_sum(w, np.arange(N), shorter) / N + L2 * w)
-        w = w + noise.normal(0.0, query.noise_multiplier * eta / N, D)
+        w = w + noise.normal(0.0, one.noise_multiplier * eta / N, D)
     assert 1 - 1e-5 < shorter < 1
     result = noisy_gd(OBJECTIVE, plan, seed=3, noise="gaussian")
     np.testing.assert_allclose(result.w, w, rtol=1e-10)
@@ -86,19 +81,19 @@ def test_a_plan_costs_its_target_and_less_noise_than_all_iterates():
         plan = plan_for(neighboring_relation=relation)
         every = calibrate.noisy_gd(CONSTANTS, **given)
         assert 1 - 1e-5 < plan.price() <= 1.0
-        (query,) = plan.queries
-        ratio = every.query("gradient").noise_multiplier / query.noise_multiplier
-        expected = math.sqrt(40) / amplitude(40, query.descent.contraction)
+        (one,) = plan.queries
+        ratio = every.query("gradient").noise_multiplier / one.noise_multiplier
+        expected = math.sqrt(40) / amplitude(40, one.descent.contraction)
         assert ratio == pytest.approx(expected, rel=1e-5)
         assert ratio > 3
 
 
 def test_the_number_of_steps_is_the_best_in_the_bound():
     def bound(steps):
-        (query,) = plan_for(steps=steps).queries
-        c, eta = query.descent.contraction, query.descent.learning_rate
-        variance = D * (query.noise_multiplier * eta / N) ** 2
-        left = c ** (2 * query.descent.steps)
+        (one,) = plan_for(steps=steps).queries
+        c, eta = one.descent.contraction, one.descent.learning_rate
+        variance = D * (one.noise_multiplier * eta / N) ** 2
+        left = c ** (2 * one.descent.steps)
         return left * 2 * CONSTANTS.gap / L2 + variance * (1 - left) / (1 - c * c)
 
     best = plan_for(steps=None).parameters["steps"]
@@ -109,8 +104,8 @@ def test_rows_that_are_too_long_do_not_expand_distances():
     far = X * 10.0 ** RNG.integers(-2, 7, (N, 1))
     descent = Descent(steps=1, learning_rate=2 / 0.45, smoothness=0.25, l2=L2, strong_convexity=L2)
     objective = Logistic(far, Y, l2=L2, fit_intercept=False, classes=[False, True])
-    (query,) = sealed(descent, n=N, max_norm=0.3).queries
-    step = LastIterate.planned(query, objective, np.zeros(D), N)
+    (one,) = sealed(descent, n=N, max_norm=0.3).queries
+    step = LastIterate.planned(one, objective, np.zeros(D), N)
     rows, smooth = np.arange(N, dtype=np.intp), objective.as_smooth_as(0.25)
     assert np.linalg.norm(smooth.kernel.features, axis=1).max() <= 1
     assert objective.as_smooth_as(1e14) is objective
@@ -133,8 +128,8 @@ def test_rows_that_are_too_long_do_not_expand_distances():
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 2.0**-63, reason="no wider floats here")
 def test_rounding_moves_a_step_by_less_than_clipping_is_shortened_for():
     plan = plan_for()
-    (query,) = plan.queries
-    step = LastIterate.planned(query, OBJECTIVE, np.full(D, 30.0), N)
+    (one,) = plan.queries
+    step = LastIterate.planned(one, OBJECTIVE, np.full(D, 30.0), N)
     signs, table = np.where(Y, 1, -1), X.astype(np.longdouble)
     for _ in range(20):
         w = RNG.standard_normal(D) * 10
@@ -142,7 +137,7 @@ def test_rounding_moves_a_step_by_less_than_clipping_is_shortened_for():
         slopes = -signs / (1 + np.exp(signs * (table @ wide)))
         longest = step.max_norm / np.sqrt((table * table).sum(axis=1))
         gradient = np.clip(slopes, -longest, longest) @ table / N + L2 * wide
-        exact = wide - np.longdouble(query.descent.learning_rate) * gradient
+        exact = wide - np.longdouble(one.descent.learning_rate) * gradient
         computed = step.mean_iterate(OBJECTIVE, w, np.arange(N, dtype=np.intp))
         assert np.linalg.norm((computed - exact).astype(float)) < step.lost * step.bound / 2
 
@@ -179,8 +174,8 @@ def test_an_attack_on_a_quadratic_reaches_the_price_and_not_more(noise):
 
 def law(objective, descent, sigma, max_norm, *, nodes=601, width=9.0):
     """The density of the last iterate in one dimension, by quadrature, and mass at both ends."""
-    (query,) = sealed(descent, n=objective.n, max_norm=max_norm, noise_multiplier=sigma).queries
-    step = LastIterate.planned(query, objective, np.zeros(1), objective.n)
+    (one,) = sealed(descent, n=objective.n, max_norm=max_norm, noise_multiplier=sigma).queries
+    step = LastIterate.planned(one, objective, np.zeros(1), objective.n)
     deviation, rows = sigma * step.bound, np.arange(objective.n, dtype=np.intp)
     radius = math.inf if descent.radius is None else descent.radius
     reach = min(radius, width * deviation * math.sqrt(descent.steps) + 3.0)
@@ -236,9 +231,8 @@ def test_the_exact_law_of_a_last_iterate_is_within_its_price(descent, sigma, nea
 
 def test_iterates_in_between_would_break_the_price():
     """The same noise and steps, watched: every step tells as much again about the record."""
-    runs, query = 600, {"kind": "gradient", "sampler": "full", "max_norm": 1.0, "name": "gradient"}
-    watched = Query(noise_multiplier=1.0, count=4 * runs, **query)
-    plan = dataclasses.replace(sealed(HALVING, n=4), queries=(watched,))
+    runs = 600
+    plan = dataclasses.replace(sealed(HALVING, n=4), queries=(query(count=4 * runs),))
     found = []
     for each in (FAR, blanked(FAR)):
         oracle = PrivateOracle(each, plan, noise="gaussian")
@@ -367,17 +361,15 @@ def test_rounding_that_would_take_too_much_is_refused():
 
 
 def test_what_does_not_go_together_is_refused():
-    given = {"name": "q", "sampler": "full", "max_norm": 1, "noise_multiplier": 1, "count": 1}
-    poisson = {**given, "sampler": "poisson", "sampling_probability": 0.1}
+    poisson = {"sampler": "poisson", "sampling_probability": 0.1}
     steps = {"steps": 5, "learning_rate": 1.0, "smoothness": 0.25, "l2": L2}
     descent = Descent(**steps)
-    last = {"kind": "last iterate", "descent": descent}
     for make, sentence in (
         (lambda: Descent(**{**steps, "learning_rate": 6.0}), "learning_rate must be at most 2 / "),
         (lambda: Descent(**steps, strong_convexity=0.2), "strong_convexity must be 0 or l2=0.1"),
-        (lambda: Query(kind="gradient", descent=descent, **given), "descent is for kind='last it"),
-        (lambda: Query(kind="last iterate", **given), "descent must be a Descent"),
-        (lambda: Query(**last, **poisson), "sampler='full'"),
+        (lambda: query(descent=descent), "descent is for kind='last iterate'"),
+        (lambda: query("last iterate"), "descent must be a Descent"),
+        (lambda: query("last iterate", descent=descent, **poisson), "sampler='full'"),
         (lambda: calibrate.noisy_gd(CONSTANTS, **GIVEN, l2=0.5), r"release='last', got 0\.5 with"),
         (lambda: dataclasses.replace(plan_for(), public_n=True), "public_n"),
     ):

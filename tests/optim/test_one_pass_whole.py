@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal._ext.sums import grid_step
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, Squared
 from dpcal.optim.boundary.exact import DiscreteMechanism
@@ -18,31 +18,23 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D)) * 10.0 ** RNG.integers(-3, 6, (N, 1))
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[-1, 1])
-QUERY = Query(
+QUERY = query(
+    "one pass",
     name="pass",
-    kind="one pass",
     sampler="fixed-size",
     batch_size=N,
     composition="disjoint",
     max_norm=BOUND,
     noise_multiplier=3.0,
-    count=1,
 )
-PLAN = Plan(
-    optimizer="recursive_regularization",
-    n=N,
-    queries=(QUERY,),
-    epsilon=1.0,
-    delta=1e-6,
-    neighboring_relation="replace-one",
-)
+PLAN = plan_of(QUERY, n=N, neighboring_relation="replace-one")
 OPTIONS = {"learning_rate": ETA, "strength": 0.3, "radius": 2.0}
 
 
-def planned(objective=OBJECTIVE, query=QUERY, radius=2.0):
+def planned(objective=OBJECTIVE, one=QUERY, radius=2.0):
     center = np.full(objective.dimension, 0.1)
     options = {**OPTIONS, "radius": radius}
-    return Pass.planned(query, objective, center=center, **options)
+    return Pass.planned(one, objective, center=center, **options)
 
 
 def extended(one_pass, w, table, targets):
@@ -76,16 +68,16 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
         Squared(np.abs(far), np.full(N, sign * 1e6), fit_intercept=False) for sign in (1, -1)
     ]
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
-    query = dataclasses.replace(QUERY, max_norm=1e-3)
+    short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
         DiscreteMechanism.mean_iterate(
-            planned(each, query, radius=math.inf).shortened(each, w), each, w, rows
+            planned(each, short, radius=math.inf).shortened(each, w), each, w, rows
         )
         for each in objectives
     ]
-    moved = np.linalg.norm(means[0] - means[1]) * grid_step(query.max_norm)
+    moved = np.linalg.norm(means[0] - means[1]) * grid_step(short.max_norm)
     # The regulariser forgets the first record.
-    assert 0 < moved <= 2 * query.max_norm
+    assert 0 < moved <= 2 * short.max_norm
     one_pass = planned()
     shorter = one_pass.shortened(OBJECTIVE, w)
     lost = 1 - shorter.max_norm / one_pass.max_norm

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Logistic, PrivateOracle, Squared, dpsgd, replaying
 from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
@@ -23,19 +23,9 @@ OBJECTIVE = Logistic(X, Y, l2=1e-3, classes=[0, 1])
 N = OBJECTIVE.n
 
 
-def plan_for(n=N, *, steps=120, batch_size=60, noise_multiplier=1.0, max_norm=1.0, **parameters):
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="poisson",
-        sampling_probability=batch_size / n,
-        max_norm=max_norm,
-        noise_multiplier=noise_multiplier,
-        count=steps,
-    )
-    return Plan(
-        optimizer="dpsgd", n=n, queries=(query,), epsilon=1.0, delta=1e-5, parameters=parameters
-    )
+def plan_for(n=N, *, steps=120, batch_size=60, parameters=None, **fields):
+    asked = query(sampler="poisson", sampling_probability=batch_size / n, count=steps, **fields)
+    return plan_of(asked, n=n, optimizer="dpsgd", epsilon=1.0, parameters=parameters or {})
 
 
 @pytest.mark.parametrize(("output", "first"), [("uniform", 0), ("tail", 60)])
@@ -48,16 +38,16 @@ def test_averages_are_means_of_iterates(output, first):
 
 def test_ledger_that_disagrees_with_the_plan_is_refused():
     plan = plan_for()
-    (query,) = plan.queries
+    (one,) = plan.queries
     result = dpsgd(OBJECTIVE, plan, seed=0)
-    other = dataclasses.replace(query, noise_multiplier=0.5)
-    spare = dataclasses.replace(query, name="spare")
+    other = dataclasses.replace(one, noise_multiplier=0.5)
+    spare = dataclasses.replace(one, name="spare")
     for n, *answers in (
-        (N, (query, 119)),
-        (N, (query, 121)),
-        (N, (query, 119), (other, 1)),
-        (N, (query, 120), (spare, 1)),
-        (N + 1, (query, 120)),
+        (N, (one, 119)),
+        (N, (one, 121)),
+        (N, (one, 119), (other, 1)),
+        (N, (one, 120), (spare, 1)),
+        (N + 1, (one, 120)),
     ):
         ledger = Ledger(n)
         for entry, count in answers:
@@ -98,7 +88,7 @@ def test_overflowing_run_stops_at_finite_iterates_with_a_true_ledger():
 def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(tmp_path):
     # Runs of different plans share no noise: there is next to none here, and no sampling.
     given = {"batch_size": N, "noise_multiplier": 1e-13}
-    bare, planned = plan_for(**given), plan_for(learning_rate=0.05, **given)
+    bare, planned = plan_for(**given), plan_for(parameters={"learning_rate": 0.05}, **given)
     default, reach = default_steps(OBJECTIVE, query=bare.query("gradient"), n=N)
 
     def same(plan, other, options, others):
@@ -124,9 +114,9 @@ def test_learning_rate_comes_from_the_argument_then_the_plan_then_the_default(tm
 
 def test_regret_rate_minimises_the_regret_bound():
     plan = plan_for(1_000, steps=400, batch_size=50, noise_multiplier=3.0, max_norm=0.7)
-    query = plan.query("gradient")
-    best = regret_rate(dimension=20, query=query, n=1_000, radius=2.0)
-    square = query.max_norm**2 * (1 + 20 * (3.0 / 50) ** 2)
+    (one,) = plan.queries
+    best = regret_rate(dimension=20, query=one, n=1_000, radius=2.0)
+    square = one.max_norm**2 * (1 + 20 * (3.0 / 50) ** 2)
 
     def bound(eta):
         return 2.0**2 / (2 * eta * 400) + eta * square / 2

@@ -1,13 +1,13 @@
 """Recursive regularization: rounds, selectors, one pass and its sensitivity, rate."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal import calibrate
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, UnsupportedEvent, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -75,17 +75,17 @@ def test_rounds_are_the_paper_s_pseudocode():
     oracle = PrivateOracle(HUBER, plan, seed=3)
     centers, center = [np.zeros(4)], np.zeros(4)
     for t in range(1, T + 1):
-        query = plan.query(f"round {t}")
+        one = plan.query(f"round {t}")
         eta, radius = plan.parameters[f"learning_rate {t}"], plan.parameters[f"radius {t}"]
         mu = (2**t - 1) * lam
         w, iterates = center, []
-        for _ in range(query.count):
-            gradient = oracle.gradient(w, query.name)
+        for _ in range(one.count):
+            gradient = oracle.gradient(w, one.name)
             gradient = gradient + sum(2**k * lam * (w - c) for k, c in enumerate(centers))
             w = w - eta * gradient
             w = w * min(1.0, radius / np.linalg.norm(w))
             iterates.append(w)
-        weights = (1 - eta * mu) ** -np.arange(1.0, query.count + 1)
+        weights = (1 - eta * mu) ** -np.arange(1.0, one.count + 1)
         center = weights @ np.array(iterates) / weights.sum()
         centers.append(center)
     found = recursive_regularization(HUBER, plan, seed=3)
@@ -98,10 +98,10 @@ def test_steps_are_short_enough_for_the_lemma(preset):
     lam = plan.parameters["regularization"]
     assert 0 < lam <= 0.5
     limit = 0.5 if preset == "practical" else 1.0
-    for t, query in enumerate(plan.queries, start=1):
+    for t, one in enumerate(plan.queries, start=1):
         mu = (2**t - 1) * lam
         assert plan.parameters[f"learning_rate {t}"] * (1 + mu) <= limit * (1 + 1e-12)
-        assert query.answers_per_part == query.count
+        assert one.answers_per_part == one.count
 
 
 def test_phased_steps_are_contractions_without_help():
@@ -141,19 +141,12 @@ def test_the_theorem_is_vacuous_for_few_records():
 # -- one pass
 
 
-def one_pass_plan(n, *, batch_size, learning_rate, noise_multiplier=1e-9):
-    query = Query(
-        name="pass",
-        kind="one pass",
-        sampler="fixed-size",
-        batch_size=batch_size,
-        max_norm=learning_rate,  # gradients are clipped to 1
-        noise_multiplier=noise_multiplier,
-        count=1,
-        composition="disjoint",
-    )
-    priced = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-one"}
-    return Plan(optimizer="any", n=n, queries=(query,), **priced)
+def one_pass_plan(n, *, batch_size, learning_rate, noise_multiplier=1e-9, count=1):
+    given = {"batch_size": batch_size, "noise_multiplier": noise_multiplier, "count": count}
+    given |= {"sampler": "fixed-size", "composition": "disjoint"}
+    # Gradients are clipped to 1.
+    asked = query("one pass", name="pass", max_norm=learning_rate, **given)
+    return plan_of(asked, n=n, neighboring_relation="replace-one")
 
 
 def passed(objective, plan, learning_rate, seed=0, **options):
@@ -274,8 +267,7 @@ def test_clipped_steps_that_do_not_contract_are_refused():
 
 
 def test_a_pass_takes_records_once():
-    plan = one_pass_plan(N, batch_size=300, learning_rate=0.5)
-    plan = dataclasses.replace(plan, queries=(dataclasses.replace(plan.queries[0], count=2),))
+    plan = one_pass_plan(N, batch_size=300, learning_rate=0.5, count=2)
     oracle = PrivateOracle(HUBER, plan, seed=0)
     oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
     with pytest.raises(BudgetExceeded, match="has 100 left"):
