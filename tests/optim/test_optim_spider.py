@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from _recording import check_promises
+from _built_plans import plan_of, query
 from scipy import stats
 
 from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -107,47 +107,43 @@ def test_steps_are_the_paper_s_pseudocode():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "batch_size"), [(20_000, 50), (20_000, 1_200), (20_000, 19_999)])
-def test_batches_of_a_fixed_size_are_those_of_numpy(n, batch_size):
+def test_batches_of_a_fixed_size_are_those_of_numpy():
     # Numpy draws small batches one by one and shuffles the tail for large ones.
-    table = np.random.default_rng(2).standard_normal((n, 2)) / 3
+    n, table = 20_000, np.random.default_rng(2).standard_normal((20_000, 2)) / 3
     objective = Cauchy(table, table[:, 0], fit_intercept=False)
-    plan = calibrate.spiderboost(
-        Constants(lipschitz=1.0, smoothness=1.0, gap=1.0),
-        n=n,
-        dimension=2,
-        steps=12,
-        batch_size=19_999,
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation="replace-one",
-    )
+    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-one"}
+    plan = calibrate.spiderboost(ONES, n=n, dimension=2, steps=12, batch_size=n - 1, **target)
     refresh, difference = plan.queries
-    assert difference.sampler == "fixed-size"
-    # Which records are drawn depends on their number alone, and not on a price.
-    difference = dataclasses.replace(difference, batch_size=batch_size)
-    plan = dataclasses.replace(plan, queries=(refresh, difference))
-    fused = spiderboost(objective, plan, seed=3)
-    single = spiderboost(Interpreted(objective), plan, seed=3)
-    np.testing.assert_allclose(fused.w, single.w, rtol=1e-12)
+    for batch_size in (50, 1_200, n - 1):
+        # Which records are drawn depends on their number alone, and not on a price.
+        other = dataclasses.replace(difference, batch_size=batch_size)
+        drawn = dataclasses.replace(plan, queries=(refresh, other))
+        fused = spiderboost(objective, drawn, seed=3)
+        single = spiderboost(Interpreted(objective), drawn, seed=3)
+        np.testing.assert_allclose(fused.w, single.w, rtol=1e-12, err_msg=str(batch_size))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
-def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wrap):
+def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released():
     # Estimates are w_t - w_{t+1} over the step size; the ledger knows nothing of the choice.
-    plan, objective, found = boost_plan(steps=40, batch_size=60), wrap(OBJECTIVE), set()
-    for seed in range(20):
-        iterates = [np.zeros(4)]
-        every = {"callback": lambda p, to=iterates: to.append(p.w), "callback_every": 1}
-        last = spiderboost(objective, plan, seed=seed, **every)
-        chosen = spiderboost(objective, plan, seed=seed, output="smallest-norm")
-        shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
-        np.testing.assert_array_equal(chosen.w, iterates[shortest])
-        assert chosen.ledger == last.ledger
-        found.add(int(shortest))
-    assert found - {0, 39}  # neither the first nor the last, for a quarter of seeds
-    check_promises(spiderboost, objective, plan, seed=9, output="smallest-norm")
+    plan = boost_plan(steps=40, batch_size=60)
+    for objective in (OBJECTIVE, Interpreted(OBJECTIVE)):
+        found = set()
+        for seed in range(10):
+            iterates, last = followed(objective, plan, seed)
+            chosen = spiderboost(objective, plan, seed=seed, output="smallest-norm")
+            shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
+            np.testing.assert_array_equal(chosen.w, iterates[shortest])
+            assert chosen.ledger == last.ledger
+            found.add(int(shortest))
+        assert found - {0, 39}  # neither the first nor the last, for a quarter of seeds
+
+
+def followed(objective, plan, seed):
+    """Return the iterates of a run, from its start on, and its result."""
+    iterates = [np.zeros(4)]
+    every = {"callback": lambda progress: iterates.append(progress.w), "callback_every": 1}
+    return iterates, spiderboost(objective, plan, seed=seed, **every)
 
 
 def test_overflow_stops_the_run_at_a_finite_iterate():
@@ -250,14 +246,7 @@ def test_the_bound_holds_on_average():
     plan = calibrate.spiderboost(constants, **target)
     objective, squares = Sigmoid(X, Y, fit_intercept=False, classes=[0, 1]), []
     for seed in range(2):
-        iterates = [np.zeros(4)]
-        spiderboost(
-            objective,
-            plan,
-            seed=seed,
-            callback=lambda p, kept=iterates: kept.append(p.w),
-            callback_every=1,
-        )
+        iterates, _ = followed(objective, plan, seed)
         squares.append(np.mean([np.sum(objective.gradient(w) ** 2) for w in iterates[:-1]]))
     assert math.sqrt(np.mean(squares)) <= plan.parameters["accuracy"] < 0.15
 
@@ -299,16 +288,8 @@ def proven_epsilon(kind, *, runs):
     of the two data sets. The last iterate is compared with a threshold from separate runs.
     """
     n, delta = 40, 1e-3
-    plan = calibrate.spiderboost(
-        ONES,
-        n=n,
-        dimension=1,
-        epsilon=1.0,
-        delta=delta,
-        steps=6,
-        batch_size=n,
-        neighboring_relation="replace-one",
-    )
+    target = {"epsilon": 1.0, "delta": delta, "neighboring_relation": "replace-one"}
+    plan = calibrate.spiderboost(ONES, n=n, dimension=1, steps=6, batch_size=n, **target)
 
     def released(pull, count):
         pulls = np.full(n, -1.0)
@@ -339,35 +320,29 @@ def tree_plan(n=N, dimension=4, **options):
     return calibrate.tree_spider(CONSTANTS, n=n, dimension=dimension, **given)
 
 
+PARTS = {"sampler": "fixed-size", "composition": "disjoint", "partition": "tree"}
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_leaves_are_those_of_a_depth_first_search(depth):
     # A tree of pure arithmetic: the textbook recursion against the walk from leaf to leaf.
     rounds, length, batch = 3, 0.25, 2**depth
+    first = query(name="root", batch_size=batch, count=rounds, **PARTS)
     queries = [
-        Query(
-            name="root" if j == 0 else f"depth {j}",
-            kind="gradient difference" if j else "gradient",
-            sampler="fixed-size",
+        query(
+            "gradient difference",
+            name=f"depth {j}",
             batch_size=batch // 2**j,
-            max_norm=1.0,
-            noise_multiplier=1.0,
-            count=rounds * (2 ** (j - 1) if j else 1),
-            proportional=bool(j),
-            composition="disjoint",
-            partition="tree",
+            count=rounds * 2 ** (j - 1),
+            proportional=True,
+            **PARTS,
         )
-        for j in range(depth + 1)
+        for j in range(1, depth + 1)
     ]
     n = rounds * batch * (depth + 2)
-    plan = Plan(
-        optimizer="tree_spider",
-        n=n,
-        queries=queries,
-        epsilon=9.0,
-        delta=1e-5,
-        neighboring_relation="replace-one",
-        parameters={"step_length": length, "threshold": 1e-300},
-    )
+    settings = {"step_length": length, "threshold": 1e-300}
+    named = {"optimizer": "tree_spider", "parameters": settings}
+    plan = plan_of(first, *queries, n=n, neighboring_relation="replace-one", **named)
     table = np.random.default_rng(depth).standard_normal((n, 3))
     objective = Cauchy(table, table[:, 0] + 1, fit_intercept=False)
     seen = []
@@ -411,19 +386,19 @@ def test_a_tree_reads_all_the_records_that_it_paid_for():
     assert np.linalg.norm(objective.gradient(result.w)) < error / 2
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
-def test_a_tree_costs_one_release_and_fits_its_records(relation):
-    for n in (3, 50, 10_000, 10**7):
-        plan = tree_plan(n=n, epsilon=1.0, neighboring_relation=relation)
-        assert 1 - 1e-4 < plan.price() <= 1
-        used = sum(query.count * query.batch_size for query in plan.queries)
-        rounds, depth, b = (plan.parameters[k] for k in ("rounds", "depth", "batch_size"))
-        assert used == rounds * b * (depth + 2) // 2 <= n
-        assert b % 2**depth == 0
-        # Steps suffice to descend the whole gap, and are short enough for the descent lemma.
-        step, v = plan.parameters["step_length"], plan.parameters["threshold"] / 2
-        assert rounds * 2**depth * step * v / 2 > CONSTANTS.gap
-        assert step * CONSTANTS.smoothness <= v * (1 + 1e-9)
+def test_a_tree_costs_one_release_and_fits_its_records():
+    for relation in ("replace-one", "replace-special"):
+        for n in (3, 50, 10_000, 10**7):
+            plan = tree_plan(n=n, epsilon=1.0, neighboring_relation=relation)
+            assert 1 - 1e-4 < plan.price() <= 1
+            used = sum(each.count * each.batch_size for each in plan.queries)
+            rounds, depth, b = (plan.parameters[k] for k in ("rounds", "depth", "batch_size"))
+            assert used == rounds * b * (depth + 2) // 2 <= n
+            assert b % 2**depth == 0
+            # Steps suffice to descend the whole gap, and are short enough for the descent lemma.
+            step, v = plan.parameters["step_length"], plan.parameters["threshold"] / 2
+            assert rounds * 2**depth * step * v / 2 > CONSTANTS.gap
+            assert step * CONSTANTS.smoothness <= v * (1 + 1e-9)
 
 
 def test_the_tree_s_guarantee_falls_about_as_the_theorem_says():
