@@ -37,9 +37,12 @@ WALK = {**PROBLEM, "batch_size": 60, "difference_batch_size": 20}
 RUNS = {
     "dpsgd": [
         ({"batch_size": 60, "steps": 40}, {"output": "uniform"}),
-        ({"batch_size": 60, "steps": 40, **REPLACED}, {}),
+        ({"batch_size": 60, "steps": 40, **REPLACED}, {"output": "tail"}),
     ],
-    "noisy_gd": [({**PROBLEM, "steps": 20}, {"output": "random"})],
+    "noisy_gd": [
+        ({**PROBLEM, "steps": 20}, {"output": "random"}),
+        ({**PROBLEM, "steps": 20, **REPLACED}, {"output": "linear"}),
+    ],
     "spiderboost": [
         ({**PROBLEM, "steps": 20, "batch_size": 100}, {}),
         ({**PROBLEM, **REPLACED, "steps": 20, "batch_size": 100}, {"output": "smallest-norm"}),

@@ -454,7 +454,7 @@ def test_a_search_for_bad_neighbours_finds_nothing(name):
 
 
 def test_a_record_that_says_nothing_moves_sums_by_one_bound():
-    (run,) = SMALL["noisy_gd"]
+    run = SMALL["noisy_gd"][0]
     objective = optim.Logistic(1e9 * X, Y, fit_intercept=False, classes=[0, 1])
     toy = ToySaddle(n=N, seed=7)
     saddle = calibrate.dp_rgda(toy.constants, dimensions=(2, 2), **TARGET)

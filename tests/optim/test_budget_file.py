@@ -252,33 +252,33 @@ def test_two_runs_that_are_open_at_once_spend_no_more_than_there_is():
         assert shared.spent == pytest.approx(PLAN.price().upper)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM book WHERE name = 'composition'",
-        "DELETE FROM book WHERE name = 'key'",
-        "UPDATE book SET value = 'x' WHERE name = 'key'",
-        "UPDATE book SET value = 'x' WHERE name = 'version'",
-        "UPDATE book SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'made'",
-        "UPDATE book SET value = 'both' WHERE name = 'neighboring_relation'",
-        "UPDATE book SET value = 'both' WHERE name = 'composition'",
-        "DELETE FROM totals",
-        "UPDATE totals SET epsilon = 'x'",
-        "UPDATE totals SET epsilon = -1.0",
-        "UPDATE totals SET delta = 2.0",
-        "UPDATE runs SET plan = '[]'",
-        "UPDATE runs SET plan = replace(hex(zeroblob(9999)), '0', '[')",
-        "UPDATE runs SET plan = CAST(X'FFFE' AS TEXT)",
-        "UPDATE runs SET plan = 1",
-        "UPDATE runs SET ledger = '[]'",
-        "UPDATE runs SET ledger = X'00'",
-        "UPDATE runs SET started = X'00'",
-        "UPDATE runs SET label = X'00'",
-        "UPDATE runs SET ended = X'00'",
-        "DROP TABLE runs",
-        "ALTER TABLE runs RENAME COLUMN plan TO other",
-    ],
-)
+DAMAGES = """
+DELETE FROM book WHERE name = 'composition'
+DELETE FROM book WHERE name = 'key'
+UPDATE book SET value = 'x' WHERE name = 'key'
+UPDATE book SET value = 'x' WHERE name = 'version'
+UPDATE book SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'made'
+UPDATE book SET value = 'both' WHERE name = 'neighboring_relation'
+UPDATE book SET value = 'both' WHERE name = 'composition'
+DELETE FROM totals
+UPDATE totals SET epsilon = 'x'
+UPDATE totals SET epsilon = -1.0
+UPDATE totals SET delta = 2.0
+UPDATE runs SET plan = '[]'
+UPDATE runs SET plan = replace(hex(zeroblob(9999)), '0', '[')
+UPDATE runs SET plan = CAST(X'FFFE' AS TEXT)
+UPDATE runs SET plan = 1
+UPDATE runs SET ledger = '[]'
+UPDATE runs SET ledger = X'00'
+UPDATE runs SET started = X'00'
+UPDATE runs SET label = X'00'
+UPDATE runs SET ended = X'00'
+DROP TABLE runs
+ALTER TABLE runs RENAME COLUMN plan TO other
+"""
+
+
+@pytest.mark.parametrize("statement", DAMAGES.strip().split("\n"))
 def test_a_damaged_book_is_one_sentence(tmp_path, statement, capsys):
     path = tmp_path / "clinic.budget"
     book = BudgetBook(path, epsilon=3.0, delta=1e-6)

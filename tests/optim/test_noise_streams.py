@@ -194,18 +194,16 @@ def test_rows_depend_on_seed_and_step_only():
     assert (rows(Identity(5), seed=3) != rows(Identity(5), seed=4)).all()
     same = np.random.SeedSequence(3)
     assert (rows(Identity(5), seed=same) == rows(Identity(5), seed=3)).all()
+    # A generator hands out children.
+    generator = np.random.default_rng(5)
+    first, second = (rows(Identity(3), seed=generator) for _ in range(2))
+    assert (first != second).all()
 
 
 def test_normals_do_not_repeat_between_steps_or_blocks():
     for dimension in DIMENSIONS:
         z = rows(Identity(40), dimension)
         assert len(np.unique(z)) == z.size
-
-
-def test_generators_hand_out_children():
-    generator = np.random.default_rng(5)
-    first, second = (rows(Identity(3), seed=generator) for _ in range(2))
-    assert (first != second).all()
 
 
 def test_normals_are_independent_standard_gaussians():
