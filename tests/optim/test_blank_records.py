@@ -131,8 +131,8 @@ def _all_blank(build, bad, row=4):
 @pytest.mark.parametrize("name", [*LABELLED, *NUMBERED])
 def test_a_record_with_a_cell_that_is_no_number_is_blank(name):
     y = Y if name in LABELLED else T
-    for row in (0, 7):
-        tables = [with_cell(X, row, cell) for cell in CELLS]
+    for row, cells in ((0, CELLS[::2]), (7, CELLS[1::2])):
+        tables = [with_cell(X, row, cell) for cell in (np.nan, *cells)]
         tables.append(with_cell(X, row, np.nan).tolist())
         _all_blank({**LABELLED, **NUMBERED}[name], [(table, y) for table in tables], row)
 

@@ -5,13 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from _recording import check_promises
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants
-from dpcal.optim import FromGradients, Logistic, PrivateOracle, dpsgd, noisy_gd, spiderboost
-from dpcal.optim.boundary.batches import Batches
+from dpcal.optim import FromGradients, Logistic, dpsgd, noisy_gd, spiderboost
 from dpcal.optim.boundary.seeds import Streams
 
 # The normals of runs are drawn here again, by numpy.
@@ -29,42 +27,6 @@ OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 def plan_for(objective=OBJECTIVE, **options):
     given = {"epsilon": 2.0, "delta": 1e-5, **options}
     return calibrate.noisy_gd(CONSTANTS, n=N, dimension=objective.dimension, **given)
-
-
-# -- the recorder of tests
-
-
-@pytest.mark.parametrize(
-    ("cheat", "sentence"),
-    [
-        ({"noise_multiplier": 0.9}, "noise_multiplier=8.6"),
-        ({"max_norm": 1.1}, "max_norm=1.1,"),
-        ({"count": 24}, "24 times"),
-    ],
-)
-def test_the_recorder_catches_optimizers_that_break_their_plan(cheat, sentence):
-    def cheater(objective, plan, *, seed):
-        (query,) = plan.queries
-        scaled = {k: v if k == "count" else v * getattr(query, k) for k, v in cheat.items()}
-        other = dataclasses.replace(plan, queries=(dataclasses.replace(query, **scaled),))
-        return dataclasses.replace(noisy_gd(objective, other, seed=seed), plan=plan)
-
-    with pytest.raises(AssertionError, match=sentence):
-        check_promises(cheater, OBJECTIVE, plan_for(steps=23), seed=0)
-
-
-def test_the_recorder_catches_an_oracle_that_breaks_its_promise(monkeypatch):
-    honest = PrivateOracle._noisy_mean
-    monkeypatch.setattr(
-        PrivateOracle, "_noisy_mean", lambda self, total, q, b: honest(self, total, q, b / 2)
-    )
-    with pytest.raises(AssertionError, match="the noise was in units of"):
-        check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)
-    monkeypatch.undo()
-    twice = np.repeat(np.arange(N // 2, dtype=np.intp), 2)
-    monkeypatch.setattr(Batches, "sample", lambda *_: twice)
-    with pytest.raises(AssertionError, match="a record is sampled twice"):
-        check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)
 
 
 # -- calibration
