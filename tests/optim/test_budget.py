@@ -20,7 +20,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import dpcal
-from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
@@ -41,20 +40,6 @@ def test_gaussians_cost_what_their_squares_add_up_to():
     together = (1 / 9 + 1 / 16 + 1 / 144) ** -0.5
     assert shared.spent == pytest.approx(epsilon(events.GaussianDpEvent(together), delta=1e-5))
     assert in_use() == ()
-
-
-def test_every_run_of_an_optimizer_is_charged_once_and_nested_budgets_all():
-    objective = optim.Logistic(X, Y, classes=[0, 1])
-    plan = calibrate.dpsgd(n=400, batch_size=50, steps=20, epsilon=1.0, delta=1e-6)
-    with dpcal.budget(epsilon=3.0, delta=1e-6) as outer:
-        with dpcal.budget(epsilon=1.0, delta=1e-6) as inner:
-            optim.dpsgd(objective, plan, seed=1)
-            with pytest.raises(BudgetExceeded):
-                optim.dpsgd(objective, plan, seed=2)
-        optim.dpsgd(objective, plan, seed=3)
-    assert inner.spent == pytest.approx(plan.price())
-    twice = events.SelfComposedDpEvent(plan.event, 2)
-    assert outer.spent == pytest.approx(epsilon(twice, delta=1e-6))
 
 
 def test_cross_validation_counts_every_fit_and_every_score():

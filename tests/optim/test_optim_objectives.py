@@ -97,11 +97,7 @@ def test_records_of_other_types_or_columns_are_refused():
     text = np.array(["a", "b"])
     objective = Logistic([[1.0, 2.0], [2.0, 1.0]], [0, 1], **FROM_DATA)
     for ask, error, sentence in (
-        (
-            lambda: Logistic(text[:, None], [0, 1], **FROM_DATA),
-            TypeError,
-            "X must be an array",
-        ),
+        (lambda: Logistic(text[:, None], [0, 1], **FROM_DATA), TypeError, "X must be an array"),
         (lambda: Logistic([[1.0], [2.0]], text, classes=[0, 1]), ValueError, "y must hold numbers"),
         (lambda: Squared([[1.0], [2.0]], text), TypeError, "y must be an array of real numbers"),
         (lambda: Squared(np.empty((0, 2)), []), ValueError, "X must have shape"),
