@@ -30,10 +30,7 @@ from dpcal.optim.minimax import Box, ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 # Plans whose theorem promises nothing can be run all the same, and so can runs that take no step.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 # They make oracles of their own, of embedded records or of silos.
@@ -85,6 +82,7 @@ def check_run(plan, objective):
     check_ledger(Ledger.from_json(result.ledger.to_json()), again, exact=False)
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_plans_of_its_builder_run_as_planned_under_every_relation(name):
     assert set(BUILT) == set(OPTIMIZERS)
@@ -108,6 +106,7 @@ PLANNED = {
 PAPERS_PROBLEM = {"dp_rgda": lambda n, d: ToySaddle(n=n, seed=7)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", sorted(PLANNED))
 def test_plans_of_a_paper_run_as_planned(paper):
     assert set(PLANNED) == set(schedules.PLANNERS)
@@ -141,6 +140,7 @@ ROWS_REFUSED = {
 }
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_a_plan_for_persons_meets_its_target_or_is_refused_by_name(name):
     relation = min(OPTIMIZERS[name].relations)  # add-or-remove-one, if it is among them
@@ -179,6 +179,7 @@ def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anythi
 # -- runs
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_a_seed_decides_every_bit_and_the_plan_names_the_optimizer(name):
     for run in SMALL[name]:
@@ -263,6 +264,7 @@ def kept_answers(path):
         return file.execute("SELECT question, answer FROM answers ORDER BY position").fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
 @each_optimizer
@@ -344,6 +346,7 @@ def test_budgets_are_charged_the_whole_plan_once_before_the_first_answer(name):
             assert not first.noted
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_a_book_holds_a_row_from_before_the_first_answer_on(name, tmp_path):
     for number, run in enumerate(SMALL[name]):
@@ -394,6 +397,7 @@ def test_one_answer_more_than_planned_is_refused(name):
         check_ledger(oracle.ledger, run.plan, exact=False)
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_an_interruption_at_any_answer_leaves_a_ledger_with_that_answer(name):
     for run in SMALL[name]:
@@ -423,6 +427,7 @@ def on_table(run, **given):
     return lambda table: run(run.objective(table), seed=None, **given)
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_their_bound(name):
     for run in SMALL[name]:
@@ -446,6 +451,7 @@ def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_th
         assert moved > 0, run
 
 
+@pytest.mark.slow
 @each_optimizer
 def test_a_search_for_bad_neighbours_finds_nothing(name):
     for run in SMALL[name]:
