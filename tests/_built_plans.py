@@ -1,14 +1,26 @@
-"""A problem, plans of every optimizer for it, and their names: what contracts of plans run."""
+"""Plans of every optimizer and a problem for them, which contracts run; and plans by hand."""
 
 import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.calibrate import Plan, Query
 from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 DELTA = 1e-5
+
+
+def query(kind="gradient", *, name="", sampler="full", count=1, **fields):
+    """Return a query for answers of norm one with noise of one, named like its kind."""
+    given = {"max_norm": 1.0, "noise_multiplier": 1.0, **fields}
+    return Query(name=name or kind, kind=kind, sampler=sampler, count=count, **given)
+
+
+def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
+    """Return a plan of these queries, whatever they cost."""
+    return Plan(optimizer=optimizer, n=n, queries=queries, epsilon=epsilon, delta=delta, **fields)
 
 
 def logistic(n, d):

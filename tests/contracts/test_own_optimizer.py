@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from _built_plans import logistic
-from contracts.test_plans_run import check_run
+from contracts.test_optimizers import check_run
 
 from dpcal import calibrate, optim
 from dpcal.cli import main

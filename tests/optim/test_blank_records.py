@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal import calibrate, optim
-from dpcal.calibrate import Plan, Query
 from dpcal.optim import KAN, MLP, FromGradients, Logistic, PrivateOracle, Softmax, Squared, minimax
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
@@ -63,22 +63,10 @@ NUMBERED = {
 }
 
 
-def _query(name, kind):
-    return Query(name=name, kind=kind, sampler="full", max_norm=0.7, noise_multiplier=1.0, count=1)
-
-
-PLAN = Plan(
-    optimizer="test",
-    n=N,
-    queries=(
-        _query("g", "gradient"),
-        _query("d", "gradient difference"),
-        _query("l", "scalar"),
-        _query("n", "gradient norm"),
-    ),
-    epsilon=9.0,
-    delta=1e-5,
-)
+UNLABELLED = ("trigonometric", "custom")
+ASKED = {"gradient": "gradient", "gradient difference": "difference", "scalar": "scalar"}
+ASKED |= {"gradient norm": "norm"}
+PLAN = plan_of(*(query(kind, max_norm=0.7) for kind in ASKED), n=N)
 
 
 def _sums(objective, rows):
@@ -111,12 +99,12 @@ def _answers(objective):
     w, v = np.random.default_rng(1).standard_normal((2, objective.dimension))
     given = []
     for noise in ("gaussian", "discrete"):
-        with optim.replaying():
-            objective.checked = True
-            oracle = PrivateOracle(objective, PLAN, seed=3, noise=noise)
-        given += [oracle.gradient(w, "g"), oracle.difference(w, v, "d"), oracle.norm(w, "n")]
-        given += [oracle.scalar(w, "l")]
-    return np.concatenate([np.ravel(each) for each in given])
+        objective.checked = True
+        oracle = PrivateOracle(objective, PLAN, seed=3, noise=noise)
+        for kind, method in ASKED.items():
+            at = (w, v) if method == "difference" else (w,)
+            given.append(np.ravel(getattr(oracle, method)(*at, kind)))
+    return np.concatenate(given)
 
 
 def _same_as_blank(build, bad, row):
@@ -134,44 +122,36 @@ def _same_as_blank(build, bad, row):
     return answers
 
 
-@pytest.mark.parametrize("row", [0, 7])
-@pytest.mark.parametrize("name", [*LABELLED, *NUMBERED])
-def test_a_record_with_a_cell_that_is_no_number_is_blank(name, row):
-    build = {**LABELLED, **NUMBERED}[name]
-    y = Y if name in LABELLED else T
-    told = [_same_as_blank(build, (with_cell(X, row, c), y), row) for c in CELLS]
-    told += [_same_as_blank(build, (with_cell(X, row, np.nan).tolist(), y), row)]
+def _all_blank(build, bad, row=4):
+    """Hold that objectives of bad records are all the one of a blank record."""
+    told = [_same_as_blank(build, each, row) for each in bad]
     assert all((each == told[0]).all() for each in told)
+
+
+@pytest.mark.parametrize("name", [*LABELLED, *NUMBERED])
+def test_a_record_with_a_cell_that_is_no_number_is_blank(name):
+    y = Y if name in LABELLED else T
+    for row, cells in ((0, CELLS[::2]), (7, CELLS[1::2])):
+        tables = [with_cell(X, row, cell) for cell in (np.nan, *cells)]
+        tables.append(with_cell(X, row, np.nan).tolist())
+        _all_blank({**LABELLED, **NUMBERED}[name], [(table, y) for table in tables], row)
 
 
 @pytest.mark.parametrize("name", LABELLED)
 def test_a_record_with_a_label_of_no_class_is_blank(name):
-    row = 4
-    told = [_same_as_blank(LABELLED[name], (with_cell(X, row, np.nan), Y), row)]
-    for label in LABELS:
-        for labels in with_labels(Y, row, label):
-            told.append(_same_as_blank(LABELLED[name], (X, labels), row))
-    assert all((each == told[0]).all() for each in told)
+    bad = [(X, y) for label in LABELS for y in with_labels(Y, 4, label)]
+    _all_blank(LABELLED[name], [(with_cell(X, 4, np.nan), Y), *bad])
 
 
-@pytest.mark.parametrize(
-    "name", [each for each in NUMBERED if each not in ("trigonometric", "custom")]
-)
+@pytest.mark.parametrize("name", [each for each in NUMBERED if each not in UNLABELLED])
 def test_a_record_with_a_target_that_is_no_number_is_blank(name):
-    row, build = 4, NUMBERED[name]
-    told = [_same_as_blank(build, (with_cell(X, row, np.nan), T), row)]
-    for cell in CELLS:
-        told.append(_same_as_blank(build, (X, with_cell(T, row, cell)), row))
-    assert all((each == told[0]).all() for each in told)
+    bad = [(X, with_cell(T, 4, cell)) for cell in CELLS]
+    _all_blank(NUMBERED[name], [(with_cell(X, 4, np.nan), T), *bad])
 
 
 def test_a_record_of_a_group_that_there_is_not_is_blank():
-    row = 4
-    told = [_same_as_blank(_fair, (with_cell(X, row, np.nan), Y, Y), row)]
-    for group in LABELS:
-        for groups in with_labels(Y, row, group):
-            told.append(_same_as_blank(_fair, (X, Y, groups), row))
-    assert all((each == told[0]).all() for each in told)
+    bad = [(X, Y, groups) for group in LABELS for groups in with_labels(Y, 4, group)]
+    _all_blank(_fair, [(with_cell(X, 4, np.nan), Y, Y), *bad])
 
 
 @pytest.mark.parametrize("value", EXTREMES)
@@ -199,16 +179,7 @@ def test_a_run_does_not_end_for_a_record_of_another_class():
 
 
 def test_labels_are_counted_whatever_one_record_says():
-    query = Query(
-        name="labels",
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=0.5,
-        threshold=3.0,
-        count=1,
-    )
-    plan = Plan(optimizer="labels", n=N, queries=(query,), epsilon=9.0, delta=1e-3)
+    plan = plan_of(query("labels", noise_multiplier=0.5, threshold=3.0), n=N, delta=1e-3)
     for usual in (Y, Y.astype(bool), np.array(["no", "yes"])[Y]):
         expected = np.unique(usual)
         for label in (*LABELS, "far longer than the others"):

@@ -16,16 +16,12 @@ def table(classes, n=30, d=3):
     return rng.normal(size=(n, d)), rng.choice(classes, n)
 
 
-def without_kernel(patch):
-    """Take the sums of softmax by matrices, as where a kernel would be too wide."""
-    patch.setattr(softmax, "WIDEST_KERNEL", 0)
-
-
 @pytest.fixture(params=["logistic", "sigmoid", "softmax", "softmax by matrices"])
 def make(request, monkeypatch):
     """How to make an objective, and its classes."""
     if request.param == "softmax by matrices":
-        without_kernel(monkeypatch)
+        # Sums by matrices, as where a kernel would be too wide.
+        monkeypatch.setattr(softmax, "WIDEST_KERNEL", 0)
     kind = {"logistic": Logistic, "sigmoid": Sigmoid}.get(request.param, Softmax)
     return kind, ["a", "b"] if kind is not Softmax else ["a", "b", "c"]
 
@@ -93,13 +89,11 @@ def test_constants_bound_what_weights_do(make):
 
 
 def test_public_constants_grow_by_the_largest_weight():
-    plain, heavy = (
-        Logistic.constants_for(row_norm=2.0, largest_weight=weight) for weight in (1.0, 3.0)
-    )
+    plain, heavy = (Logistic.constants_for(row_norm=2.0, largest_weight=at) for at in (1.0, 3.0))
     for name in ("lipschitz", "smoothness", "gap", "hessian_lipschitz"):
         assert getattr(heavy, name) == pytest.approx(3 * getattr(plain, name), rel=1e-15)
-    softmax_gap = Softmax.constants_for(row_norm=2.0, classes=4, largest_weight=2.0).gap
-    assert softmax_gap >= 2 * np.log(4)
+    gap = Softmax.constants_for(row_norm=2.0, classes=4, largest_weight=2.0).gap
+    assert gap >= 2 * np.log(4)
 
 
 def test_other_weights_are_other_noise_and_copies_are_alike(make):

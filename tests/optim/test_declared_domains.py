@@ -50,24 +50,19 @@ def test_one_record_does_not_decide_the_shape_of_what_is_released(name):
     assert len(shapes) == 1
 
 
-def test_the_number_of_groups_is_declared_by_their_shares():
+def test_groups_are_declared_by_their_shares_and_classes_by_weights():
     def fair(groups, **given):
         return minimax.FairClassification(X, Y, groups, dual_l2=1.0, classes=[0, 1], **given)
 
-    with pytest.raises(ValueError, match=r"^groups must be declared by their shares"):
-        fair(Y)
-    with pytest.raises(ValueError, match=r"^groups must be declared by their shares"):
-        fair(Y, shares=[0.5, 0.5], groups_from_data=True)
+    for given in ({}, {"shares": [0.5, 0.5], "groups_from_data": True}):
+        with pytest.raises(ValueError, match=r"^groups must be declared by their shares"):
+            fair(Y, **given)
     third = np.where(np.arange(N) == 7, 2, Y)
     assert fair(third, shares=[0.5, 0.5]).dimensions == fair(Y, shares=[0.5, 0.5]).dimensions
     assert fair(third, groups_from_data=True).dimensions[1] == 3
     assert fair(Y, groups_from_data=True).read_from_data == ("number of groups",)
-
-
-def test_weights_declare_classes():
-    weights = {"no": 1.0, "yes": 2.0}
     labels = np.array(["no", "yes"])[Y]
-    assert Logistic(X, labels, class_weights=weights).read_from_data == ()
+    assert Logistic(X, labels, class_weights={"no": 1.0, "yes": 2.0}).read_from_data == ()
 
 
 def test_what_was_read_off_the_records_is_in_every_statement(tmp_path):
@@ -90,14 +85,14 @@ def test_what_was_read_off_the_records_is_in_every_statement(tmp_path):
 
 def test_silos_name_what_each_of_them_read():
     constants = Logistic.constants_for(row_norm=2.0, fit_intercept=False)
-    plan = calibrate.distributed_psgd(
-        constants, silos=2, n=20_000, dimension=3, epsilon=2.0, delta=1e-6
-    )
+    target = {"n": 20_000, "dimension": 3, "epsilon": 2.0, "delta": 1e-6}
+    plan = calibrate.distributed_psgd(constants, silos=2, **target)
     rows = np.random.default_rng(1).standard_normal((2, 20_000, 3)) / 2
+    domains = {"classes": [0, 1]}, {"classes_from_data": True}
     silos = [
-        Logistic(rows[0], rows[0, :, 0] > 0, fit_intercept=False, classes=[0, 1]),
-        Logistic(rows[1], rows[1, :, 0] > 0, fit_intercept=False, classes_from_data=True),
+        Logistic(each, each[:, 0] > 0, fit_intercept=False, **given)
+        for each, given in zip(rows, domains, strict=True)
     ]
     result = optim.distributed_psgd(silos, plan)
-    assert result.read_from_data == ("classes",)
-    assert all(own.read_from_data == ("classes",) for own in (result.of_silo(0), result.of_silo(1)))
+    for own in (result, result.of_silo(0), result.of_silo(1)):
+        assert own.read_from_data == ("classes",)

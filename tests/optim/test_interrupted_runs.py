@@ -37,8 +37,8 @@ def strike(seed, count, *names):
 @pytest.mark.slow
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_a_signal_ends_a_run_or_comes_too_late(names):
-    # 216 moments in all.
-    assert strike(1, 12, *names) > 6 * len(names)
+    # 102 moments in all.
+    assert strike(1, 6, *names) > 3 * len(names)
 
 
 @pytest.mark.study

@@ -5,12 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
-from dpcal import calibrate, optim
 from dpcal._ext.sums import grid_step
-from dpcal.calibrate import Constants, Plan, Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim import FromGradients, Logistic, PrivateOracle, Squared
+from dpcal.optim import Logistic, PrivateOracle, Squared
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.boundary.one_pass import Pass
 
@@ -19,31 +18,23 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D)) * 10.0 ** RNG.integers(-3, 6, (N, 1))
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[-1, 1])
-QUERY = Query(
+QUERY = query(
+    "one pass",
     name="pass",
-    kind="one pass",
     sampler="fixed-size",
     batch_size=N,
     composition="disjoint",
     max_norm=BOUND,
     noise_multiplier=3.0,
-    count=1,
 )
-PLAN = Plan(
-    optimizer="recursive_regularization",
-    n=N,
-    queries=(QUERY,),
-    epsilon=1.0,
-    delta=1e-6,
-    neighboring_relation="replace-one",
-)
+PLAN = plan_of(QUERY, n=N, neighboring_relation="replace-one")
 OPTIONS = {"learning_rate": ETA, "strength": 0.3, "radius": 2.0}
 
 
-def planned(objective=OBJECTIVE, query=QUERY, radius=2.0):
+def planned(objective=OBJECTIVE, one=QUERY, radius=2.0):
     center = np.full(objective.dimension, 0.1)
     options = {**OPTIONS, "radius": radius}
-    return Pass.planned(query, objective, center=center, **options)
+    return Pass.planned(one, objective, center=center, **options)
 
 
 def extended(one_pass, w, table, targets):
@@ -77,16 +68,16 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
         Squared(np.abs(far), np.full(N, sign * 1e6), fit_intercept=False) for sign in (1, -1)
     ]
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
-    query = dataclasses.replace(QUERY, max_norm=1e-3)
+    short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
         DiscreteMechanism.mean_iterate(
-            planned(each, query, radius=math.inf).shortened(each, w), each, w, rows
+            planned(each, short, radius=math.inf).shortened(each, w), each, w, rows
         )
         for each in objectives
     ]
-    moved = np.linalg.norm(means[0] - means[1]) * grid_step(query.max_norm)
+    moved = np.linalg.norm(means[0] - means[1]) * grid_step(short.max_norm)
     # The regulariser forgets the first record.
-    assert 0 < moved <= 2 * query.max_norm
+    assert 0 < moved <= 2 * short.max_norm
     one_pass = planned()
     shorter = one_pass.shortened(OBJECTIVE, w)
     lost = 1 - shorter.max_norm / one_pass.max_norm
@@ -120,27 +111,3 @@ def test_a_loss_of_ones_own_is_refused():
     mine = Mine(X, Y, fit_intercept=False, classes=[-1, 1])
     with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
         PrivateOracle(mine, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)
-
-
-def test_phased_descent_runs_with_discrete_noise():
-    table = X / np.linalg.norm(X, axis=1, keepdims=True)
-    objective = Logistic(table, Y, fit_intercept=False, classes=[-1, 1], l2=0.1)
-    plan = calibrate.recursive_regularization(
-        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7),
-        n=N,
-        dimension=D,
-        epsilon=4.0,
-        delta=1e-3,
-        distance=3.0,
-        neighboring_relation="replace-one",
-        subsolver="phased_sgd",
-    )
-    result = optim.recursive_regularization(objective, plan, seed=1, noise="discrete")
-    assert result.complete
-    assert result.ledger.answers == len(plan.queries)
-
-
-def test_gradients_from_a_function_have_no_pass():
-    objective = FromGradients(lambda w, rows: np.zeros((len(rows), D)), n=N, dimension=D)
-    with pytest.raises(UnsupportedEvent, match="one pass needs a convex loss"):
-        PrivateOracle(objective, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)

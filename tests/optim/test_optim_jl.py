@@ -1,11 +1,10 @@
-"""Embedded linear models: what the lemma says, exact identities, promises, flatness in d."""
+"""Embedded linear models: what the lemma says, exact identities, chosen dimensions."""
 
 import dataclasses
 import math
 
 import numpy as np
 import pytest
-from _recording import check_promises
 from scipy import stats
 
 from dpcal import calibrate
@@ -19,7 +18,6 @@ from dpcal.optim import (
     Softmax,
     jl_glm,
     noisy_gd as run_noisy_gd,
-    spiderboost,
 )
 from dpcal.optim.first_order.jl_glm import embedding
 from dpcal.optim.registry import find
@@ -44,11 +42,12 @@ def plan_for(n=N, dimension=D, **options):
 
 
 @pytest.mark.parametrize("matrix", ["gaussian", "sparse"])
-def test_norms_are_kept_as_the_lemma_says(matrix):
+def test_norms_and_inner_products_are_kept_as_the_lemma_says(matrix):
     # ||A x||^2 / ||x||^2 has mean 1 and, for Gaussian A, the law of chi2_k / k; sparse matrices
     # have a variance of at most 2 / k. Means over 400 matrices: 6 standard deviations.
     k, x, found = 64, RNG.standard_normal(D), []
-    plan = plan_for(inner="noisy_gd", embedding_dimension=k, matrix=matrix)
+    given = {"inner": "noisy_gd", "matrix": matrix}
+    plan = plan_for(embedding_dimension=k, **given)
     for seed in range(400):
         seeded = {**plan.parameters, "matrix_seed": seed}
         A = embedding(dataclasses.replace(plan, parameters=seeded), D)
@@ -58,29 +57,19 @@ def test_norms_are_kept_as_the_lemma_says(matrix):
     assert np.var(found) < 2 / k * 1.5
     if matrix == "gaussian":
         assert stats.kstest(np.array(found) * k, stats.chi2(k).cdf).pvalue > 1e-6
-
-
-@pytest.mark.parametrize("matrix", ["gaussian", "sparse"])
-def test_inner_products_of_all_pairs_are_kept(matrix):
-    # The lemma: k = 24 log(n) / eps^2 keeps all pairs of n unit vectors within eps, but for a
-    # chance of about 1 / n.
+    # k = 24 log(n) / eps^2 keeps all pairs of n unit vectors within eps, but for a chance of 1 / n.
     points = RNG.standard_normal((50, 2_000))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    plan = plan_for(dimension=2_000, inner="noisy_gd", embedding_dimension=600, matrix=matrix)
-    A = embedding(plan, 2_000)
+    A = embedding(plan_for(dimension=2_000, embedding_dimension=600, **given), 2_000)
     assert np.abs((points @ A.T) @ (A @ points.T) - points @ points.T).max() < 0.4
 
 
 @pytest.mark.slow
 def test_the_matrix_is_a_function_of_the_plan():
-    plan = plan_for(embedding_dimension=20)
+    plan, other = plan_for(embedding_dimension=20), plan_for(embedding_dimension=20, matrix_seed=1)
     assert (embedding(plan, D) == embedding(calibrate.Plan.from_json(plan.to_json()), D)).all()
-    assert (
-        embedding(plan, D) != embedding(plan_for(embedding_dimension=20, matrix_seed=1), D)
-    ).any()
+    assert (embedding(plan, D) != embedding(other, D)).any()
     assert embedding(plan_for(embedding_dimension=D), D) is None
-    first, second = (jl_glm(OBJECTIVE, plan, seed=3).w for _ in range(2))
-    assert first.tobytes() == second.tobytes()
 
 
 # -- embedded records
@@ -99,29 +88,26 @@ def test_loss_and_gradient_of_a_lifted_solution_are_those_in_few_dimensions():
         )
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_embedded_records_are_never_longer_than_root_two(k):
-    objective = Huber(X, X[:, 0], fit_intercept=True)
-    longest = 0.0
-    for seed in range(20):
-        A = np.random.default_rng(seed).standard_normal((k, D + 1)) / math.sqrt(k)
-        small = objective.embedded(A)
-        ratios = small.kernel.norms / objective.kernel.norms
-        assert ratios.max() <= math.sqrt(2) * (1 + 1e-12)
-        assert small.constants.lipschitz <= math.sqrt(2) * objective.constants.lipschitz * (
-            1 + 1e-9
-        )
-        longest = max(longest, (np.linalg.norm(X @ A[:, :D].T, axis=1)).max())
-    assert longest > math.sqrt(2)  # some were scaled down
+def test_embedded_records_are_never_longer_than_root_two():
+    objective, root = Huber(X, X[:, 0], fit_intercept=True), math.sqrt(2)
+    for k in (1, 2, 5):
+        longest = 0.0
+        for seed in range(20):
+            A = np.random.default_rng(seed).standard_normal((k, D + 1)) / math.sqrt(k)
+            small = objective.embedded(A)
+            assert (small.kernel.norms / objective.kernel.norms).max() <= root * (1 + 1e-12)
+            most = root * objective.constants.lipschitz * (1 + 1e-9)
+            assert small.constants.lipschitz <= most
+            longest = max(longest, (np.linalg.norm(X @ A[:, :D].T, axis=1)).max())
+        assert longest > root  # some were scaled down
 
 
 def test_what_becomes_of_a_record_depends_on_it_alone():
-    A = RNG.standard_normal((3, D))
-    whole = OBJECTIVE.embedded(A).kernel.features
-    changed = X.copy()
+    A, changed = RNG.standard_normal((3, D)), X.copy()
     changed[0] = 100 * RNG.standard_normal(D)
-    other = (
-        Sigmoid(changed, Y, fit_intercept=False, classes_from_data=True).embedded(A).kernel.features
+    whole, other = (
+        Sigmoid(table, Y, fit_intercept=False, classes=[0, 1]).embedded(A).kernel.features
+        for table in (X, changed)
     )
     np.testing.assert_allclose(whole[1:], other[1:], rtol=1e-12)
 
@@ -132,17 +118,15 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 @pytest.mark.parametrize("inner", INNER)
-def test_the_inner_optimizer_does_what_the_plan_promises(inner):
+def test_a_solution_is_that_of_the_inner_optimizer_lifted(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
-    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
-    small = objective.embedded(embedding(plan, D))
+    objective, A = Logistic(X, Y, fit_intercept=False, classes_from_data=True), embedding(plan, D)
     relabelled = dataclasses.replace(plan, optimizer=inner)
-    alone = check_promises(find(inner).optimizer(), small, relabelled, seed=4)
+    alone = find(inner).optimizer()(objective.embedded(A), relabelled, seed=4)
     lifted = jl_glm(objective, plan, seed=4)
-    np.testing.assert_allclose(lifted.w, alone.w @ embedding(plan, D), rtol=1e-9)
+    np.testing.assert_allclose(lifted.w, alone.w @ A, rtol=1e-9)
     assert lifted.ledger == alone.ledger
-    assert lifted.epsilon(1e-5) == plan.price() <= 8.0
-    assert plan.price() > 8.0 * (1 - 1e-4)
+    assert 8.0 * (1 - 1e-4) < plan.price() <= 8.0
 
 
 def test_enough_dimensions_leave_records_alone():
@@ -152,15 +136,6 @@ def test_enough_dimensions_leave_records_alone():
     found = jl_glm(OBJECTIVE, plan, seed=1)
     inner = dataclasses.replace(plan, optimizer="noisy_gd")
     assert found.w.tobytes() == run_noisy_gd(OBJECTIVE, inner, seed=1).w.tobytes()
-
-
-@pytest.mark.slow
-def test_callbacks_see_lifted_iterates():
-    seen = []
-    plan = plan_for(embedding_dimension=10)
-    result = jl_glm(OBJECTIVE, plan, seed=0, callback=lambda p: seen.append(p.w), callback_every=7)
-    assert {w.shape for w in seen} == {(D,)}
-    assert (seen[-1] == result.w).all()
 
 
 @pytest.mark.slow
@@ -176,38 +151,6 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
     assert plan_for(rank=1).parameters["embedding_dimension"] <= math.ceil(math.log(2 * N / 1e-5))
 
 
-@pytest.mark.slow
-@pytest.mark.study
-def test_error_is_flat_in_the_dimension():
-    # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
-    # direct one grows. Slopes over a factor 16 in d, 2 seeds.
-    n, errors = 2_500, {"direct": [], "embedded": []}
-    for d in (150, 2_400):
-        found = {"direct": [], "embedded": []}
-        for seed in range(2):
-            rng = np.random.default_rng(seed)
-            span, _ = np.linalg.qr(rng.standard_normal((d, 20)))
-            table = rng.standard_normal((n, 20)) @ span.T
-            table /= np.linalg.norm(table, axis=1, keepdims=True)
-            labels = (table @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
-            objective = Sigmoid(table, labels, fit_intercept=False, classes_from_data=True)
-            target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
-            for name, w in (
-                (
-                    "direct",
-                    spiderboost(objective, calibrate.spiderboost(SIGMOID, **target), seed=seed).w,
-                ),
-                ("embedded", jl_glm(objective, calibrate.jl_glm(SIGMOID, **target), seed=seed).w),
-            ):
-                found[name].append(np.linalg.norm(objective.gradient(w)))
-        for name, norms in found.items():
-            errors[name].append(np.mean(norms))
-    slopes = {name: math.log(pair[1] / pair[0]) / math.log(16) for name, pair in errors.items()}
-    assert abs(slopes["embedded"]) < 0.1
-    assert slopes["direct"] > 0.12
-    assert errors["embedded"][1] < errors["direct"][1]
-
-
 def test_the_theory_warns_where_it_promises_nothing():
     with pytest.warns(VacuousSchedule, match="informative from about n="):
         plan = plan_for(n=60, preset="theory", inner="noisy_gd", epsilon=0.2)
@@ -215,20 +158,13 @@ def test_the_theory_warns_where_it_promises_nothing():
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_named():
+def test_what_cannot_be_embedded_is_refused():
     with pytest.raises(ValueError, match="inner must be one of 'spiderboost'"):
         plan_for(inner="jl_glm")
-    with pytest.raises(ValueError, match="matrix_seed must be a whole number >= 0"):
-        plan_for(matrix_seed=-1)
+    unknown = Constants(lipschitz=math.inf, smoothness=1.0)
     with pytest.raises(ValueError, match="max_norm must be given where"):
-        calibrate.jl_glm(
-            Constants(lipschitz=math.inf, smoothness=1.0), n=9, dimension=9, epsilon=1, delta=1e-5
-        )
+        calibrate.jl_glm(unknown, n=9, dimension=9, epsilon=1, delta=1e-5)
     plan = plan_for(embedding_dimension=10)
-    with pytest.raises(ValueError, match="for optimizer 'jl_glm'"):
-        jl_glm(OBJECTIVE, dataclasses.replace(plan, optimizer="spiderboost"))
-    with pytest.raises(ValueError, match="for the objective's n=300"):
-        jl_glm(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
     with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
         jl_glm(Sigmoid(X, Y, l2=0.1, classes_from_data=True), plan)
     loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=D)

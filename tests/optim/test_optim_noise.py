@@ -37,28 +37,6 @@ def test_sample_reads_the_stream_like_plain_python(n, q, seed):
     assert a.bit_generator.state == b.bit_generator.state
 
 
-@pytest.mark.parametrize("q", [1e-3, 0.1, 0.5, 0.9, 1 - 1e-9])
-def test_sample_size_is_binomial(q):
-    # Two-sided exact binomial test of the total over many samples; false alarm 1e-4.
-    generator = np.random.default_rng(1)
-    n, repeats = 1_000, 500
-    total = sum(len(poisson_sample(n, q, generator)) for _ in range(repeats))
-    assert stats.binomtest(total, n * repeats, q).pvalue > FALSE_ALARM
-
-
-def test_sample_size_has_binomial_spread():
-    # Chi-square over the sizes of 20,000 samples; false alarm 1e-4.
-    generator = np.random.default_rng(2)
-    n, q, repeats = 20, 0.3, 20_000
-    sizes = [len(poisson_sample(n, q, generator)) for _ in range(repeats)]
-    observed = np.bincount(sizes, minlength=n + 1)
-    expected = repeats * stats.binom.pmf(np.arange(n + 1), n, q)
-    common = expected >= 5
-    observed = np.append(observed[common], observed[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM
-
-
 def test_every_subset_has_its_probability():
     # Independence: chi-square over all 16 subsets of 4 records; false alarm 1e-4.
     generator = np.random.default_rng(3)
@@ -70,16 +48,6 @@ def test_every_subset_has_its_probability():
     assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM
 
 
-def test_every_record_is_equally_likely():
-    # Chi-square over record numbers, across block boundaries of the sampler; false alarm 1e-4.
-    generator = np.random.default_rng(4)
-    n = 5_000
-    hits = np.zeros(n)
-    for _ in range(400):
-        hits[poisson_sample(n, 0.5, generator)] += 1
-    assert stats.chisquare(hits.reshape(50, -1).sum(axis=1)).pvalue > FALSE_ALARM
-
-
 def test_probability_one_samples_everything_and_draws_nothing():
     generator = np.random.default_rng(5)
     before = generator.bit_generator.state
@@ -87,17 +55,20 @@ def test_probability_one_samples_everything_and_draws_nothing():
     assert generator.bit_generator.state == before
 
 
-@pytest.mark.parametrize("q", [5e-324, 1e-300, 1e-18])
-def test_tiny_probability_skips_past_any_number_of_records(q):
+def test_tiny_probability_skips_past_any_number_of_records():
     # The gap does not fit an integer; the chance of any record at all is below 1e-8.
     generator = np.random.default_rng(6)
-    assert all(len(poisson_sample(10**6, q, generator)) == 0 for _ in range(1_000))
+    for q in (5e-324, 1e-300, 1e-18):
+        assert all(len(poisson_sample(10**6, q, generator)) == 0 for _ in range(1_000)), q
 
 
-@pytest.mark.parametrize("q", [0.0, -0.1, 1.1, math.nan])
-def test_probabilities_out_of_range_are_refused(q):
-    with pytest.raises(ValueError, match=r"sampling_probability must be a number in \(0, 1\]"):
-        poisson_sample(3, q, np.random.default_rng(0))
+def test_probabilities_out_of_range_and_other_generators_are_refused():
+    for q in (0.0, -0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"sampling_probability must be a number in \(0, 1\]"):
+            poisson_sample(3, q, np.random.default_rng(0))
+    for generator in (None, 0, np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"generator must be a numpy.random.Generator"):
+            poisson_sample(3, 0.5, generator)
 
 
 @given(st.integers(0, 50), st.floats(0, 1e6), st.integers(0, 2**32))
@@ -107,16 +78,3 @@ def test_noise_is_the_generator_s_own(size, scale, seed):
     add_gaussian(out, scale, a)
     assert (out == np.arange(size) + scale * b.standard_normal(size)).all()
     assert a.bit_generator.state == b.bit_generator.state
-
-
-def test_noise_is_gaussian():
-    # Kolmogorov-Smirnov on 100,000 draws; false alarm 1e-4.
-    out = np.zeros(100_000)
-    add_gaussian(out, 3.0, np.random.default_rng(7))
-    assert stats.kstest(out / 3.0, "norm").pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("generator", [None, 0, np.random.RandomState(0)])
-def test_only_generators_are_accepted(generator):
-    with pytest.raises(TypeError, match=r"generator must be a numpy.random.Generator"):
-        poisson_sample(3, 0.5, generator)

@@ -1,14 +1,13 @@
-"""Recursive regularization: rounds, selectors, one pass and its sensitivity, promises, rate."""
+"""Recursive regularization: rounds, selectors, one pass and its sensitivity, rate."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
-from _recording import check_promises
+from _built_plans import plan_of, query
 
 from dpcal import calibrate
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, UnsupportedEvent, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -36,21 +35,18 @@ Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0]
 ONES = Constants(lipschitz=1.0, smoothness=1.0)
 HUBER = Huber(X, TARGETS, fit_intercept=False)
-SUBSOLVERS = ["noisy_gd", "phased_sgd"]
-RELATIONS = ["replace-one", "replace-special"]
 
 
 class Interpreted(Objective):
     """An objective without a kernel."""
 
-    def __init__(self, inner):
-        self.inner, self.n, self.dimension = inner, inner.n, inner.dimension
-        self.l2, self.penalized = inner.l2, inner.penalized
-        self.clipped_sum, self.loss = inner.clipped_sum, inner.loss
-        self.smoothness_when_convex = inner.smoothness_when_convex
-        self.digest = inner.digest
+    clipped_sum = loss = None  # those of the one inside
 
-    clipped_sum = loss = None  # set above
+    def __init__(self, inner):
+        self.n, self.dimension = inner.n, inner.dimension
+        self.l2, self.penalized = inner.l2, inner.penalized
+        for name in ("clipped_sum", "loss", "smoothness_when_convex", "digest"):
+            setattr(self, name, getattr(inner, name))
 
 
 def plan_for(**options):
@@ -58,45 +54,15 @@ def plan_for(**options):
     return calibrate.recursive_regularization(ONES, **given)
 
 
-# -- promises
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("subsolver", SUBSOLVERS)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(
-    "objective",
-    [HUBER, Logistic(X, Y, l2=0.1, classes_from_data=True), Squared(X, TARGETS)],
-    ids=lambda objective: type(objective).__name__,
-)
-def test_it_does_what_its_plan_promises(objective, relation, subsolver):
-    plan = plan_for(
-        dimension=objective.dimension, neighboring_relation=relation, subsolver=subsolver
-    )
-    result = check_promises(recursive_regularization, objective, plan, seed=1)
-    assert result.complete
-    assert result.epsilon(1e-5) == plan.price()
-    assert 10.0 * (1 - 1e-4) < plan.price() <= 10.0
-
-
-@pytest.mark.parametrize("subsolver", SUBSOLVERS)
-def test_blocks_fit_the_records(subsolver):
-    for n in (200, 5_000, 10**6):
-        plan = plan_for(n=n, subsolver=subsolver, epsilon=1.0)
-        parts = [
-            query.batch_size * (query.count // query.answers_per_part) for query in plan.queries
-        ]
-        assert sum(parts) <= n
-        assert plan.price() <= 1.0
-
-
-def test_a_run_stopped_by_its_callback_costs_the_whole_plan():
-    plan = plan_for()
-    result = recursive_regularization(
-        HUBER, plan, seed=0, callback=lambda p: p.step >= 10, callback_every=5
-    )
-    assert not result.complete
-    assert result.epsilon(1e-5) == plan.price(1e-5)
+def test_blocks_fit_the_records():
+    for subsolver in ("noisy_gd", "phased_sgd"):
+        for n in (200, 5_000, 10**6):
+            plan = plan_for(n=n, subsolver=subsolver, epsilon=1.0)
+            parts = [
+                each.batch_size * (each.count // each.answers_per_part) for each in plan.queries
+            ]
+            assert sum(parts) <= n
+            assert 1 - 1e-4 < plan.price() <= 1.0
 
 
 # -- the algorithm
@@ -109,17 +75,17 @@ def test_rounds_are_the_paper_s_pseudocode():
     oracle = PrivateOracle(HUBER, plan, seed=3)
     centers, center = [np.zeros(4)], np.zeros(4)
     for t in range(1, T + 1):
-        query = plan.query(f"round {t}")
+        one = plan.query(f"round {t}")
         eta, radius = plan.parameters[f"learning_rate {t}"], plan.parameters[f"radius {t}"]
         mu = (2**t - 1) * lam
         w, iterates = center, []
-        for _ in range(query.count):
-            gradient = oracle.gradient(w, query.name)
+        for _ in range(one.count):
+            gradient = oracle.gradient(w, one.name)
             gradient = gradient + sum(2**k * lam * (w - c) for k, c in enumerate(centers))
             w = w - eta * gradient
             w = w * min(1.0, radius / np.linalg.norm(w))
             iterates.append(w)
-        weights = (1 - eta * mu) ** -np.arange(1.0, query.count + 1)
+        weights = (1 - eta * mu) ** -np.arange(1.0, one.count + 1)
         center = weights @ np.array(iterates) / weights.sum()
         centers.append(center)
     found = recursive_regularization(HUBER, plan, seed=3)
@@ -132,10 +98,10 @@ def test_steps_are_short_enough_for_the_lemma(preset):
     lam = plan.parameters["regularization"]
     assert 0 < lam <= 0.5
     limit = 0.5 if preset == "practical" else 1.0
-    for t, query in enumerate(plan.queries, start=1):
+    for t, one in enumerate(plan.queries, start=1):
         mu = (2**t - 1) * lam
         assert plan.parameters[f"learning_rate {t}"] * (1 + mu) <= limit * (1 + 1e-12)
-        assert query.answers_per_part == query.count
+        assert one.answers_per_part == one.count
 
 
 def test_phased_steps_are_contractions_without_help():
@@ -148,48 +114,23 @@ def test_phased_steps_are_contractions_without_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "subsolver", [pytest.param("noisy_gd", marks=pytest.mark.study), "phased_sgd"]
-)
-def test_gradients_of_population_risk_fall_with_n(subsolver):
-    # Huber's loss of a location: the population gradient at 100,000 fresh points. Theory: at least
-    # as n^-1/2; a slope above -0.4 over a factor 16 would take an error of 2/3 at one end.
+def test_gradients_of_population_risk_fall_with_n():
+    # Theory: at least as n^-1/2; a slope above -0.4 over a factor 16 would take an error of 2/3 at
+    # one end.
     found = []
-    fresh = np.random.default_rng(9).standard_normal((100_000, 5)) * 0.3 + 1.0
     for n in (1_000, 16_000):
         norms = []
         for seed in range(2):
             rng = np.random.default_rng(seed)
-            points = rng.standard_normal((n, 5)) * 0.3 + 1.0
-            objective = located(points)
-            plan = calibrate.recursive_regularization(
-                ONES, n=n, dimension=5, epsilon=4.0, delta=1e-6, distance=3.0
-            )
-            if subsolver == "phased_sgd":
-                rows = rng.standard_normal((n, 5))
-                rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-                targets = rows @ np.ones(5) + 0.3 * rng.standard_normal(n)
-                objective = Huber(rows, targets, fit_intercept=False)
-                plan = calibrate.recursive_regularization(
-                    ONES, n=n, dimension=5, epsilon=4.0, delta=1e-6, distance=3.0,
-                    subsolver=subsolver,
-                )  # fmt: skip
+            rows = rng.standard_normal((n, 5))
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            targets = rows @ np.ones(5) + 0.3 * rng.standard_normal(n)
+            objective = Huber(rows, targets, fit_intercept=False)
+            plan = plan_for(n=n, dimension=5, epsilon=4.0, delta=1e-6, subsolver="phased_sgd")
             w = recursive_regularization(objective, plan, seed=seed).w
-            risk = located(fresh) if subsolver == "noisy_gd" else objective
-            norms.append(np.linalg.norm(risk.gradient(w)))
+            norms.append(np.linalg.norm(objective.gradient(w)))
         found.append(np.mean(norms))
     assert math.log(found[1] / found[0]) / math.log(16) < -0.4
-
-
-def located(points):
-    """The loss |w - x|, squared near zero."""
-
-    def gradients(w, rows):
-        change = w - points[rows]
-        lengths = np.sqrt(np.einsum("ij,ij->i", change, change))
-        return change / np.maximum(1.0, lengths)[:, np.newaxis]
-
-    return FromGradients(gradients, n=len(points), dimension=points.shape[1])
 
 
 def test_the_theorem_is_vacuous_for_few_records():
@@ -200,25 +141,12 @@ def test_the_theorem_is_vacuous_for_few_records():
 # -- one pass
 
 
-def one_pass_plan(n, *, batch_size, learning_rate, max_norm=1.0, noise_multiplier=1e-9):
-    query = Query(
-        name="pass",
-        kind="one pass",
-        sampler="fixed-size",
-        batch_size=batch_size,
-        max_norm=max_norm * learning_rate,
-        noise_multiplier=noise_multiplier,
-        count=1,
-        composition="disjoint",
-    )
-    return Plan(
-        optimizer="any",
-        n=n,
-        queries=(query,),
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation="replace-one",
-    )
+def one_pass_plan(n, *, batch_size, learning_rate, noise_multiplier=1e-9, count=1):
+    given = {"batch_size": batch_size, "noise_multiplier": noise_multiplier, "count": count}
+    given |= {"sampler": "fixed-size", "composition": "disjoint"}
+    # Gradients are clipped to 1.
+    asked = query("one pass", name="pass", max_norm=learning_rate, **given)
+    return plan_of(asked, n=n, neighboring_relation="replace-one")
 
 
 def passed(objective, plan, learning_rate, seed=0, **options):
@@ -264,7 +192,7 @@ def farthest_move(family, learning_rate):
     rng, worst = np.random.default_rng(5), 0.0
     plan = one_pass_plan(60, batch_size=60, learning_rate=learning_rate, noise_multiplier=1e-12)
     given = {"classes": [0, 1]} if family is Logistic else {}
-    for trial in range(60):
+    for trial in range(30):
         table = rng.standard_normal((60, 3)) * rng.choice([0.1, 1.0, 10.0], size=(60, 1))
         labels = rng.integers(2, size=60) if family is Logistic else 5 * rng.standard_normal(60)
         other_table, other_labels = table.copy(), labels.copy()
@@ -281,11 +209,11 @@ def farthest_move(family, learning_rate):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learning_rate", [0.05, 1.0, 7.0])
 @pytest.mark.parametrize("family", [Logistic, Huber, Squared])
 @pytest.mark.usefixtures("frozen")
-def test_replacing_a_record_moves_one_pass_by_no_more_than_the_bound(family, learning_rate):
-    assert 0 < farthest_move(family, learning_rate) <= 1.0 + 1e-9
+def test_replacing_a_record_moves_one_pass_by_no_more_than_the_bound(family):
+    for learning_rate in (0.05, 1.0, 7.0):
+        assert 0 < farthest_move(family, learning_rate) <= 1.0 + 1e-9, learning_rate
 
 
 def spread_of_neighbours(eta):
@@ -338,53 +266,9 @@ def test_clipped_steps_that_do_not_contract_are_refused():
         passed(HUBER, plan, 0.5, strength=4.0)
 
 
-@pytest.mark.slow
-def test_clipping_a_convex_loss_that_is_no_linear_model_can_break_contraction():
-    # Why those are refused: a quadratic with unequal curvatures, whose gradient is clipped. The
-    # clipped field is not monotone, so that a step moves two points apart.
-    A = np.diag([1.0, 0.01])
-
-    def step(w, eta=1.9):
-        gradient = A @ w
-        return w - eta * gradient * min(1.0, 0.02 / np.linalg.norm(gradient))
-
-    rng, growth = np.random.default_rng(0), 0.0
-    for _ in range(20_000):
-        w, v = rng.uniform(-1, 1, 2) * [0.05, 5.0], rng.uniform(-1, 1, 2) * [0.05, 5.0]
-        v = w + 0.01 * (v - w)
-        growth = max(growth, np.linalg.norm(step(w) - step(v)) / np.linalg.norm(w - v))
-    assert growth > 1.001
-
-
 def test_a_pass_takes_records_once():
-    plan = one_pass_plan(N, batch_size=300, learning_rate=0.5)
-    plan = dataclasses.replace(plan, queries=(dataclasses.replace(plan.queries[0], count=2),))
+    plan = one_pass_plan(N, batch_size=300, learning_rate=0.5, count=2)
     oracle = PrivateOracle(HUBER, plan, seed=0)
     oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
     with pytest.raises(BudgetExceeded, match="has 100 left"):
         oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"neighboring_relation": "add-or-remove-one"}, "neighboring_relation must be one of"),
-        ({"subsolver": "sgd"}, "subsolver must be one of 'noisy_gd', 'phased_sgd'"),
-        ({"subsolver": "phased_sgd", "preset": "theory"}, "subsolver must be 'noisy_gd'"),
-        ({"distance": 0.0}, "distance must be a finite number > 0"),
-        ({"n": 3}, "n must be at least"),
-    ],
-)
-def test_what_is_wrong_is_named(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        plan_for(**options)
-
-
-def test_passes_are_disjoint_by_definition():
-    with pytest.raises(ValueError, match="kind='one pass' is for composition='disjoint'"):
-        Query(name="pass", kind="one pass", sampler="full", max_norm=1, noise_multiplier=1, count=1)
-
-
-def test_a_plan_for_another_n_is_refused():
-    with pytest.raises(ValueError, match=f"plan must be for the objective's n={N}"):
-        recursive_regularization(HUBER, plan_for(n=N + 1))

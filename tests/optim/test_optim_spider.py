@@ -1,18 +1,16 @@
-"""SpiderBoost and its tree: calibration, the papers' algorithms, promises, rates, attacks."""
+"""SpiderBoost and its tree: calibration, the papers' algorithms, rates, attacks."""
 
 import dataclasses
 import math
-import warnings
-from functools import cache
 
 import numpy as np
 import pytest
-from _recording import check_promises
+from _built_plans import plan_of, query
 from scipy import stats
 
 from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -40,83 +38,49 @@ CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 ONES = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[0, 1])
-FAMILIES = [
-    OBJECTIVE,
-    Sigmoid(X, Y, l2=0.1, classes=[0, 1]),
-    Cauchy(X, X[:, 0]),
-    Softmax(X, CLASSES, classes_from_data=True),
-]
 RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 
 
 class Interpreted(Objective):
     """An objective without a kernel."""
 
+    clipped_sum = clipped_difference_sum = loss = digest = None  # those of the one inside
+
     def __init__(self, inner):
-        self.inner, self.n, self.dimension = inner, inner.n, inner.dimension
-        self.l2, self.penalized = inner.l2, inner.penalized
-
-    def clipped_sum(self, w, rows, max_norm):
-        return self.inner.clipped_sum(w, rows, max_norm)
-
-    def clipped_difference_sum(self, w, v, rows, max_norm):
-        return self.inner.clipped_difference_sum(w, v, rows, max_norm)
-
-    def loss(self, w):
-        return self.inner.loss(w)
-
-    def digest(self):
-        return self.inner.digest()
-
-
-@cache
-def planned(constants, **target):
-    """Return a plan, made once for all tests that ask for it."""
-    return calibrate.spiderboost(constants, **target)
+        self.n, self.dimension, self.l2, self.penalized = (
+            *(inner.n, inner.dimension),
+            *(inner.l2, inner.penalized),
+        )
+        for name in ("clipped_sum", "clipped_difference_sum", "loss", "digest"):
+            setattr(self, name, getattr(inner, name))
 
 
 def boost_plan(objective=OBJECTIVE, **options):
     given = {"epsilon": 4.0, "delta": 1e-5, **options}
-    return planned(CONSTANTS, n=objective.n, dimension=objective.dimension, **given)
+    return calibrate.spiderboost(CONSTANTS, n=objective.n, dimension=objective.dimension, **given)
 
 
-# -- SpiderBoost: promises
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", FAMILIES, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_spiderboost_does_what_its_plan_promises(objective, relation):
-    # The dimension decides how noise is split, and not what an answer may hold.
-    plan = boost_plan(steps=43, batch_size=60, neighboring_relation=relation)
-    assert len(plan.queries) == 2
-    result = check_promises(spiderboost, objective, plan, seed=1)
-    assert result.complete
-    assert result.epsilon(1e-5) == plan.price() <= 4.0
+# -- SpiderBoost: the run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("batch_size", [60, N])
-def test_the_fused_loop_is_the_textbook_loop(relation, batch_size):
-    plan = boost_plan(steps=77, batch_size=batch_size, neighboring_relation=relation)
-    objective = Cauchy(X, X[:, 0] + 1.0, l2=0.3, fit_intercept=False)
+def test_the_fused_loop_is_the_textbook_loop():
     # A short step, lest iterates settle: at equal ones no noise is drawn, and equal is a matter of
     # the last bit.
-    fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
-    single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
-    np.testing.assert_allclose(fused.w, single.w, rtol=1e-12)
-    np.testing.assert_allclose(fused.trace.norm, single.trace.norm, rtol=1e-12)
-    assert fused.ledger == single.ledger
-
-
-def test_the_fused_loop_of_several_classes_is_the_textbook_loop():
-    objective = Softmax(X, CLASSES, l2=0.1, classes_from_data=True)
-    plan = boost_plan(objective, steps=43, batch_size=60)
-    fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
-    single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
-    np.testing.assert_allclose(fused.w, single.w, rtol=1e-11)
-    assert fused.ledger == single.ledger
+    regression = Cauchy(X, X[:, 0] + 1.0, l2=0.3, fit_intercept=False)
+    classes = Softmax(X, CLASSES, l2=0.1, classes_from_data=True)
+    cases = [
+        (regression, {"steps": 77, "batch_size": batch_size, "neighboring_relation": relation})
+        for relation in RELATIONS
+        for batch_size in (60, N)
+    ]
+    for objective, options in (*cases, (classes, {"steps": 43, "batch_size": 60})):
+        plan = boost_plan(objective, **options)
+        fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
+        single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
+        np.testing.assert_allclose(fused.w, single.w, rtol=1e-11, err_msg=str(options))
+        np.testing.assert_allclose(fused.trace.norm, single.trace.norm, rtol=1e-11)
+        assert fused.ledger == single.ledger
 
 
 def test_steps_are_the_paper_s_pseudocode():
@@ -143,98 +107,54 @@ def test_steps_are_the_paper_s_pseudocode():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "batch_size"), [(20_000, 50), (20_000, 1_200), (20_000, 19_999)])
-def test_batches_of_a_fixed_size_are_those_of_numpy(n, batch_size):
+def test_batches_of_a_fixed_size_are_those_of_numpy():
     # Numpy draws small batches one by one and shuffles the tail for large ones.
-    table = np.random.default_rng(2).standard_normal((n, 2)) / 3
+    n, table = 20_000, np.random.default_rng(2).standard_normal((20_000, 2)) / 3
     objective = Cauchy(table, table[:, 0], fit_intercept=False)
-    plan = calibrate.spiderboost(
-        Constants(lipschitz=1.0, smoothness=1.0, gap=1.0),
-        n=n,
-        dimension=2,
-        steps=12,
-        batch_size=19_999,
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation="replace-one",
-    )
+    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-one"}
+    plan = calibrate.spiderboost(ONES, n=n, dimension=2, steps=12, batch_size=n - 1, **target)
     refresh, difference = plan.queries
-    assert difference.sampler == "fixed-size"
-    # Which records are drawn depends on their number alone, and not on a price.
-    difference = dataclasses.replace(difference, batch_size=batch_size)
-    plan = dataclasses.replace(plan, queries=(refresh, difference))
-    fused = spiderboost(objective, plan, seed=3)
-    single = spiderboost(Interpreted(objective), plan, seed=3)
-    np.testing.assert_allclose(fused.w, single.w, rtol=1e-12)
-
-
-def test_equal_seeds_give_equal_bits_and_callbacks_change_nothing():
-    plan, seen = boost_plan(steps=57), []
-    first = spiderboost(OBJECTIVE, plan, seed=1)
-    second = spiderboost(
-        OBJECTIVE, plan, seed=1, callback=lambda p: seen.append(p.step), callback_every=5
-    )
-    assert first.w.tobytes() == second.w.tobytes()
-    assert seen == [*range(5, 57, 5), 57]
-
-
-def test_a_random_iterate_is_uniform_and_one_of_them():
-    # 300 draws out of 3 iterates: each 100 +- 50 is beyond 6 standard deviations.
-    plan = boost_plan(steps=3, batch_size=N)
-    drawn = []
-    for seed in range(300):
-        iterates = [np.zeros(4)]
-        spiderboost(
-            OBJECTIVE,
-            plan,
-            seed=seed,
-            callback=lambda p, kept=iterates: kept.append(p.w),
-            callback_every=1,
-        )
-        w = spiderboost(OBJECTIVE, plan, seed=seed, output="random").w
-        drawn += [k for k in range(3) if (iterates[k] == w).all()]
-    assert len(drawn) == 300
-    assert np.abs(np.bincount(drawn, minlength=3) - 100).max() < 50
+    for batch_size in (50, 1_200, n - 1):
+        # Which records are drawn depends on their number alone, and not on a price.
+        other = dataclasses.replace(difference, batch_size=batch_size)
+        drawn = dataclasses.replace(plan, queries=(refresh, other))
+        fused = spiderboost(objective, drawn, seed=3)
+        single = spiderboost(Interpreted(objective), drawn, seed=3)
+        np.testing.assert_allclose(fused.w, single.w, rtol=1e-12, err_msg=str(batch_size))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
-def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wrap):
+def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released():
     # Estimates are w_t - w_{t+1} over the step size; the ledger knows nothing of the choice.
-    plan, objective, found = boost_plan(steps=40, batch_size=60), wrap(OBJECTIVE), set()
-    for seed in range(20):
-        iterates = [np.zeros(4)]
-        every = {"callback": lambda p, to=iterates: to.append(p.w), "callback_every": 1}
-        last = spiderboost(objective, plan, seed=seed, **every)
-        chosen = spiderboost(objective, plan, seed=seed, output="smallest-norm")
-        shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
-        np.testing.assert_array_equal(chosen.w, iterates[shortest])
-        assert chosen.ledger == last.ledger
-        found.add(int(shortest))
-    assert found - {0, 39}  # neither the first nor the last, for a quarter of seeds
-    check_promises(spiderboost, objective, plan, seed=9, output="smallest-norm")
+    plan = boost_plan(steps=40, batch_size=60)
+    for objective in (OBJECTIVE, Interpreted(OBJECTIVE)):
+        found = set()
+        for seed in range(10):
+            iterates, last = followed(objective, plan, seed)
+            chosen = spiderboost(objective, plan, seed=seed, output="smallest-norm")
+            shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
+            np.testing.assert_array_equal(chosen.w, iterates[shortest])
+            assert chosen.ledger == last.ledger
+            found.add(int(shortest))
+        assert found - {0, 39}  # neither the first nor the last, for a quarter of seeds
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
-def test_a_run_stopped_by_its_callback_costs_the_whole_plan(wrap):
-    plan = boost_plan(steps=30)
-    result = spiderboost(
-        wrap(OBJECTIVE), plan, seed=0, callback=lambda p: p.step >= 10, callback_every=5
-    )
-    assert not result.complete
-    assert sum(result.ledger.count(query.name) for query in plan.queries) == 10
-    assert result.epsilon(1e-5) == plan.price(1e-5)
+def followed(objective, plan, seed):
+    """Return the iterates of a run, from its start on, and its result."""
+    iterates = [np.zeros(4)]
+    every = {"callback": lambda progress: iterates.append(progress.w), "callback_every": 1}
+    return iterates, spiderboost(objective, plan, seed=seed, **every)
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
-def test_overflow_stops_the_run_at_a_finite_iterate(wrap):
+def test_overflow_stops_the_run_at_a_finite_iterate():
     plan = boost_plan(steps=500, batch_size=N)
-    with pytest.warns(RuntimeWarning, match="the learning rate is too large"):
-        result = spiderboost(wrap(OBJECTIVE), plan, seed=0, learning_rate=1e154)
-    assert not result.complete
-    assert np.isfinite(result.w).all()
-    result.verify()
-    assert result.epsilon(1e-5) == plan.price(1e-5)
+    for objective in (OBJECTIVE, Interpreted(OBJECTIVE)):
+        with pytest.warns(RuntimeWarning, match="the learning rate is too large"):
+            result = spiderboost(objective, plan, seed=0, learning_rate=1e154)
+        assert not result.complete
+        assert np.isfinite(result.w).all()
+        result.verify()
+        assert result.epsilon(1e-5) == plan.price(1e-5)
 
 
 def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
@@ -271,68 +191,48 @@ def test_a_walk_needs_a_kernel_and_differences():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("preset", ["practical", "theory"])
-def test_a_plan_spends_its_target(relation, preset):
-    plan = planned(
-        ONES,
-        n=5_000,
-        dimension=7,
-        epsilon=1.5,
-        delta=1e-6,
-        preset=preset,
-        neighboring_relation=relation,
-    )
-    assert 1.5 * (1 - 1e-4) < plan.price() <= 1.5
-    assert plan.queries[1].cap == 2.0
-    assert plan.queries[1].sampler == ("fixed-size" if relation == "replace-one" else "poisson")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("preset", ["practical", "theory"])
-def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(relation, preset):
+def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(preset):
     n, d = 5_000, 7
-    plan = planned(
-        ONES,
-        n=n,
-        dimension=d,
-        epsilon=1.5,
-        delta=1e-6,
-        preset=preset,
-        neighboring_relation=relation,
-    )
-    refresh, difference = plan.queries
-    T, q, b = (plan.parameters[name] for name in ("steps", "period", "batch_size"))
-    sampling = (n - b) / ((n - 1) * b) if relation == "replace-one" else (1 - b / n) / b
-    per_movement = sampling + d * (difference.noise_multiplier / b) ** 2
-    assert (q - 1) * per_movement == pytest.approx(2.0, rel=1e-9)
-    error = 4 / T + d * (refresh.noise_multiplier / n) ** 2
-    assert plan.parameters["accuracy"] == pytest.approx(math.sqrt(error), rel=1e-12)
-    # Any other split that meets the condition gives gradients more noise.
-    quieter = dataclasses.replace(difference, noise_multiplier=difference.noise_multiplier * 0.99)
-    assert dataclasses.replace(plan, queries=(refresh, quieter)).price() > 1.5
+    for relation in RELATIONS:
+        target = {"epsilon": 1.5, "delta": 1e-6, "neighboring_relation": relation}
+        plan = calibrate.spiderboost(ONES, n=n, dimension=d, preset=preset, **target)
+        assert 1.5 * (1 - 1e-4) < plan.price() <= 1.5
+        refresh, difference = plan.queries
+        assert difference.cap == 2.0
+        T, q, b = (plan.parameters[name] for name in ("steps", "period", "batch_size"))
+        replaced = relation == "replace-one"
+        assert difference.sampler == ("fixed-size" if replaced else "poisson")
+        sampling = (n - b) / ((n - 1) * b) if replaced else (1 - b / n) / b
+        per_movement = sampling + d * (difference.noise_multiplier / b) ** 2
+        assert (q - 1) * per_movement == pytest.approx(2.0, rel=1e-9)
+        error = 4 / T + d * (refresh.noise_multiplier / n) ** 2
+        assert plan.parameters["accuracy"] == pytest.approx(math.sqrt(error), rel=1e-12)
+        # Any other split that meets the condition gives gradients more noise.
+        quieter = dataclasses.replace(
+            difference, noise_multiplier=difference.noise_multiplier * 0.99
+        )
+        assert dataclasses.replace(plan, queries=(refresh, quieter)).price() > 1.5
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 def test_the_bound_is_better_than_that_of_descent_and_falls_as_the_theorem_says():
     found = {}
     for n in (1_000, 10_000, 100_000):
         target = {"n": n, "dimension": 20, "epsilon": 1.0, "delta": 1e-6}
         found[n] = calibrate.spiderboost(ONES, **target).parameters["accuracy"]
         assert found[n] < calibrate.noisy_gd(ONES, **target).parameters["accuracy"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousSchedule)
-            theory = calibrate.spiderboost(ONES, **target, preset="theory").parameters
+        theory = calibrate.spiderboost(ONES, **target, preset="theory").parameters
         assert found[n] < theory["accuracy"]
     slope = math.log(found[100_000] / found[1_000]) / math.log(100)
     assert slope == pytest.approx(-2 / 3, abs=0.03)
+    assert "accuracy" not in boost_plan(max_norm=0.5, steps=5, batch_size=N).parameters
 
 
 def test_where_differences_do_not_pay_the_plan_is_noisy_descent():
     plan = calibrate.spiderboost(ONES, n=20, dimension=50, epsilon=0.5, delta=1e-6)
     assert [query.name for query in plan.queries] == ["refresh"]
-    assert plan.price() <= 0.5
     table = RNG.standard_normal((20, 50)) / 10
     objective = Sigmoid(table, table[:, 0] > 0, fit_intercept=False, classes=[0, 1])
     assert spiderboost(objective, plan, seed=0).complete
@@ -346,56 +246,23 @@ def test_the_bound_holds_on_average():
     plan = calibrate.spiderboost(constants, **target)
     objective, squares = Sigmoid(X, Y, fit_intercept=False, classes=[0, 1]), []
     for seed in range(2):
-        iterates = [np.zeros(4)]
-        spiderboost(
-            objective,
-            plan,
-            seed=seed,
-            callback=lambda p, kept=iterates: kept.append(p.w),
-            callback_every=1,
-        )
+        iterates, _ = followed(objective, plan, seed)
         squares.append(np.mean([np.sum(objective.gradient(w) ** 2) for w in iterates[:-1]]))
     assert math.sqrt(np.mean(squares)) <= plan.parameters["accuracy"] < 0.15
 
 
 @pytest.mark.parametrize(
-    ("constants", "options", "sentence"),
+    ("options", "sentence"),
     [
-        ({"lipschitz": math.inf}, {}, "max_norm must be given where constants.lipschitz is no"),
-        ({"smoothness": math.inf}, {}, "smoothness must be given where constants.smoothness"),
-        ({"gap": None}, {}, "steps must be given where constants.gap is no number > 0"),
-        ({}, {"batch_size": N + 1}, f"batch_size must be at most n={N}"),
-        ({}, {"learning_rate": 4.0}, "learning_rate must be below 1 / L1 = 4"),
-        ({}, {"preset": "best"}, "preset must be one of 'practical', 'theory'"),
-        ({}, {"preset": "theory", "steps": 3}, "steps is for preset 'practical'"),
-        ({}, {"preset": "theory", "epsilon": 0.01}, "n must be at least"),
+        ({"batch_size": N + 1}, f"batch_size must be at most n={N}"),
+        ({"learning_rate": 4.0}, "learning_rate must be below 1 / L1 = 4"),
+        ({"preset": "theory", "steps": 3}, "steps is for preset 'practical'"),
+        ({"preset": "theory", "epsilon": 0.01}, "n must be at least"),
     ],
 )
-def test_what_is_wrong_is_named(constants, options, sentence):
-    given = {"n": N, "dimension": 4, "epsilon": 1.0, "delta": 1e-5, **options}
+def test_what_does_not_go_together_is_named(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        calibrate.spiderboost(dataclasses.replace(CONSTANTS, **constants), **given)
-
-
-@pytest.mark.slow
-def test_a_bound_is_promised_only_where_it_is_proved():
-    assert "accuracy" in boost_plan().parameters
-    assert "accuracy" not in boost_plan(max_norm=0.5).parameters
-
-
-def test_plans_that_do_not_fit_are_refused():
-    plan = boost_plan(steps=30, batch_size=60)
-    with pytest.raises(ValueError, match="plan must be for optimizer 'spiderboost'"):
-        spiderboost(OBJECTIVE, dataclasses.replace(plan, optimizer="dpsgd"))
-    with pytest.raises(ValueError, match=f"plan must be for the objective's n={N}"):
-        spiderboost(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
-    with pytest.raises(ValueError, match="must agree with the plan's queries"):
-        spiderboost(
-            OBJECTIVE,
-            dataclasses.replace(plan, parameters={**plan.parameters, "period": 1}),
-        )
-    with pytest.raises(ValueError, match="output must be one of 'last', 'random', 'smallest-norm'"):
-        spiderboost(OBJECTIVE, plan, output="best")
+        boost_plan(**options)
 
 
 # -- an attack
@@ -421,16 +288,8 @@ def proven_epsilon(kind, *, runs):
     of the two data sets. The last iterate is compared with a threshold from separate runs.
     """
     n, delta = 40, 1e-3
-    plan = calibrate.spiderboost(
-        ONES,
-        n=n,
-        dimension=1,
-        epsilon=1.0,
-        delta=delta,
-        steps=6,
-        batch_size=n,
-        neighboring_relation="replace-one",
-    )
+    target = {"epsilon": 1.0, "delta": delta, "neighboring_relation": "replace-one"}
+    plan = calibrate.spiderboost(ONES, n=n, dimension=1, steps=6, batch_size=n, **target)
 
     def released(pull, count):
         pulls = np.full(n, -1.0)
@@ -440,7 +299,7 @@ def proven_epsilon(kind, *, runs):
         )
         return np.array([spiderboost(objective, plan).w[0] for _ in range(count)])
 
-    threshold = np.median(np.concatenate([released(p, 200) for p in (-1.0, 100.0)]))
+    threshold = np.median(np.concatenate([released(p, 100) for p in (-1.0, 100.0)]))
     first, second = (int((released(p, runs) > threshold).sum()) for p in (-1.0, 100.0))
     low = stats.beta.ppf(0.5e-4, first, runs - first + 1) if first else 0.0
     high = stats.beta.ppf(1 - 0.5e-4, second + 1, runs - second) if second < runs else 1.0
@@ -449,7 +308,7 @@ def proven_epsilon(kind, *, runs):
 
 @pytest.mark.slow
 def test_an_attack_stays_below_the_claim_and_catches_clipping_of_averages():
-    assert proven_epsilon(FromGradients, runs=600) < 1.0
+    assert proven_epsilon(FromGradients, runs=200) < 1.0
     assert proven_epsilon(ClippedAverage, runs=200) > 1.5
 
 
@@ -461,50 +320,29 @@ def tree_plan(n=N, dimension=4, **options):
     return calibrate.tree_spider(CONSTANTS, n=n, dimension=dimension, **given)
 
 
-def never_ending(plan):
-    """The plan with a threshold that no estimate falls below."""
-    return dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
-
-
-@pytest.mark.parametrize("objective", FAMILIES, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
-def test_tree_spider_does_what_its_plan_promises(objective, relation):
-    plan = tree_plan(dimension=objective.dimension, neighboring_relation=relation)
-    result = check_promises(tree_spider, objective, never_ending(plan), seed=1)
-    assert result.complete
-    assert result.message.startswith("took all")
-    assert result.epsilon(1e-5) == plan.price() <= 20.0
+PARTS = {"sampler": "fixed-size", "composition": "disjoint", "partition": "tree"}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_leaves_are_those_of_a_depth_first_search(depth):
     # A tree of pure arithmetic: the textbook recursion against the walk from leaf to leaf.
     rounds, length, batch = 3, 0.25, 2**depth
+    first = query(name="root", batch_size=batch, count=rounds, **PARTS)
     queries = [
-        Query(
-            name="root" if j == 0 else f"depth {j}",
-            kind="gradient difference" if j else "gradient",
-            sampler="fixed-size",
+        query(
+            "gradient difference",
+            name=f"depth {j}",
             batch_size=batch // 2**j,
-            max_norm=1.0,
-            noise_multiplier=1.0,
-            count=rounds * (2 ** (j - 1) if j else 1),
-            proportional=bool(j),
-            composition="disjoint",
-            partition="tree",
+            count=rounds * 2 ** (j - 1),
+            proportional=True,
+            **PARTS,
         )
-        for j in range(depth + 1)
+        for j in range(1, depth + 1)
     ]
     n = rounds * batch * (depth + 2)
-    plan = Plan(
-        optimizer="tree_spider",
-        n=n,
-        queries=queries,
-        epsilon=9.0,
-        delta=1e-5,
-        neighboring_relation="replace-one",
-        parameters={"step_length": length, "threshold": 1e-300},
-    )
+    settings = {"step_length": length, "threshold": 1e-300}
+    named = {"optimizer": "tree_spider", "parameters": settings}
+    plan = plan_of(first, *queries, n=n, neighboring_relation="replace-one", **named)
     table = np.random.default_rng(depth).standard_normal((n, 3))
     objective = Cauchy(table, table[:, 0] + 1, fit_intercept=False)
     seen = []
@@ -548,19 +386,19 @@ def test_a_tree_reads_all_the_records_that_it_paid_for():
     assert np.linalg.norm(objective.gradient(result.w)) < error / 2
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
-def test_a_tree_costs_one_release_and_fits_its_records(relation):
-    for n in (3, 50, 10_000, 10**7):
-        plan = tree_plan(n=n, epsilon=1.0, neighboring_relation=relation)
-        assert 1 - 1e-4 < plan.price() <= 1
-        used = sum(query.count * query.batch_size for query in plan.queries)
-        rounds, depth, b = (plan.parameters[k] for k in ("rounds", "depth", "batch_size"))
-        assert used == rounds * b * (depth + 2) // 2 <= n
-        assert b % 2**depth == 0
-        # Steps suffice to descend the whole gap, and are short enough for the descent lemma.
-        step, v = plan.parameters["step_length"], plan.parameters["threshold"] / 2
-        assert rounds * 2**depth * step * v / 2 > CONSTANTS.gap
-        assert step * CONSTANTS.smoothness <= v * (1 + 1e-9)
+def test_a_tree_costs_one_release_and_fits_its_records():
+    for relation in ("replace-one", "replace-special"):
+        for n in (3, 50, 10_000, 10**7):
+            plan = tree_plan(n=n, epsilon=1.0, neighboring_relation=relation)
+            assert 1 - 1e-4 < plan.price() <= 1
+            used = sum(each.count * each.batch_size for each in plan.queries)
+            rounds, depth, b = (plan.parameters[k] for k in ("rounds", "depth", "batch_size"))
+            assert used == rounds * b * (depth + 2) // 2 <= n
+            assert b % 2**depth == 0
+            # Steps suffice to descend the whole gap, and are short enough for the descent lemma.
+            step, v = plan.parameters["step_length"], plan.parameters["threshold"] / 2
+            assert rounds * 2**depth * step * v / 2 > CONSTANTS.gap
+            assert step * CONSTANTS.smoothness <= v * (1 + 1e-9)
 
 
 def test_the_tree_s_guarantee_falls_about_as_the_theorem_says():
@@ -583,14 +421,10 @@ def test_the_theorem_s_tree_is_vacuous_at_practical_sizes():
     assert plan.price() <= 1.0
 
 
-def test_trees_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="neighboring_relation must be one of 'replace-one'"):
-        tree_plan(neighboring_relation="add-or-remove-one")
+def test_trees_without_their_queries_or_records_are_refused():
     with pytest.raises(ValueError, match="n must be at least 3"):
         tree_plan(n=2)
     plan = tree_plan()
-    with pytest.raises(ValueError, match="plan must be for the objective's n=400"):
-        tree_spider(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
     root, first, *rest = plan.queries
     renamed = dataclasses.replace(first, name="depth one")
     other = dataclasses.replace(plan, queries=(root, renamed, *rest))

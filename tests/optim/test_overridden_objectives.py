@@ -1,5 +1,7 @@
 """Whatever a subclass overrides, a record moves a sum by at most its bound, or a run is refused."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from _cluster import two_workers
@@ -114,12 +116,6 @@ def overridable(family):
     )
 
 
-CASES = [
-    pytest.param(name, method, noise, id=f"{name}.{method} {noise}")
-    for name in FAMILIES
-    for method in overridable(getattr(optim, name))
-    for noise in ("gaussian", "discrete")
-]
 KINDS = {
     "gradient": "gradient",
     "gradient difference": "difference",
@@ -135,32 +131,36 @@ def sums(make, cls, table, noise):
     given = {"sampler": "full", "max_norm": BOUND, "noise_multiplier": 1e-3, "count": 1, **persons}
     queries = tuple(Query(name=kind, kind=kind, **given) for kind in KINDS)
     plan = Plan(optimizer="x", n=N, queries=queries, epsilon=1e9, delta=1e-6)
-    found = {}
-    for kind in KINDS:
-        try:
-            oracle = optim.PrivateOracle(make(cls, table), plan, seed=3, noise=noise)
-            w = np.full(oracle.dimension, 0.1)
-            at = [w, -w] if kind == "gradient difference" else [w]
-            found[kind] = N * np.atleast_1d(getattr(oracle, KINDS[kind])(*at, kind))
-        except (DpcalError, TypeError, ValueError):
-            found[kind] = None
+    found = dict.fromkeys(KINDS)
+    try:
+        oracle = optim.PrivateOracle(make(cls, table), plan, seed=3, noise=noise)
+    except (DpcalError, TypeError, ValueError):
+        return found
+    w = np.full(oracle.dimension, 0.1)
+    for kind, method in KINDS.items():
+        at = [w, -w] if kind == "gradient difference" else [w]
+        with suppress(DpcalError, TypeError, ValueError):
+            found[kind] = N * np.atleast_1d(getattr(oracle, method)(*at, kind))
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "method", "noise"), CASES)
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 @pytest.mark.usefixtures("started")
-def test_one_record_moves_a_sum_by_its_bound_whatever_is_overridden(name, method, noise):
+def test_one_record_moves_a_sum_by_its_bound_whatever_is_overridden(name, noise):
     family, make = getattr(optim, name), FAMILIES[name]
-    cls = leaking(family, method)
-    before, after = (sums(make, cls, table, noise) for table in (X, CHANGED))
-    for kind in KINDS:
-        if before[kind] is None or after[kind] is None:
-            continue
-        moved = np.linalg.norm(before[kind] - after[kind])
-        # A replaced record moves a sum by twice the bound; noises differ by 1e-3 of it, times a
-        # normal: six of them, in each of at most 20 coordinates.
-        assert moved <= 2 * BOUND + 6e-3 * BOUND * np.sqrt(2 * 20), (kind, moved)
+    for method in overridable(family):
+        cls = leaking(family, method)
+        before, after = (sums(make, cls, table, noise) for table in (X, CHANGED))
+        for kind in KINDS:
+            if before[kind] is None or after[kind] is None:
+                continue
+            moved = np.linalg.norm(before[kind] - after[kind])
+            # A replaced record moves a sum by twice the bound; noises differ by 1e-3 of it, times a
+            # normal: six of them, in each of at most 20 coordinates.
+            most = 2 * BOUND + 6e-3 * BOUND * np.sqrt(2 * 20)
+            assert moved <= most, (method, kind, moved)
 
 
 def test_objectives_are_all_there():

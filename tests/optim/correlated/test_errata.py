@@ -10,15 +10,9 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.matrix import (
-    LambdaCGD,
-)
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.papers import load
-from dpcal.errors import (
-    UnsupportedEvent,
-)
-
-# -- errata of Wang et al. 2026
+from dpcal.errors import UnsupportedEvent
 
 
 @pytest.mark.slow
@@ -51,10 +45,7 @@ def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
     )
     assert poisson.lower <= printed <= poisson
     revealed = correlated.revealed_delta(
-        strategy,
-        correlated.FixedSize(10, 100),
-        noise_multiplier=sigma,
-        epsilon=epsilon,
+        strategy, correlated.FixedSize(10, 100), noise_multiplier=sigma, epsilon=epsilon
     )
     assert attacked <= revealed
 
@@ -130,10 +121,7 @@ def test_corrected_closed_forms_bound_what_accountants_say():
         strategy = LambdaCGD(steps, decay)
         for sampler in (correlated.Poisson(r), correlated.FixedSize(round(1000 * r), 1000)):
             revealed = correlated.revealed_delta(
-                strategy,
-                sampler,
-                noise_multiplier=sigmas["replace-special"],
-                epsilon=epsilon,
+                strategy, sampler, noise_multiplier=sigmas["replace-special"], epsilon=epsilon
             )
             assert revealed <= delta
     with pytest.raises(UnsupportedEvent, match="closed form needs"):

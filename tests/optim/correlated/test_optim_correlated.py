@@ -8,30 +8,21 @@ import json
 import math
 from collections import Counter
 
-import _notebooks
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
 from scipy.stats import beta, norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
-from dpcal.accountants.matrix import (
-    Banded,
-    Dense,
-    Identity,
-    LambdaCGD,
-)
-from dpcal.calibrate import Correlation, Plan, Query
-from dpcal.errors import (
-    BudgetExceeded,
-    LedgerMismatch,
-    UnsupportedEvent,
-)
+from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
+from dpcal.calibrate import Correlation, Plan
+from dpcal.cli import main
+from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
 from dpcal.optim.boundary.fused import Estimate, Loops
-from dpcal.report import released, verify
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +35,23 @@ def plans():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_plan_and_ledger_have_one_price(name, plans):
+def test_a_run_keeps_its_promises_and_plan_and_ledger_have_one_price(name, plans):
+    # False alarm below 1e-5 a run; see the recorder.
     plan, exact = plans[name], RUNS[name][2]
-    result = correlated_dpsgd(OBJECTIVE, plan, seed=3)
+    result = check_promises(correlated_dpsgd, OBJECTIVE, plan, seed=5)
     price = plan.price()
     assert result.complete
     assert price == result.epsilon(plan.delta) == result.ledger.epsilon(plan.delta) <= plan.epsilon
     assert (plan.parameters["label"] in ("exact", "certified")) == exact
-    assert exact or price.label == plan.parameters["label"] == correlated.table.WITH_CONFIDENCE
     again = Plan.from_json(plan.to_json())
     assert again == plan
-    assert again.price() == price
     ledger = Ledger.from_json(result.ledger.to_json())
-    assert ledger == result.ledger
-    assert ledger.epsilon(plan.delta) == price
-    assert json.loads(plan.to_json())["queries"][0]["correlation"]["strategy"]["steps"] == T
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, run in RUNS.items() if not run[2]])
-def test_independent_draws_do_not_contradict_a_price(name, plans):
+    assert again.price() == ledger.epsilon(plan.delta) == price
+    if exact:
+        return
+    assert price.label == plan.parameters["label"] == correlated.table.WITH_CONFIDENCE
     # Two-sided confidence of each interval: false alarm below 1e-4 a run.
-    price, other = plans[name].price(), plans[name].price(seed=99)
+    other = plan.price(seed=99)
     assert other.seed != price.seed
     assert other.lower <= price.upper
     assert price.lower <= other.upper
@@ -110,16 +96,16 @@ def test_proved_bounds_need_more_noise_than_draws(plans):
 def test_answers_with_correlated_noise_are_not_independent(plans):
     # The same multipliers as independent noise would cost less: that price must not be reached.
     plan = plans["lambda-CGD"]
-    (query,) = plan.queries
-    naive = events.dpsgd(sampling_probability=0.1, noise_multiplier=query.noise_multiplier, steps=T)
+    (one,), event = plan.queries, plan.event
+    naive = events.dpsgd(sampling_probability=0.1, noise_multiplier=one.noise_multiplier, steps=T)
     assert plan.price().lower > 1.2 * accountants.epsilon(naive, delta=plan.delta)
     with pytest.raises(UnsupportedEvent, match="no price of its own"):
-        query.event(N)
-    event = plan.event
-    assert isinstance(event, events.CorrelatedGaussianDpEvent)
+        one.event(N)
+    separated = plans["banded, cyclic"]
     for composed in (
         events.SelfComposedDpEvent(event, 2),
         events.ComposedDpEvent([event, events.GaussianDpEvent(1.0)]),
+        events.ComposedDpEvent([separated.event] * 2),
         events.PoissonSampledDpEvent(0.1, event),
     ):
         with pytest.raises(UnsupportedEvent):
@@ -127,16 +113,11 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     for accountant in ("characteristic", "renyi", "pld", "prv"):
         with pytest.raises(UnsupportedEvent):
             accountants.epsilon(event, delta=1e-2, accountant=accountant)
-    with pytest.raises(UnsupportedEvent):
-        accountants.log_delta(event, epsilon=1.0)
     single = accountants.epsilon(events.ComposedDpEvent([event]), delta=plan.delta)
     assert single == plan.price()
     # Exact prices of separated steps hold for zeroed records; plans have none for replaced ones.
-    separated = plans["banded, cyclic"]
     with pytest.raises(UnsupportedEvent, match=r"not calibrated for .* 'replace-one'"):
         separated.price(neighboring_relation="replace-one")
-    with pytest.raises(UnsupportedEvent):
-        accountants.epsilon(events.ComposedDpEvent([separated.event] * 2), delta=1e-2)
     delta = accountants.delta(event, epsilon=2.0)
     assert 0 < delta.lower <= delta.estimate <= delta <= 2e-2
 
@@ -163,52 +144,22 @@ def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
 # -- what ledgers say
 
 
-def test_a_run_that_stops_early_costs_the_whole_plan(plans):
-    plan = plans["lambda-CGD"]
-    result = correlated_dpsgd(
-        OBJECTIVE, plan, seed=3, callback=lambda progress: progress.step == 2, callback_every=1
-    )
-    assert result.ledger.count("gradient") == 2
-    assert result.early
-    assert result.epsilon(plan.delta) == result.ledger.epsilon(plan.delta) == plan.price()
-
-
 def test_ledgers_with_more_answers_or_streams_than_planned_are_refused(plans):
-    (query,) = plans["lambda-CGD"].queries
-    ledger = Ledger(N)
-    ledger.record(query, T)
+    (one,) = plans["lambda-CGD"].queries
+    ledger = Ledger(N, entries=[one])
     with pytest.raises(ValueError, match="count must be at most the strategy's steps=12"):
-        ledger.record(query, 1)
-    independent = Query(
-        name="other", kind="gradient", sampler="full", max_norm=1.0, noise_multiplier=5.0, count=1
-    )
-    mixed = Ledger(N, entries=[query, independent])
-    with pytest.raises(UnsupportedEvent):
-        mixed.epsilon(1e-2)
-    split = Ledger(N, entries=[dataclasses.replace(query, count=8), independent])
-    split.record(query, 8)
-    with pytest.raises(LedgerMismatch, match="answered 16 times, its noise has 12 rows"):
-        _ = split.event
-    louder = dataclasses.replace(query, count=2, noise_multiplier=9.0)
-    with pytest.raises(LedgerMismatch, match="2 streams"):
-        _ = Ledger(N, entries=[dataclasses.replace(query, count=2), louder]).event
-    twice = Ledger(N, entries=[query, dataclasses.replace(query, name="again")])
-    with pytest.raises(UnsupportedEvent):
-        twice.epsilon(1e-2)
-
-
-def test_reports_of_correlated_runs_verify(plans):
-    from dpcal.report import FORMAT, composed_epsilon
-
-    result = correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], seed=3)
-    document = {
-        "format": FORMAT,
-        "runs": [released(result)],
-        "everything": composed_epsilon([result.ledger], 1e-2),
-    }
-    assert all(row["holds"] for row in verify(json.loads(json.dumps(document))))
-    document["runs"][0]["epsilon"]["upper"] = 0.5
-    assert not verify(document)[0]["holds"]
+        ledger.record(one, 1)
+    split = Ledger(N, entries=[one.with_count(8), query(name="other"), one.with_count(8)])
+    louder = dataclasses.replace(one, count=2, noise_multiplier=9.0)
+    for wrong, told in (
+        (split, "answered 16 times, its noise has 12 rows"),
+        (Ledger(N, entries=[one.with_count(2), louder]), "2 streams"),
+    ):
+        with pytest.raises(LedgerMismatch, match=told):
+            _ = wrong.event
+    for other in (query(name="other"), dataclasses.replace(one, name="again")):
+        with pytest.raises(UnsupportedEvent):
+            Ledger(N, entries=[one, other]).epsilon(1e-2)
 
 
 # -- what the oracle does
@@ -226,32 +177,25 @@ def test_fused_loops_refuse_correlated_noise():
     assert oracle.ledger.entries == ()
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_recorded_runs_keep_their_promises(name, plans):
-    # False alarm below 1e-5 a run; see the recorder.
-    result = check_promises(correlated_dpsgd, OBJECTIVE, plans[name], seed=5)
-    assert result.complete
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run_goes_on_where_it_stopped(name, plans):
-    plan = plans[name]
-    whole = PrivateOracle(OBJECTIVE, plan, seed=11)
-    first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
-    state = json.loads(json.dumps(whole.state()))
-    rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-    resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
-    assert resumed.ledger.count("gradient") == 5
-    again = [resumed.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-    assert (np.array(rest) == np.array(again)).all()
-    with pytest.raises(BudgetExceeded):
-        resumed.gradient(np.zeros(4), "gradient")
-    assert not any((a == b).any() for a, b in zip(first, again, strict=False))
-    fresh = PrivateOracle(OBJECTIVE, plan)
-    early = [fresh.gradient(np.zeros(4), "gradient") for _ in range(2)]
-    back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
-    assert (back.gradient(np.zeros(4), "gradient") == fresh.gradient(np.zeros(4), "gradient")).all()
-    assert (early[0] != first[0]).all()
+def test_a_run_goes_on_where_it_stopped(plans):
+    for name, plan in plans.items():
+        whole = PrivateOracle(OBJECTIVE, plan, seed=11)
+        first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
+        state = json.loads(json.dumps(whole.state()))
+        rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
+        resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
+        assert resumed.ledger.count("gradient") == 5
+        again = [resumed.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
+        assert (np.array(rest) == np.array(again)).all(), name
+        with pytest.raises(BudgetExceeded):
+            resumed.gradient(np.zeros(4), "gradient")
+        assert not any((a == b).any() for a, b in zip(first, again, strict=False)), name
+        fresh = PrivateOracle(OBJECTIVE, plan)
+        early = fresh.gradient(np.zeros(4), "gradient")
+        back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
+        pair = [each.gradient(np.zeros(4), "gradient") for each in (back, fresh)]
+        assert (pair[0] == pair[1]).all(), name
+        assert (early != first[0]).all(), name
 
 
 def test_interleaved_streams_go_on_where_they_stopped(plans):
@@ -320,27 +264,17 @@ def test_batches_follow_the_law_that_is_priced():
         {"sampler": "random-allocation", "participations": 3},
     ):
         seen[:] = 0
-        query = Query(
-            name="gradient",
-            kind="gradient",
-            max_norm=1.0,
-            noise_multiplier=1.0,
-            count=T,
-            correlation=Correlation(strategy=THREE),
-            **how,
-        )
-        plan = Plan(
-            optimizer="correlated_dpsgd", n=records, queries=(query,), epsilon=9.0, delta=1e-5
-        )
+        one = query(count=T, correlation=Correlation(strategy=THREE), **how)
+        plan = plan_of(one, n=records)
         oracle = PrivateOracle(objective, plan, seed=4)
         for _ in range(T):
             oracle.gradient(np.zeros(1), "gradient")
-        if query.sampler == "cyclic-poisson":
-            law = np.exp(correlated.CyclicPoisson(3, 0.6, random_shift=True).automaton(T).counts())
-        else:
-            law = np.exp(query.sampling.law.automaton(T).counts())
+        counted = one.sampling.law
+        if one.sampler == "cyclic-poisson":
+            counted = correlated.CyclicPoisson(3, 0.6, random_shift=True)
+        law = np.exp(counted.automaton(T).counts())
         # False alarm of the total, 5 standard deviations of dependent counts at most: below 1e-6.
-        expected = T * query.expected_batch_size(records)
+        expected = T * one.expected_batch_size(records)
         spread = math.sqrt(records * (law @ np.arange(T + 1) ** 2 - (law @ np.arange(T + 1)) ** 2))
         assert abs(seen.sum() - expected) <= 5 * spread + 1e-6
         counts = Counter(seen.astype(int).tolist())
@@ -349,19 +283,13 @@ def test_batches_follow_the_law_that_is_priced():
             assert abs(counts[times] - records * chance) < 5 * spread + 1e-6 * records + 3
 
 
-def test_iterates_stay_in_a_ball_around_the_start(plans):
-    start = np.array([3.0, -1.0, 2.0, 0.5])
-    away = []
-
-    def follow(progress):
-        away.append(np.linalg.norm(progress.w - start))
-
-    options = {"seed": 1, "learning_rate": 50.0, "callback": follow, "callback_every": 1}
-    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], initial=start, radius=0.3, **options)
+def test_iterates_stay_in_a_ball_around_the_start_or_its_centre(plans):
+    start, away = np.array([3.0, -1.0, 2.0, 0.5]), []
+    follow = {"callback": lambda p: away.append(np.linalg.norm(p.w - start)), "callback_every": 1}
+    options = {"seed": 1, "learning_rate": 50.0, "initial": start, **follow}
+    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], radius=0.3, **options)
     assert max(away) == pytest.approx(0.3, rel=1e-12)
-    correlated_dpsgd(
-        OBJECTIVE, plans["lambda-CGD"], initial=start, center=start + 0.1, radius=1.0, **options
-    )
+    correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], center=start + 0.1, radius=1.0, **options)
     assert max(away) <= 1.2 + 1e-12
 
 
@@ -383,35 +311,23 @@ def test_correlation_takes_noise_back():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "sentence"),
+    ("options", "sentence"),
     [
-        ({"sampler": "fixed-size"}, UnsupportedEvent, r"'poisson'.*revealed_delta"),
-        (
-            {"neighboring_relation": "replace-one"},
-            UnsupportedEvent,
-            "not calibrated for .* 'replace-one'",
-        ),
-        ({"sampler": "shuffled"}, ValueError, "sampler must be one of"),
-        ({"batch_size": N + 1}, ValueError, "batch_size must be at most n=120"),
-        ({"sampler": "full"}, ValueError, "batch_size must be n=120"),
-        ({"separation": 2}, ValueError, "separation is not for sampler='poisson'"),
-        ({"sampler": "min-separation"}, ValueError, "separation must be given"),
+        ({"sampler": "fixed-size"}, r"'poisson'.*revealed_delta"),
+        ({"neighboring_relation": "replace-one"}, "not calibrated for .* 'replace-one'"),
+        ({"batch_size": N + 1}, "batch_size must be at most n=120"),
+        ({"sampler": "full"}, "batch_size must be n=120"),
+        ({"separation": 2}, "separation is not for sampler='poisson'"),
+        ({"sampler": "min-separation"}, "separation must be given"),
         (
             {"sampler": "min-separation", "separation": 20, "batch_size": 12},
-            ValueError,
             "batch_size must be at most 6",
         ),
-        (
-            {"sampler": "balls-in-bins", "batch_size": 24},
-            ValueError,
-            "steps must be a multiple of separation",
-        ),
-        ({"statistics": "some"}, ValueError, "statistics must be one of"),
-        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"sampler": "balls-in-bins", "batch_size": 24}, "steps must be a multiple of separation"),
     ],
 )
-def test_what_no_theorem_covers_is_refused_in_a_sentence(options, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_no_theorem_covers_is_refused_in_a_sentence(options, sentence):
+    with pytest.raises((UnsupportedEvent, ValueError), match=sentence):
         plan_for(**options)
 
 
@@ -432,17 +348,10 @@ def test_matrices_of_both_signs_cost_what_their_absolute_values_cost():
 
 
 def test_queries_check_what_correlated_noise_needs():
-    base = {
-        "name": "gradient",
-        "kind": "gradient",
-        "sampler": "poisson",
-        "sampling_probability": 0.1,
-        "max_norm": 1.0,
-        "noise_multiplier": 1.0,
-        "count": T,
-        "correlation": Correlation(strategy=LambdaCGD(T, 0.5)),
-    }
-    assert Query(**base) == Query(**{**base, "correlation": base["correlation"].to_dict()})
+    poisson = {"sampler": "poisson", "sampling_probability": 0.1, "count": T}
+    base = {**poisson, "correlation": Correlation(strategy=LambdaCGD(T, 0.5))}
+    one = query(**base)
+    assert query(**{**base, "correlation": base["correlation"].to_dict()}) == one
     for wrong, sentence in (
         ({"count": T + 1}, "count must be at most the strategy's steps=12"),
         ({"kind": "scalar"}, "correlation is for kind='gradient'"),
@@ -450,17 +359,13 @@ def test_queries_check_what_correlated_noise_needs():
         ({"separation": 3}, "separation goes with"),
         ({"sampler": "cyclic-poisson", "separation": 3, "correlation": None}, "correlated noise"),
         ({"correlation": {"strategy": {"strategy": "none"}}}, "strategy must be one of"),
+        ({"sampler": "fixed-size", "sampling_probability": None, "batch_size": 5}, "fixed size"),
     ):
-        with pytest.raises(ValueError, match=sentence):
-            Query(**{**base, **wrong})
-    with pytest.raises(UnsupportedEvent, match="fixed size"):
-        Query(**{**base, "sampler": "fixed-size", "sampling_probability": None, "batch_size": 5})
-    plan = Plan(optimizer="noisy_gd", n=N, queries=(Query(**base),), epsilon=1.0, delta=1e-5)
-    with pytest.raises(ValueError, match="plan must be for optimizer 'correlated_dpsgd'"):
-        correlated_dpsgd(OBJECTIVE, plan)
+        with pytest.raises((ValueError, UnsupportedEvent), match=sentence):
+            query(**{**base, **wrong})
     budget = accountants.PrivacyFilter(epsilon=1.0, delta=1e-5)
     with pytest.raises(UnsupportedEvent, match="one by one"):
-        PrivateOracle(OBJECTIVE, plan, filter=budget)
+        PrivateOracle(OBJECTIVE, plan_of(one, n=N), filter=budget)
 
 
 # -- attacks
@@ -505,11 +410,8 @@ def bound(true, false, delta):
     return math.log(max(detected - delta, 1e-9) / mistaken)
 
 
-ATTACKED = ["lambda-CGD", "banded, cyclic", "inverse, bins", "square root, all", "tree, all"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ATTACKED)
+@pytest.mark.parametrize("name", ["lambda-CGD", "banded, cyclic", "tree, all"])
 def test_attacks_on_iterates_stay_below_the_claim(name):
     # False alarm 1e-5 each.
     strategy, how, _ = RUNS[name]
@@ -532,17 +434,6 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
 # -- the command line
 
 
-def trained(folder, *words):
-    """Run ``dpcal train`` on a small table; return its exit status."""
-    from dpcal.cli import main
-
-    lines = ["a,b,label", *(f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2])]
-    (folder / "table.csv").write_text("\n".join(lines) + "\n")
-    table = ["--csv", str(folder / "table.csv"), "--target", "label", "--bounds=-3:3"]
-    target = ["--epsilon", "2", "--delta", "1e-2", "--steps", "12", "--batch-size", "12"]
-    return main(["train", *table, *target, "-o", str(folder / "report"), *words])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
@@ -552,43 +443,16 @@ def trained(folder, *words):
     ],
 )
 def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
-    from dpcal.cli import main
-
-    assert trained(tmp_path, *words) == 0
-    document = json.loads((tmp_path / "report" / "report.json").read_text())
-    (run,) = document["runs"]
+    table, report = tmp_path / "table.csv", str(tmp_path / "report")
+    lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
+    table.write_text("\n".join(["a,b,label", *lines]) + "\n")
+    words += ["--csv", str(table), "--target", "label", "--bounds=-3:3", "--epsilon", "2"]
+    words += ["--delta", "1e-2", "--steps", "12", "--batch-size", "12", "-o", report]
+    assert main(["train", *words]) == 0
+    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
     plan = Plan.from_json(json.dumps(run["plan"]))
     assert plan.optimizer == "correlated_dpsgd"
     assert plan.query("gradient").correlation.strategy.steps == 12
     assert run["epsilon"]["upper"] == plan.price() <= 2
-    assert "C^-1 z" in document["privacy"]["mechanism"]
     assert f"the price is {plan.parameters['label']}" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "report")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--noise", "lambda-cgd"], "needs --decay"),
-        (["--decay", "0.5"], "--decay is for --noise lambda-cgd"),
-        (["--noise", "tree", "--bands", "3"], "--bands is for"),
-        (["--sampler", "full"], "--sampler full goes with --noise"),
-        (["--optimizer", "correlated_dpsgd"], "needs --noise"),
-        (["--noise", "tree", "--optimizer", "noisy_gd"], "is not for --optimizer noisy_gd"),
-    ],
-)
-def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
-    assert trained(tmp_path, *words) == 2
-    assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_notebook_runs(capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.close("all")
-    _notebooks.run("03_correlated_noise")
-    assert len(pyplot.get_fignums()) == 2
-    pyplot.close("all")
-    text = capsys.readouterr().out
-    assert "Batches of a fixed size are refused" in text
-    assert "statistical with certified confidence" in text
+    assert main(["verify", report]) == 0

@@ -44,38 +44,22 @@ def said(objective, plan, **how):
 
 
 @pytest.mark.parametrize("plan", PLANS)
+def test_runs_of_absurd_rates_say_it_and_good_runs_never_do(plan):
+    for loss, absurd in (("squared", 300.0), ("logistic", 1e4), ("penalized", None)):
+        for _ in range(10):
+            told, rise = said(OBJECTIVES[loss], PLANS[plan], learning_rate=2.0)
+            assert (rise < 0, told) == (True, False), loss
+            if absurd is not None:
+                told, rise = said(OBJECTIVES[loss], PLANS[plan], learning_rate=absurd)
+                assert (rise > 0, told) == (True, True), loss
+
+
 @pytest.mark.parametrize("loss", OBJECTIVES)
-def test_good_runs_never_say_it(loss, plan):
-    for _ in range(40):
-        told, rise = said(OBJECTIVES[loss], PLANS[plan], learning_rate=2.0)
-        assert rise < 0
-        assert not told
-
-
-@pytest.mark.parametrize(
-    ("loss", "plan", "rate"),
-    [
-        ("squared", "noisy_gd", 300.0),
-        ("squared", "dpsgd", 300.0),
-        ("squared", "full", 300.0),
-        ("logistic", "noisy_gd", 1e4),
-        ("logistic", "dpsgd", 1e4),
-        ("logistic", "full", 1e4),
-    ],
-)
-def test_runs_of_absurd_rates_say_it(loss, plan, rate):
-    for _ in range(40):
-        told, rise = said(OBJECTIVES[loss], PLANS[plan], learning_rate=rate)
-        assert rise > 0
-        assert told
-
-
-@pytest.mark.parametrize("learning_rate", [1.0, 30.0, 1000.0])
-@pytest.mark.parametrize("loss", OBJECTIVES)
-def test_nobody_who_ended_below_the_start_says_it_however_loud_the_noise(loss, learning_rate):
+def test_nobody_who_ended_below_the_start_says_it_however_loud_the_noise(loss):
     loud = calibrate.dpsgd(n=N, batch_size=N // 4, steps=60, epsilon=0.05, delta=1e-6)
-    runs = [said(OBJECTIVES[loss], loud, learning_rate=learning_rate) for _ in range(20)]
-    assert not any(told and rise < 0 for told, rise in runs)
+    for learning_rate in (1.0, 30.0, 1000.0):
+        runs = [said(OBJECTIVES[loss], loud, learning_rate=learning_rate) for _ in range(10)]
+        assert not any(told and rise < 0 for told, rise in runs)
 
 
 def test_the_rise_of_a_quadratic_is_exact():
@@ -96,19 +80,19 @@ def test_the_rise_of_a_quadratic_is_exact():
 def test_false_alarms_at_a_standstill_are_rare(sampling):
     """Gradients are noise alone: at three standard errors, at most 1.3 alarms in 1,000 runs.
 
-    Of 4,000 runs more than 18 have a chance below 1e-5.
+    More than 9 have a chance below 1e-5.
     """
     rng, alarms = np.random.default_rng(1), 0
-    for _ in range(4_000):
+    for _ in range(1_000):
         ending, w = Ending(), np.zeros(5)
-        for step in range(200):
-            g = rng.normal(size=5)
-            g[0] += sampling * rng.normal()
+        noise = rng.normal(size=(200, 5))
+        noise[:, 0] += sampling * rng.normal(size=200)
+        for step, g in enumerate(noise):
             if step == 0 or step >= 150:
                 ending.hear(step, w, g, deviation=1.0, sampling=sampling)
             w = w - 0.1 * g
         alarms += ending.no_better
-    assert alarms <= 18
+    assert alarms <= 9
 
 
 def test_far_from_the_origin_the_entropy_of_a_logistic_loss_tells():
@@ -148,6 +132,6 @@ def test_other_descents_are_heard(name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plan = getattr(calibrate, name)(stated, dimension=D, **{**TARGET, "epsilon": 8.0})
-            ends = [optim.run(objective, plan) for _ in range(10)]
+            ends = [optim.run(objective, plan) for _ in range(4)]
         assert all((objective.loss(end.w) > start) == told for end in ends)
         assert all((SAID in end.message) == told for end in ends)
