@@ -44,7 +44,13 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, only_auto, refuse
+from dpcal.accountants.mechanisms.leaves import (
+    Pairs,
+    composed,
+    only_auto,
+    refuse,
+    refuse_reordering,
+)
 from dpcal.errors import TooLarge
 
 __all__ = ["dominating_pairs"]
@@ -96,7 +102,9 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
             return found if isinstance(found, tuple) else (found, found)
     if isinstance(event, events.CorrelatedGaussianDpEvent):
         raise only_auto(event, relation, "as a whole run, alone and not in a composition")
-    if isinstance(event, events.ShuffledEpochsDpEvent) and relation != "add-or-remove-one":
+    if isinstance(event, events.ShuffledEpochsDpEvent):
+        if relation == "add-or-remove-one":
+            raise refuse_reordering(event, relation)
         raise only_auto(event, relation, "as a whole run, once in a composition")
     raise refuse(event, relation)
 
