@@ -415,6 +415,11 @@ def mixture_of_gaussians(
             "sensitivities must hold a positive number of positive probability, got "
             f"{tuple(sensitivities)!r} with {tuple(sampling_probs)!r}."
         )
+    if not 1e-6 <= sigma / max(merged) <= 1e12:
+        raise ValueError(
+            "standard_deviation must be between 1e-6 and 1e12 times the largest of the "
+            f"sensitivities, got {standard_deviation!r} with {tuple(sensitivities)!r}."
+        )
     mixture = tuple(sorted(merged.items()))
     mirrored = tuple((-shift, weight) for shift, weight in mixture)
     point = ((0.0, 1.0),)

@@ -79,6 +79,8 @@ _BYTES_OF_COMPONENT = 14_000
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments need its fourth power, which must
 # stay far below the range of a double.
 _LARGEST_LOSS = 1e12
+# Least range of the exponential mechanism's losses, in nats: logarithms are taken of a part of it.
+_LEAST_RANGE = 1e-300
 
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
@@ -124,6 +126,9 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     if relation == "replace-one":
         reason = "It says what a record adds to the output, not what exchanging two of them does."
         raise refuse(event, relation, reason)
+    for name in ("sensitivities", "sampling_probs"):
+        if not hasattr(value := getattr(event, name), "__len__"):
+            raise TypeError(f"{name} must be a sequence of numbers, got {value!r}.")
     components = len(event.sensitivities)
     hold(components, f"a mixture of {components} Gaussians", _BYTES_OF_COMPONENT)
     return mixture_of_gaussians(
@@ -182,7 +187,14 @@ def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -
 def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     """Return the groups that a record may draw, alike batches in one group."""
     alike: dict[tuple[float, float], Group] = {}
-    for sigma, batches, probability in event.groups:
+    try:
+        groups = [(sigma, batches, probability) for sigma, batches, probability in event.groups]
+    except (TypeError, ValueError):
+        raise TypeError(
+            "groups must be triples of a noise multiplier, a number of batches and a probability, "
+            f"got {event.groups!r}."
+        ) from None
+    for sigma, batches, probability in groups:
         sigma, m = _validate.noise(noise_multiplier=sigma), _count_of_batches(batches)
         chance = _validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
@@ -233,6 +245,9 @@ def _own(event: events.DominatingPairDpEvent, relation: str) -> Pairs:
     if relation != event.neighboring_relation:
         reason = f"Its pair dominates it under {event.neighboring_relation!r}."
         raise refuse(event, relation, reason)
+    for name, loss in (("removed", event.removed), ("added", event.added)):
+        if not isinstance(loss, PrivacyLoss):
+            raise TypeError(f"{name} must be a PrivacyLoss, got {loss!r}.")
     return event.removed, event.added
 
 
@@ -247,12 +262,19 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
-    return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
+    sigma = _validate.noise(sigma=event.sigma)
+    if shift > _LARGEST_LOSS * sigma:
+        raise ValueError(
+            f"sensitivity must be at most {_LARGEST_LOSS:g} times sigma, got {event.sensitivity!r} "
+            f"with sigma={event.sigma!r}."
+        )
+    return DiscreteGaussian(sigma, shift)
 
 
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
     epsilon = _halved(event.epsilon, event, relation)
-    return BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
+    # Rounded up to a number whose parts are doubles.
+    return BoundedRange(max(epsilon, _LEAST_RANGE)) if epsilon > 0 else NO_LOSS
 
 
 def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> PrivacyLoss:

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from accountants._identities import KINDS, pairs, wrong
 from scipy.special import logsumexp
 
-from benchmarks.identities import KINDS, pairs, wrong
 from dpcal._ext.contour import tilted_moments
 from dpcal.accountants import epsilon, events, log_delta
 
