@@ -13,14 +13,15 @@ from dpcal.accountants import epsilon, events, log_delta
 S = events.SelfComposedDpEvent
 
 
-# Of these, a pair takes about a second; of the others, some hundredths.
-DEAR = ("unequal", "beside another", "order")
+# Of these, a pair takes about a second; of the others, some hundredths. A seed of few dear pairs.
+DEAR, SEEDS = ("unequal", "beside another", "order"), {"beside another": 3}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_pairs(kind):
-    found = [wrong(pair) for pair in pairs(6 if kind in DEAR else 31, seed=3, names=(kind,))]
+    count = 6 if kind in DEAR else 31
+    found = [wrong(pair) for pair in pairs(count, SEEDS.get(kind, 2026), names=(kind,))]
     assert [each for each in found if each] == []
 
 
