@@ -94,30 +94,6 @@ def test_log_mgf_keeps_the_digits_of_m_minus_one(q, sigma, direction, z):
     assert abs(value - truth) < 2e-13 * abs(truth) + 1e-25
 
 
-@pytest.mark.parametrize(
-    ("direction", "q", "sigma", "epsilon"),
-    [("remove", 0.1, 0.8, 0.7), ("add", 0.3, 0.8, 0.2), ("remove", 1e-3, 0.5, 0.01)],
-)
-def test_single_use_closed_form_matches_quadrature(direction, q, sigma, epsilon):
-    # delta(epsilon) of one sampled Gaussian as the integral of (P - exp(epsilon) Q)_+.
-    remove = direction == "remove"
-    signed = epsilon if remove else -epsilon
-    with mpmath.workdps(30):
-
-        def gain(x):
-            base = mpmath.npdf(x, 0, sigma)
-            mixed = (1 - q) * base + q * mpmath.npdf(x, 1, sigma)
-            return (
-                mixed - mpmath.exp(epsilon) * base if remove else base - mpmath.exp(epsilon) * mixed
-            )
-
-        edge = sigma**2 * mpmath.log(1 + mpmath.expm1(signed) / q) + mpmath.mpf(1) / 2
-        ends = [edge + k * (1 if remove else -1) for k in (0, 1, 3, 30)]
-        truth = float(mpmath.log(abs(mpmath.quad(gain, ends))))
-    value, error = SampledGaussian(q, sigma, direction).log_delta(epsilon)
-    assert abs(math.expm1(value - truth)) <= error + 1e-13
-
-
 def test_split_reaches_a_gap_in_the_law():
     # epsilon lies between no jump (loss near 0) and one jump (loss near 9): Chernoff at the
     # saddle of the whole law is off by 100 in log delta, and the split proves both sides.

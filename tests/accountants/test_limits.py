@@ -165,6 +165,10 @@ def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
             events.LastIterateDpEvent(1.0, 1e308, 0.5, 3.0),
             events.LastIterateDpEvent(1.0, 1e300, 0.5, 3.0),
         ),
+        (
+            events.RepeatAndSelectDpEvent(events.ComposedDpEvent([GAUSSIAN, LAPLACE]), 10.0, 1.0),
+            events.RepeatAndSelectDpEvent(events.ComposedDpEvent((GAUSSIAN, LAPLACE)), 10.0, 1.0),
+        ),
         (events.GaussianDpEvent(np.float64(5.0)), GAUSSIAN),
         (events.SelfComposedDpEvent(GAUSSIAN, np.int8(3)), events.SelfComposedDpEvent(GAUSSIAN, 3)),
     ],

@@ -248,17 +248,6 @@ def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_broad_discrete_noise_on_a_batch_is_gaussian(relation):
-    asked = {"delta": 1e-6, "neighboring_relation": relation}
-    for outer in (lambda event: POISSON(0.1, event), lambda event: FIXED(100, 10, event)):
-        broad = accountants.epsilon(outer(events.DiscreteGaussianDpEvent(40.0, 40)), **asked)
-        smooth = accountants.epsilon(outer(events.GaussianDpEvent(1.0)), **asked)
-        assert broad == pytest.approx(smooth, rel=1e-3)
-        assert broad.upper - broad.lower < 1e-10
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "q", "times", "interval", "width"),
     [(1.0, 0.1, 20, 1e-4, 0.01), (4.0, 0.1, 50, 1e-4, 0.01), (1.0, 1e-3, 10, 1e-5, 0.3)],

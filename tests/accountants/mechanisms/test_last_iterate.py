@@ -101,13 +101,6 @@ def test_its_price_is_that_of_one_gaussian(relation):
     assert epsilon(ball, **given) == pytest.approx(epsilon(same, **given), rel=1e-9)
 
 
-def test_the_size_of_noise_for_a_target():
-    # n = 1000, l2 = 0.01, (1, 1e-6): deviation of the noise on a mean gradient.
-    for steps, noise in ((30, 0.0194975), (60, 0.0213300), (100, 0.0215319)):
-        event = events.LastIterateDpEvent(noise * 1000, steps, 25 / 27)
-        assert epsilon(event, delta=1e-6) == pytest.approx(1.0, abs=2e-5)
-
-
 def test_two_records_of_a_person_move_a_step_twice_as_far():
     event = events.LastIterateDpEvent(20.0, 60, 0.97, 12.0)
     pair = for_group(event, 2)
