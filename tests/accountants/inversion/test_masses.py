@@ -54,36 +54,24 @@ def holds(law, exact):
     return True
 
 
-@pytest.mark.slow
-@given(laws(), st.integers(3, 12))
-@settings(max_examples=50, deadline=None)
-def test_gathering_keeps_all_masses(law, most):
+def gathering(law, most):
     assert holds(gathered(law, most), law)
 
 
-@pytest.mark.slow
-@given(laws(8), laws(8))
-@settings(max_examples=50, deadline=None)
-def test_sums_keep_all_masses(one, other):
+def sums(one, other):
     exact = joined(one, other, np.add.outer(one.values, other.values))
     assert holds(summed([(one, 1), (other, 1)], few=4), exact)
     assert holds(gathered(exact, 9), exact)
 
 
-@pytest.mark.slow
-@given(laws(6), st.integers(2, 5))
-@settings(max_examples=50, deadline=None)
-def test_many_uses_keep_all_masses(law, times):
+def many_uses(law, times):
     exact = law
     for _ in range(times - 1):
         exact = joined(exact, law, np.add.outer(exact.values, law.values))
     assert holds(summed([(law, times)], few=5), exact)
 
 
-@pytest.mark.slow
-@given(laws(), st.floats(1e-9, 1 - 1e-9))
-@settings(max_examples=50, deadline=None)
-def test_samples_keep_all_masses(law, q):
+def samples(law, q):
     mixed = np.logaddexp(math.log1p(-q), math.log(q) + law.values)
     removed = FiniteLaw(mixed, law.log_reference)
     added = FiniteLaw(-mixed[::-1], (law.log_reference + mixed)[::-1])
@@ -98,6 +86,21 @@ def test_samples_keep_all_masses(law, q):
             # Losses of rounding's size, and what no double holds, are none.
             assert above >= truth - 1e-9 or truth < -700 or loss is NO_LOSS
             assert below <= truth + 1e-9
+
+
+KEEP = [
+    (gathering, laws(), st.integers(3, 12)),
+    (sums, laws(8), laws(8)),
+    (many_uses, laws(6), st.integers(2, 5)),
+    (samples, laws(), st.floats(1e-9, 1 - 1e-9)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.study)])
+@pytest.mark.parametrize(("check", "one", "other"), KEEP, ids=[each.__name__ for each, *_ in KEEP])
+def test_all_masses_are_kept(check, one, other, examples):
+    settings(max_examples=examples, deadline=None)(given(one, other)(check))()
 
 
 @pytest.mark.slow

@@ -139,38 +139,26 @@ def test_no_answer_at_a_positive_delta_is_above_the_pure_one():
         assert accountants.log_delta(event, epsilon=pure.upper, **how).lower == -math.inf
 
 
-# -- the other doors
-
-
-def test_noise_steps_and_samples_are_solved_at_delta_0():
-    sigma = dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.5, delta=0)
-    assert 2 <= sigma <= 2 * (1 + 1e-6)
-
+def test_noise_steps_and_releases_are_solved_at_delta_0():
     def sampled(noise):
         step = events.PoissonSampledDpEvent(0.1, events.LaplaceDpEvent(noise))
         return events.SelfComposedDpEvent(step, 10)
 
-    sigma = dpcal.noise_multiplier(sampled, epsilon=1.0, delta=0)
+    def allocated(noise):
+        return events.AllocatedDpEvent(events.LaplaceDpEvent(noise), 20)
+
     truth = 1 / mp.log1p(mp.expm1(mp.mpf(1) / 10) * 10)
-    assert truth <= sigma <= truth * (1 + 1e-6)
+    for event, relation, least in (
+        (events.LaplaceDpEvent, ADD, 1),
+        (sampled, ADD, truth),
+        (allocated, REPLACE, 2),
+    ):
+        how = {"epsilon": 1.0, "delta": 0, "neighboring_relation": relation}
+        assert least <= dpcal.noise_multiplier(event, **how) <= least * (1 + 1e-6), event
     steps = dpcal.steps(
         lambda n: events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), n), epsilon=1.0, delta=0
     )
     assert steps == 8
-    allocated = dpcal.noise_multiplier(
-        lambda noise: events.AllocatedDpEvent(events.LaplaceDpEvent(noise), 20),
-        epsilon=1.0,
-        delta=0,
-        neighboring_relation=REPLACE,
-    )
-    assert 2 <= allocated <= 2 * (1 + 1e-6)
-    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
-        dpcal.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=0)
-    with pytest.raises(ValueError, match="epsilon must be a finite number > 0 at delta=0"):
-        dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.0, delta=0)
-
-
-def test_releases_with_laplace_noise_are_calibrated_at_delta_0():
     asked = [
         calibrate.Release("visits", mechanism="laplace"),
         calibrate.Release("stays", mechanism="discrete-laplace", count=3),
@@ -179,7 +167,11 @@ def test_releases_with_laplace_noise_are_calibrated_at_delta_0():
     assert [noise.scale for noise in found.noises] == pytest.approx([4.0, 4.0], rel=1e-6)
     assert found.epsilon <= 1.0
     with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
+        dpcal.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=0)
+    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
         calibrate.releases([calibrate.Release("visits")], epsilon=1.0, delta=0)
+    with pytest.raises(ValueError, match="epsilon must be a finite number > 0 at delta=0"):
+        dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.0, delta=0)
 
 
 def test_a_filter_with_delta_0_adds_up_epsilons():
