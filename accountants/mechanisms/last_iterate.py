@@ -84,8 +84,8 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
     """Return (S + c^m start)^2 / Q for numbers m of steps."""
     if c == 1:
         return (m + start) ** 2 / m
-    power = np.exp(m * math.log1p(c - 1)) if c > 0 else np.zeros_like(m)
-    left = -np.expm1(m * math.log1p(c - 1)) if c > 0 else np.ones_like(m)
+    log_c = math.log(c) if c > 0 else -math.inf
+    power, left = np.exp(m * log_c), -np.expm1(m * log_c)
     squares: NDArray[np.float64] = (
         (left + (1 - c) * power * start) ** 2 * (1 + c) / ((1 - c) * left * (1 + power))
     )
@@ -103,8 +103,7 @@ def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
     moved = 2 if relation == "replace-one" else 1
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    if not event.diameter > 0:
-        raise ValueError(f"diameter must be a number > 0, got {event.diameter!r}.")
-    grown = amplitude(event.steps, event.contraction, event.diameter / moved)
+    diameter = _validate.radius(diameter=event.diameter)
+    grown = amplitude(event.steps, event.contraction, diameter / moved)
     noise = sigma / (moved * grown)
     return _LastIterate(noise, Gaussian(noise * (1 + 3 * _ROUNDING)))

@@ -52,6 +52,8 @@ _MARGIN = 1e-9
 # infinite loss: it adds to delta. Rare draws are Gaussians more in a mixture, whose price is narrow
 # for deltas of 1e-30; of a replaced record, they widen the bounds, and serve small deltas alone.
 _FAILURE, _FAILURE_OF_MIXTURE = 1e-18, 1e-40
+# Most records, which doubles count one by one.
+_MOST_RECORDS = 2**53
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
 
@@ -276,6 +278,8 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     from scipy.stats import binom
 
     size = _validate.count(dataset_size=size)
+    if size > _MOST_RECORDS:
+        raise ValueError(f"dataset_size must be at most {_MOST_RECORDS:g}, got {size!r}.")
     batch = _validate.count(truncated_batch_size=batch)
     q = _validate.within(0.0, 1.0, sampling_probability=q)
     if q == 0:
