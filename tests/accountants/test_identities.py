@@ -13,7 +13,7 @@ from dpcal.accountants import epsilon, events, log_delta
 S = events.SelfComposedDpEvent
 
 
-# Of these, a pair takes about a second; of the others, some hundredths. A seed of few dear pairs.
+# Of these, a pair takes about a second; of the others, some hundredths.
 DEAR, SEEDS = ("unequal", "beside another", "order"), {"beside another": 3}
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -63,14 +64,24 @@ def poisson_batches(records, q, largest=math.inf):
     return sums, weights
 
 
-def worst(sampler, pairs, alpha, sigma):
-    """Largest H_alpha, over pairs of data sets on a line, of a sum over a batch plus noise."""
-    largest = 0.0
-    for one, other in pairs:
-        (above, p), (below, q) = sampler(one), sampler(other)
-        value = hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
-        largest = max(largest, value)
-    return largest
+def gaussian_stick(alpha, sigma, one, other):
+    """Return H_alpha of Gaussian noise about two laws of sums."""
+    (above, p), (below, q) = one, other
+    return hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
+
+
+def discrete_stick(alpha, log_mass, one, other):
+    """Return H_alpha of noise on the whole numbers about two laws of sums."""
+    x = np.arange(-110, 111)
+    p, q = (
+        np.exp(log_mass(x - np.array(sums)[:, None])).T @ weights for sums, weights in (one, other)
+    )
+    return np.maximum(p - alpha * q, 0).sum() / np.exp(log_mass(x)).sum()
+
+
+def worst(sampler, pairs, stick):
+    """Return the largest divergence of a sum over a batch plus noise, over pairs of data sets."""
+    return max(stick(sampler(one), sampler(other)) for one, other in pairs)
 
 
 def neighbors(relation, size):
@@ -102,6 +113,11 @@ def single(event, alpha, relation):
 
 # -- enumeration
 
+DISCRETE = [
+    (events.DiscreteGaussianDpEvent(1.2), lambda x: -0.5 * (x / 1.2) ** 2),
+    (events.DiscreteLaplaceDpEvent(0.6, 1), lambda x: -0.6 * np.abs(x)),
+]
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -110,15 +126,19 @@ def test_no_data_set_exceeds_the_bound(relation, alpha):
     """Every batch of four records on a line, for each sampler."""
     sigma, q, size = 1.4, 0.35, 4
     gaussian = events.GaussianDpEvent(sigma)
+
+    def poisson_sums(data):
+        return poisson_batches(data, q)
+
+    def fixed_sums(data):
+        return equally_likely(itertools.combinations(data, 2))
+
     cases = {
-        "poisson": (lambda data: poisson_batches(data, q), poisson(q, sigma)),
+        "poisson": (poisson_sums, poisson(q, sigma)),
+        "fixed": (fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, gaussian)),
         "truncated": (
             lambda data: poisson_batches(data, q, 2),
             events.TruncatedSubsampledGaussianDpEvent(size, q, 2, sigma),
-        ),
-        "fixed": (
-            lambda data: equally_likely(itertools.combinations(data, 2)),
-            events.SampledWithoutReplacementDpEvent(size, 2, gaussian),
         ),
     }
     if alpha == 1.15:
@@ -126,13 +146,26 @@ def test_no_data_set_exceeds_the_bound(relation, alpha):
             lambda data: equally_likely(itertools.product(data, repeat=2)),
             events.SampledWithReplacementDpEvent(size, 2, gaussian),
         )
-    for name, (sampler, event) in cases.items():
-        found = worst(sampler, neighbors(relation, size), alpha, sigma)
+    found = {
+        name: (
+            event,
+            worst(sampler, neighbors(relation, size), partial(gaussian_stick, alpha, sigma)),
+        )
+        for name, (sampler, event) in cases.items()
+    }
+    for noise, log_mass in DISCRETE:
+        stick = partial(discrete_stick, alpha, log_mass)
+        for name, sampler, event in (
+            ("poisson", poisson_sums, events.PoissonSampledDpEvent(q, noise)),
+            ("fixed", fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, noise)),
+        ):
+            found[name, noise] = event, worst(sampler, neighbors(relation, size), stick)
+    for name, (event, value) in found.items():
         bound = single(event, alpha, relation)
-        assert found <= bound + 1e-9, name
+        assert value <= bound + 1e-9, name
         # Poisson and fixed-size bounds are attained, but for a blank record in a fixed-size batch.
-        if name == "poisson" or (name == "fixed" and relation != "replace-special"):
-            assert found == pytest.approx(bound, abs=1e-7)
+        if "poisson" in name or ("fixed" in name and relation != "replace-special"):
+            assert value == pytest.approx(bound, abs=1e-7), name
 
 
 def log_delta_when_replaced(q, sigma, epsilon):
