@@ -14,7 +14,7 @@ S = events.SelfComposedDpEvent
 
 
 # Of these, a pair takes about a second; of the others, some hundredths.
-DEAR, SEEDS = ("unequal", "beside another", "order"), {"beside another": 3}
+DEAR, SEEDS = ("unequal", "beside another", "order"), {"beside another": 3, "one and two uses": 3}
 
 
 @pytest.mark.slow

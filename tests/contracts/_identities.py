@@ -68,8 +68,10 @@ def pairs(count: int, seed: int = 2026, names: tuple[str, ...] = ()) -> Iterator
         name = kinds[number % len(kinds)]
         rng = np.random.default_rng([seed, number])
         first, second, same, *relations = KINDS[name](rng)
-        # Contours in balls take seconds at smaller deltas.
-        least = 1e-40 if name == "unequal" and rng.random() < 0.9 else 0.0
+        # Contours in balls, and powers of discrete Gaussians, take seconds at smaller deltas.
+        least = 1e-12 if name == "one and two uses" else 0.0
+        if name == "unequal" and rng.random() < 0.9:
+            least = 1e-40
         delta = max(least, _delta(rng))
         yield Pair(name, first, second, same, (relations[0], relations[1]), delta)
 
