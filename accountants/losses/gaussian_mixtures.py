@@ -415,9 +415,9 @@ def mixture_of_gaussians(
             "sensitivities must hold a positive number of positive probability, got "
             f"{tuple(sensitivities)!r} with {tuple(sampling_probs)!r}."
         )
-    if not 1e-6 <= sigma / max(merged) <= 1e12:
+    if not 1e-12 <= sigma / max(merged) <= 1e18:
         raise ValueError(
-            "standard_deviation must be between 1e-6 and 1e12 times the largest of the "
+            "standard_deviation must be between 1e-12 and 1e18 times the largest of the "
             f"sensitivities, got {standard_deviation!r} with {tuple(sensitivities)!r}."
         )
     mixture = tuple(sorted(merged.items()))
