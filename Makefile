@@ -48,6 +48,7 @@ marks: install
 
 bench: install
 	$(TESTS) -m study
+	$(TESTS) -m "" benchmarks
 	$(BIN)/python -m benchmarks
 
 # Where a line that no test reaches fails: records and noise, what is written down, proofs, rounding.

@@ -42,7 +42,7 @@ from dpcal.accountants.interface import delta as event_delta, epsilon as event_e
 from dpcal.accountants.inversion.parity import both_log_deltas
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.mechanisms.leaves import refuse_reordering
 
 __all__ = [
     "Reduction",
@@ -95,11 +95,7 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
         for name in ("batches", "epochs")
     )
     if relation == "add-or-remove-one":
-        raise UnsupportedEvent(
-            f"No theorem here prices {run!r} under neighboring relation {relation!r}. A record "
-            "that is added or removed moves others to other batches: use 'replace-special' (its "
-            "contribution becomes 0, and it keeps its place) or 'replace-one'."
-        )
+        raise refuse_reordering(run, relation)
     _validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
     return sigma, T, E
 

@@ -51,8 +51,6 @@ _MAX_POINTS = 400_000
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
 # below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
-# Largest distance of two means, in standard deviations: fourth powers of losses are doubles.
-_MOST_SIGMAS = 1e30
 
 
 @dataclass(frozen=True)
@@ -417,10 +415,10 @@ def mixture_of_gaussians(
             "sensitivities must hold a positive number of positive probability, got "
             f"{tuple(sensitivities)!r} with {tuple(sampling_probs)!r}."
         )
-    if max(merged) > _MOST_SIGMAS * sigma:
+    if not 1e-12 <= sigma / max(merged) <= 1e18:
         raise ValueError(
-            f"sensitivities must be at most {_MOST_SIGMAS:g} times standard_deviation={sigma!r}, "
-            f"got {max(merged)!r}."
+            "standard_deviation must be between 1e-12 and 1e18 times the largest of the "
+            f"sensitivities, got {standard_deviation!r} with {tuple(sensitivities)!r}."
         )
     mixture = tuple(sorted(merged.items()))
     mirrored = tuple((-shift, weight) for shift, weight in mixture)

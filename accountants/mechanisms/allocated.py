@@ -55,6 +55,8 @@ _NO_FAILURE = 1e-20
 _MOST_FAILING, _REST, _LEAST = 40, 1e-25, 1e-300
 # Most values of a mean over some batches: their square is the number of values of the next.
 _MOST = 512
+# Most batches of an epoch: with many more, the share of one is lost in the rounding of a double.
+_MOST_BATCHES = 1e18
 
 
 def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
@@ -70,6 +72,8 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     name
         Name of the mechanism.
     """
+    if batches > _MOST_BATCHES:
+        raise ValueError(f"batches must be at most {_MOST_BATCHES:g}, got {batches!r}.")
     name = f"{name}, in one of {batches} batches"
     if law.outside * batches <= _NO_FAILURE:
         found = _means(law, batches, batches)[0]

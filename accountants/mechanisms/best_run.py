@@ -333,7 +333,8 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     def excess(y: float) -> float:
         # For eta < 0 the factor is written with a falling exponential, which does not overflow.
         grown = -shape * y if shape < 0 else 0.0
-        below = y if shape == 0 else -math.expm1(-abs(shape) * y) / abs(shape)
+        # The product of a smaller shape is no normal double, and its limit is y.
+        below = y if abs(shape) < 1e-300 else -math.expm1(-abs(shape) * y) / abs(shape)
         return _log_expm1(y) - math.log(below) - grown - math.log(mean)
 
     # Below this, the mean has no correct digits of its difference from 1.

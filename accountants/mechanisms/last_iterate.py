@@ -109,9 +109,8 @@ def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
     moved = 2 if relation == "replace-one" else 1
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    if not event.diameter > 0:
-        raise ValueError(f"diameter must be a number > 0, got {event.diameter!r}.")
-    grown = amplitude(event.steps, event.contraction, event.diameter / moved)
+    diameter = _validate.radius(diameter=event.diameter)
+    grown = amplitude(event.steps, event.contraction, diameter / moved)
     noise = sigma / (moved * grown)
     if not _LEAST_NOISE <= noise <= _MOST_NOISE:
         raise ValueError(

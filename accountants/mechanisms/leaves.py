@@ -23,7 +23,7 @@ from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.errors import TooLarge, UnsupportedEvent
 
-__all__ = ["DRAWN", "Pairs", "composed", "leaves", "only_auto", "refuse"]
+__all__ = ["DRAWN", "Pairs", "composed", "leaves", "only_auto", "refuse", "refuse_reordering"]
 
 DRAWN = (
     events.RandomAllocationDpEvent,
@@ -149,6 +149,15 @@ def refuse(event: events.DpEvent, relation: str, reason: str = "") -> Unsupporte
     """Return the refusal of an event under a relation, with the reason as a second sentence."""
     sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
     return UnsupportedEvent(f"{sentence} {reason}".rstrip())
+
+
+def refuse_reordering(event: events.ShuffledEpochsDpEvent, relation: str) -> UnsupportedEvent:
+    """Return the refusal of shuffled epochs where the number of records differs."""
+    reason = (
+        "A record that is added or removed moves others to other batches: use 'replace-special' "
+        "(its contribution becomes 0, and it keeps its place) or 'replace-one'."
+    )
+    return refuse(event, relation, reason)
 
 
 def only_auto(event: events.DpEvent, relation: str, how: str) -> UnsupportedEvent:

@@ -45,7 +45,13 @@ from dpcal.accountants.mechanisms.batches import (
     with_replacement,
     without_replacement,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, only_auto, refuse
+from dpcal.accountants.mechanisms.leaves import (
+    Pairs,
+    composed,
+    only_auto,
+    refuse,
+    refuse_reordering,
+)
 
 __all__ = ["dominating_pairs"]
 
@@ -97,7 +103,9 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
             return found if isinstance(found, tuple) else (found, found)
     if isinstance(event, events.CorrelatedGaussianDpEvent):
         raise only_auto(event, relation, "as a whole run, alone and not in a composition")
-    if isinstance(event, events.ShuffledEpochsDpEvent) and relation != "add-or-remove-one":
+    if isinstance(event, events.ShuffledEpochsDpEvent):
+        if relation == "add-or-remove-one":
+            raise refuse_reordering(event, relation)
         raise only_auto(event, relation, "as a whole run, once in a composition")
     raise refuse(event, relation)
 
@@ -117,6 +125,9 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     if relation == "replace-one":
         reason = "It says what a record adds to the output, not what exchanging two of them does."
         raise refuse(event, relation, reason)
+    for name in ("sensitivities", "sampling_probs"):
+        if not hasattr(value := getattr(event, name), "__len__"):
+            raise TypeError(f"{name} must be a sequence of numbers, got {value!r}.")
     components = len(event.sensitivities)
     hold(components, f"a mixture of {components} Gaussians", _BYTES_OF_COMPONENT)
     return mixture_of_gaussians(
@@ -164,7 +175,14 @@ def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -
 def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
     """Return the groups that a record may draw, alike batches in one group."""
     alike: dict[tuple[float, float], Group] = {}
-    for sigma, batches, probability in event.groups:
+    try:
+        groups = [(sigma, batches, probability) for sigma, batches, probability in event.groups]
+    except (TypeError, ValueError):
+        raise TypeError(
+            "groups must be triples of a noise multiplier, a number of batches and a probability, "
+            f"got {event.groups!r}."
+        ) from None
+    for sigma, batches, probability in groups:
         sigma, m = _validate.noise(noise_multiplier=sigma), count_of_batches(batches)
         chance = _validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
@@ -215,6 +233,9 @@ def _own(event: events.DominatingPairDpEvent, relation: str) -> Pairs:
     if relation != event.neighboring_relation:
         reason = f"Its pair dominates it under {event.neighboring_relation!r}."
         raise refuse(event, relation, reason)
+    for name, loss in (("removed", event.removed), ("added", event.added)):
+        if not isinstance(loss, PrivacyLoss):
+            raise TypeError(f"{name} must be a PrivacyLoss, got {loss!r}.")
     return event.removed, event.added
 
 
@@ -229,12 +250,18 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
 
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
     shift = _moved(relation) * _validate.count(sensitivity=event.sensitivity)
+    sigma = _validate.noise(sigma=event.sigma)
     if shift > _LARGEST_SHIFT:
         raise ValueError(
             f"sensitivity must be at most {_LARGEST_SHIFT / _moved(relation):g}, got "
             f"{event.sensitivity!r}."
         )
-    return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
+    if shift > _LARGEST_LOSS * sigma:
+        raise ValueError(
+            f"sensitivity must be at most {_LARGEST_LOSS:g} times sigma, got {event.sensitivity!r} "
+            f"with sigma={event.sigma!r}."
+        )
+    return DiscreteGaussian(sigma, shift)
 
 
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:

@@ -5,7 +5,6 @@ closed-form errors, from below; Renyi's bound at integer orders from above; ball
 sides where it is affordable.
 """
 
-import itertools
 import math
 
 import mpmath
@@ -68,23 +67,18 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
-def test_forty_distinct_sparse_losses_get_an_answer():
-    steps = tuple((1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40))
-    point = sweep.Point(steps, None, math.log(1e-7))
+@pytest.mark.parametrize(
+    ("steps", "delta", "width"),
+    [
+        ([(1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40)], 1e-7, math.inf),
+        # In layers, whose contours together have more points than those of a few losses may have.
+        ([(1e-3, 0.5 + 0.0012 * i, 4) for i in range(250)], 1e-6, 1e-6),
+    ],
+)
+def test_many_distinct_losses_of_which_few_are_large_have_both_ends(steps, delta, width):
+    point = sweep.Point(tuple(steps), None, math.log(delta))
     answer = sweep.ask(point)
-    assert 0 < answer.upper < math.inf
-    assert sweep.problems(point, answer) == ([], False)
-
-
-@pytest.mark.slow
-@pytest.mark.slow
-def test_many_losses_of_which_some_are_large_have_a_lower_end():
-    # In layers, whose contours together have more points than those of a few losses may have.
-    steps = tuple((1e-3, 0.5 + 0.0012 * i, 4) for i in range(250))
-    point = sweep.Point(steps, None, math.log(1e-6))
-    answer = sweep.ask(point)
-    assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
+    assert 0 < answer.upper - answer.lower < width * answer.upper
     assert sweep.problems(point, answer) == ([], False)
 
 
@@ -103,13 +97,14 @@ def log_mgf(q, sigma, c):
         return float((1 + integral(integrand, ends).real).log())
 
 
+LAWS = [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "c"),
     [
-        *itertools.product([0.22], [0.35], [1e-6, 1e-3, 0.5, 3.0]),
-        *itertools.product([0.27], [2.36], [1e-6, 1e-3, 0.5, 3.0]),
-        *itertools.product([1e-3], [1.0], [1e-6, 1e-3, 0.5, 3.0]),
+        *((q, s, c) for q, s in LAWS for c in (1e-6, 1e-3, 0.5, 3.0)),
         (1e-3, 0.03, 1e-6),
         (1e-3, 0.03, 3.0),
         (0.3, 0.015, 1e-3),

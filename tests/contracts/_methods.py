@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from dpcal import accountants
@@ -41,18 +43,9 @@ class Run:
         return math.sqrt(self.count) / self.noise_multiplier
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An answer: between which bounds it is, and the neighboring relation that it names."""
-
-    lower: float
-    upper: float
-    relation: str | None = RELATION
-
-    @staticmethod
-    def of(answer: Any) -> Interval:
-        """The interval of one of the package's answers."""
-        return Interval(answer.lower, answer.upper, answer.neighboring_relation)
+def of(answer: Any) -> tuple[float, float, str]:
+    """Return both ends of an answer, and the neighboring relation that it names."""
+    return float(answer.lower), float(answer.upper), answer.neighboring_relation
 
 
 @dataclass(frozen=True)
@@ -72,88 +65,55 @@ class Method:
     gap
         How far, relatively, epsilon(delta(e)) may be above e, and the logarithm of
         delta(epsilon(d)) above that of d: what separates two questions to one bound.
-    refuses
-        Events that the method must refuse, and what of each the refusal names.
     """
 
     name: str
-    epsilon: Callable[[Run, float], Interval]
-    delta: Callable[[Run, float], Interval]
+    epsilon: Callable[[Run, float], tuple[float, float, str]]
+    delta: Callable[[Run, float], tuple[float, float, str]]
     run: Run = field(default_factory=Run)
     samples: bool = True
     gap: float = 1e-6
-    refuses: tuple[tuple[Any, str], ...] = ()
 
     def __str__(self) -> str:
         return self.name
 
 
-UNPRICED = events.UnsupportedDpEvent(), "UnsupportedDpEvent"
-# Of zCDP only Renyi divergences are known, so accountants that need a law refuse that loss.
-ZCDP = events.ZCDpEvent(0.1), "rho=0.1"
+def asked(name: str, event: Any, options: Any = MappingProxyType({}), **promises: Any) -> Method:
+    """Return the method that asks for the event of a run."""
+    return Method(
+        name,
+        cache(lambda run, at: of(accountants.epsilon(event(run), delta=at, **options))),
+        cache(lambda run, at: of(accountants.delta(event(run), epsilon=at, **options))),
+        **promises,
+    )
 
 
 def accountant(name: str, **promises: Any) -> Method:
-    """An accountant of the interface, by its name."""
-    options = promises.pop("options", {})
-
-    def epsilon(run: Any, delta: float) -> Interval:
-        event = getattr(run, "event", run)
-        return Interval.of(accountants.epsilon(event, delta=delta, accountant=name, **options))
-
-    def delta(run: Any, epsilon: float) -> Interval:
-        event = getattr(run, "event", run)
-        return Interval.of(accountants.delta(event, epsilon=epsilon, accountant=name, **options))
-
-    return Method(name, epsilon, delta, **promises)
+    """Return an accountant of the interface, by its name."""
+    options = {"accountant": name, **promises.pop("options", {})}
+    return asked(name, lambda run: run.event, options, **promises)
 
 
-def account(name: str) -> Method:
-    """A growing account, asked through its own methods."""
-
-    def filled(run: Run) -> accountants.Account:
-        step = replace(run, count=1).event
-        return accountants.Account().compose(step, run.count)
-
-    return Method(
-        name,
-        lambda run, delta: Interval.of(filled(run).epsilon(delta)),
-        lambda run, epsilon: Interval.of(filled(run).delta(epsilon)),
-    )
-
-
-def certificates() -> Method:
-    """Certificates, which are slow: a run of few steps."""
-
-    def certified(event: Any, **target: float) -> Interval:
-        found = accountants.certify(event, **target)
-        return Interval(float(found.lower), float(found.upper), found.neighboring_relation)
-
-    return Method(
-        "certificate",
-        lambda run, delta: certified(getattr(run, "event", run), delta=delta),
-        lambda run, epsilon: certified(getattr(run, "event", run), epsilon=epsilon),
-        run=Run(count=4),
-        gap=1e-3,
-        refuses=(UNPRICED, ZCDP),
-    )
+def filled(run: Run) -> accountants.Account:
+    """Return an account that has grown to a run."""
+    return accountants.Account().compose(replace(run, count=1).event, run.count)
 
 
 def claim(name: str, parameter: Callable[[Run], float], **options: float) -> Method:
-    """A conversion of a claim, such as rho-zCDP, of Gaussian mechanisms without sampling."""
+    """Return a conversion of a claim, such as rho-zCDP, of Gaussian mechanisms without sampling."""
     epsilon = getattr(conversions, f"epsilon_from_{name}")
     delta = getattr(conversions, f"delta_from_{name}")
     return Method(
         f"conversion of {name}",
-        lambda run, at: Interval(0.0, epsilon(parameter(run), delta=at, **options), None),
-        lambda run, at: Interval(0.0, delta(parameter(run), epsilon=at, **options), None),
+        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options), RELATION),
+        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options), RELATION),
         run=Run(noise_multiplier=8.0, sampling_probability=1.0),
         samples=False,
     )
 
 
 def whole_run(name: str, sampler: Callable[[float], Any], decay: float, **promises: Any) -> Method:
-    """A run of correlated noise: lambda-CGD with this decay, 0 for independent steps."""
+    """Return a run of correlated noise: lambda-CGD with this decay, 0 for independent steps."""
 
     def event(run: Run) -> Any:
         return events.CorrelatedGaussianDpEvent(
@@ -163,24 +123,28 @@ def whole_run(name: str, sampler: Callable[[float], Any], decay: float, **promis
             statistics="none",
         )
 
-    return Method(
-        name,
-        lambda run, delta: Interval.of(accountants.epsilon(event(run), delta=delta)),
-        lambda run, epsilon: Interval.of(accountants.delta(event(run), epsilon=epsilon)),
-        **promises,
-    )
+    return asked(name, event, **promises)
 
-
-# Two answers of prv-accountant are each within its error in epsilon of the truth.
-_PRV_ERROR = 0.05
 
 METHODS = (
-    accountant("characteristic", refuses=(UNPRICED, ZCDP)),
-    accountant("renyi", refuses=(UNPRICED,)),
-    accountant("pld", options={"interval": 1e-3}, refuses=(UNPRICED, ZCDP), gap=1e-4),
-    accountant("prv", options={"eps_error": _PRV_ERROR}, refuses=(UNPRICED, ZCDP), gap=0.5),
-    account("account"),
-    certificates(),
+    accountant("characteristic"),
+    accountant("renyi"),
+    accountant("pld", options={"interval": 1e-3}, gap=1e-4),
+    # Two answers of prv-accountant are each within its error in epsilon of the truth.
+    accountant("prv", options={"eps_error": 0.05}, gap=0.5),
+    Method(
+        "account",
+        lambda run, at: of(filled(run).epsilon(at)),
+        lambda run, at: of(filled(run).delta(at)),
+    ),
+    # Certificates are slow: a run of few steps.
+    Method(
+        "certificate",
+        cache(lambda run, at: of(accountants.certify(run.event, delta=at))),
+        cache(lambda run, at: of(accountants.certify(run.event, epsilon=at))),
+        run=Run(count=4),
+        gap=1e-3,
+    ),
     claim("zcdp", lambda run: run.mu**2 / 2),
     claim("gdp", lambda run: run.mu),
     claim("renyi", lambda run: 10 * run.mu**2 / 2, order=10.0),

