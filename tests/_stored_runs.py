@@ -60,6 +60,13 @@ def interrupted_at(count):
     return callback
 
 
+def ask(book, plan=None, **options):
+    """Open an oracle about a plan in a book, ask it once, and return it."""
+    oracle = book.oracle(OBJECTIVE, plan or gaussian(), **options)
+    oracle.gradient(np.zeros(D), "gradient")
+    return oracle
+
+
 @contextlib.contextmanager
 def in_memory():
     """Yield a folder in memory where there is one: a killed process leaves no less on a disk.

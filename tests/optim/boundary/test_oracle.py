@@ -9,7 +9,7 @@ from _answers import FIXED, FULL, POISSON, D, N, W, X, Y, oracle_for, plan_for, 
 from dpcal._ext.noise import poisson_sample
 from dpcal.accountants.matrix import Identity
 from dpcal.errors import BudgetExceeded
-from dpcal.optim import Logistic, Objective, PrivateOracle
+from dpcal.optim import Ledger, Logistic, Objective, PrivateOracle
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams, keyed_generator
 from dpcal.optim.boundary.streams import NoiseStream
@@ -84,6 +84,8 @@ def test_gradients_and_fused_steps_share_one_budget():
     with pytest.raises(BudgetExceeded):
         oracle.gradient(W, "q")
     assert oracle.ledger.event == oracle.plan.event
+    with pytest.raises(AttributeError):
+        oracle.ledger = Ledger(N)
 
 
 def test_threads_together_cannot_overspend():
