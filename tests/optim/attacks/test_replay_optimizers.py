@@ -100,28 +100,21 @@ def objective_of(name, rows, labels):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options", "chosen"), CASES)
-def test_a_replay_finds_nothing(name, options, chosen):
+def test_a_search_for_neighbours_finds_nothing(name, options, chosen):
     plan = plan_of(name, options)
 
     def run(table):
         return getattr(optim, name)(objective_of(name, *table), plan, **chosen)
 
-    moved = 0
-    # Some records are in no part of a pass, or in no sample: of a few, one is.
-    for row in range(40):
-        if moved:
-            break
-        pairs = {pair.label: pair for pair in attacks.neighbours(X, Y, row=row)}
-        for label in ("long", "opposite"):
-            pair = pairs[label]
-            found = attacks.replay(run, pair.first, pair.second, price=row == 0, seed=2)
-            assert found.holds, str(found)
-            assert found.answers > 0
-            moved += found.moved
-            if label == "long" and plan.queries[0].sampler == "full":
-                # At the origin the two records pull with all they may, and against each other.
-                assert found.largest > 0.99
-    assert moved > 0
+    shown = attacks.replay_table(run, X, Y, seed=2)
+    for found in shown:
+        assert found.holds, str(found)
+        assert found.answers > 0
+        if found.label == "long" and plan.queries[0].sampler == "full":
+            # At the origin the two records pull with all they may, and against each other.
+            assert found.largest > 0.99
+    # Of some records, those of the random mixtures, one is in a part of a pass, or in a sample.
+    assert any(found.moved for found in shown)
 
 
 def test_a_record_that_says_nothing_moves_sums_by_one_bound():
@@ -138,17 +131,6 @@ def test_a_record_that_says_nothing_moves_sums_by_one_bound():
     assert found.largest == pytest.approx(1.0, abs=1e-9)
 
 
-def test_exact_sums_with_discrete_noise_are_replayed_too():
-    plan = plan_of("dpsgd", {"batch_size": 60, "steps": 20})
-
-    def run(table):
-        objective = optim.Logistic(*table, fit_intercept=False, classes=[0, 1])
-        return optim.dpsgd(optim.PrivateOracle(objective, plan, noise="discrete"), plan)
-
-    for found in attacks.replay_table(run, X, Y, seed=1):
-        assert found.holds, str(found)
-
-
 def test_minimax_descent_is_replayed_without_a_record():
     problem = ToySaddle(n=N, seed=7)
     plan = calibrate.dp_rgda(problem.constants, dimensions=(2, 2), **TARGET)
@@ -160,15 +142,3 @@ def test_minimax_descent_is_replayed_without_a_record():
     found = attacks.replay(run, problem, attacks.without(problem, 3), silent=True, seed=3)
     assert found.holds, str(found)
     assert found.moved > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "options", "chosen"), CASES)
-def test_a_search_for_neighbours_finds_nothing(name, options, chosen):
-    plan = plan_of(name, options)
-
-    def run(table):
-        return getattr(optim, name)(objective_of(name, *table), plan, **chosen)
-
-    for found in attacks.replay_table(run, X, Y, price=False, seed=2):
-        assert found.holds, str(found)
