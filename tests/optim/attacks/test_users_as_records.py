@@ -1,7 +1,6 @@
 """Users as records: the sum of a user's rows is clipped, and no row of a user does more."""
 
 import dataclasses
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants import delta, events
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.accountants.samplers import FixedSize
-from dpcal.calibrate import Constants, Plan, User
+from dpcal.calibrate import Plan, User
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.boundary.exact import DiscreteMechanism
@@ -208,27 +207,6 @@ def test_a_plan_of_batches_of_a_fixed_size_is_priced_for_users_who_are_added():
         assert fixed(relation, clipped="user").group_size == K
         with pytest.raises(UnsupportedEvent, match=f"4 records under '{relation}'"):
             fixed().price(neighboring_relation=relation)
-
-
-@pytest.mark.parametrize(
-    ("build", "given"),
-    [
-        ("noisy_gd", {"steps": 20}),
-        ("spiderboost", {"steps": 10, "batch_size": 200}),
-        ("kl_spider", {"gamma": 2.0}),
-    ],
-)
-def test_other_optimizers_plan_for_persons(build, given):
-    smooth = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
-    asked = {"n": 2_000, "dimension": 3, "epsilon": 3.0, "delta": 1e-5, **given}
-    planned = partial(getattr(calibrate, build), smooth, **asked)
-    assert planned(group_size=3, clipped="user").price() == planned().price()
-    if build == "kl_spider":
-        with pytest.raises(ValueError, match="group_size > 1 is for sums"):
-            planned(group_size=3)
-    else:
-        assert planned(group_size=3).group_size == 3
-        assert 2.99 < planned(group_size=3).price() <= 3
 
 
 @pytest.mark.parametrize(

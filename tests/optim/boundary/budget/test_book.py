@@ -146,20 +146,6 @@ def test_a_filter_refuses_what_its_theorem_does_not_cover(make):
         book.change_total(epsilon=3.0)
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_keeps_its_row_its_ledger_and_its_whole_cost(make):
-    book = make(9.0, neighboring_relation="add-or-remove-one")
-    plan = gaussian(8.0, 30)
-    with pytest.raises(KeyboardInterrupt):
-        optim.noisy_gd(OBJECTIVE, plan, store=book, callback=interrupted_at(7), callback_every=1)
-    gc.collect()
-    (run,) = book.runs
-    assert run.charged
-    assert run.ended is not None
-    assert 7 <= run.ledger.count("gradient") < 30
-    assert book.spent() == pytest.approx(epsilon_of_mu(math.sqrt(30) / 8), rel=1e-9)
-
-
 def test_a_run_that_diverged_keeps_its_row(make):
     book = make(99.0)
     with pytest.warns(RuntimeWarning, match="infinite"):
