@@ -125,6 +125,10 @@ def test_two_runs_may_share_a_filter():
         oracle = oracle_for(asked, relation="replace-one", filter=purse)
         Loops(oracle).descend(W, "q", learning_rates=[0.1] * 5)
     assert purse.spent == pytest.approx(10 * (2 / 30) ** 2, rel=1e-12)
+    spent = purse.spent
+    with pytest.raises(BudgetExceeded, match="may be asked 5 times"):
+        oracle.gradient(W, "q")
+    assert purse.spent == spent
 
 
 def test_adaptive_noise_is_required_checked_and_used():

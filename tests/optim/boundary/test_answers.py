@@ -169,6 +169,17 @@ def test_records_that_are_not_finite_contribute_zero_to_every_answer(bad):
         np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_other_threads_wait_while_an_answer_is_written_and_summed():
+    class Locked(Hooked):
+        def told(self, total, rows):
+            self.seen.append(oracle._lock.locked())
+            return total
+
+    oracle = oracle_for(*four_kinds(), objective=Locked())
+    four_answers(oracle)
+    assert oracle.objective.seen == [True] * 4
+
+
 @pytest.mark.parametrize("kind", ["gradient", "gradient difference", "gradient norm", "scalar"])
 def test_each_method_answers_its_own_kind_and_writes_it_before_a_record_is_touched(kind):
     oracle = oracle_for(query(kind=kind, count=1), objective=untouchable())

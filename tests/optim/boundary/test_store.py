@@ -45,8 +45,27 @@ def test_the_file_says_which_noise_its_run_has(tmp_path):
     with pytest.raises(ValueError, match="holds a run with other noise"):
         optim.dpsgd(OBJECTIVE, SAMPLED, store=path, seed=5, noise="gaussian")
     again = optim.dpsgd(OBJECTIVE, SAMPLED, store=path, seed=5)
+    direct = optim.dpsgd(OBJECTIVE, SAMPLED, **given)
     assert again.noise == "discrete"
-    assert again.w.tobytes() == optim.dpsgd(OBJECTIVE, SAMPLED, **given).w.tobytes()
+    assert again.w.tobytes() == direct.w.tobytes()
+    assert again.ledger == direct.ledger == read_ledger(path)
+
+
+def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
+    path, calls = tmp_path / "run.db", []
+
+    def gradients(w, rows):
+        calls.append(1)
+        if len(calls) == 9:
+            raise MemoryError
+        return X[rows]
+
+    objective = optim.FromGradients(gradients, n=len(X), dimension=D, block=len(X))
+    objective.checked = True
+    with pytest.raises(MemoryError) as caught:
+        optim.noisy_gd(objective, PLAN, store=path, store_every=5)
+    # Two calls look at the objective; the seventh answer was paid for, and not made.
+    assert (optim.released(caught.value).answers, read_count(path)) == (7, 6)
 
 
 def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path):

@@ -95,6 +95,10 @@ def test_equal_rows_cost_together_what_they_cost_one_by_one(make, composition):
     ask(book, gaussian(3.0))
     assert book.spent() == pytest.approx(epsilon_of_mu(math.hypot(mu, 1 / 3)), rel=1e-9)
     assert book.runs[-1].number == 34
+    total = epsilon_of_mu(mu) * (1 + 1e-9)
+    full = filled(make(total, name="full.budget", composition=composition), 31)
+    with pytest.raises(BudgetExceeded):
+        full.check(gaussian(300.0))
 
 
 def test_a_charge_hardly_depends_on_the_number_of_rows(make):
@@ -247,6 +251,8 @@ def test_a_forked_process_asks_nothing_on_its_parents_row(make):
         with contextlib.suppress(NoiseReused):
             oracle.gradient(ORIGIN, "gradient")
             return 1
+        with pytest.raises(LedgerMismatch, match="written by another process"):
+            oracle.ledger.record(oracle.plan.queries[0])
         del oracle
         gc.collect()
         return 0
