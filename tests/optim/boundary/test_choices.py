@@ -58,16 +58,16 @@ def test_blanking_a_record_moves_the_density_of_medians_by_no_more_than_is_price
 
 @pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says(noise):
-    """500 draws, seeds 0 to 499; five standard deviations, one false alarm in 10^6."""
+    """2,000 draws, a seed each; five standard deviations, one false alarm in 10^6."""
     labels = np.repeat(["a", "b"], [10, 50])
     plan = plan_of(60, "labels", noise_multiplier=3.0)
     kept = [
         PrivateChoices(labels, plan, seed=k, noise=noise).labels("asked").tolist()
-        for k in range(500)
+        for k in range(2_000)
     ]
     chance = norm.sf(4 / 3)
     seen = sum("a" in each for each in kept)
-    assert abs(seen - 500 * chance) < 5 * np.sqrt(500 * chance * (1 - chance))
+    assert abs(seen - 2_000 * chance) < 5 * np.sqrt(2_000 * chance * (1 - chance))
     assert all("b" in each for each in kept)
 
 
