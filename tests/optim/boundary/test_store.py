@@ -110,6 +110,7 @@ def test_killed_at_any_moment_it_releases_nothing_that_is_not_in_the_file(kills)
         )
 
     with in_memory() as folder:
+        run(folder / "first.db", 1, len)  # what is loaded and kept once is no moment of later runs
         moments = struck(lambda: run(folder / "whole.db", 1, seen.append))
         chance, path, held, hit = random.Random(0), folder / "run.db", 0, 0
         for number in range(kills):

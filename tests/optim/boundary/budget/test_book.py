@@ -107,8 +107,9 @@ def test_a_charge_hardly_depends_on_the_number_of_rows(make):
     def calls(book):
         return struck(lambda: book.oracle(OBJECTIVE, gaussian(300.0)))
 
+    calls(make(99.0, name="first.budget"))  # loads what is kept
     few, many = (calls(filled(make(99.0, name=f"{rows}.budget"), rows)) for rows in (10, 10_000))
-    assert many < 1.5 * few + 200
+    assert many < 1.5 * few + 100
 
 
 def test_what_is_left_fits_and_a_little_more_does_not(make):
@@ -300,15 +301,16 @@ def test_killed_at_any_moment_it_answers_nothing_that_the_book_does_not_hold(kil
     with in_memory() as folder:
         path = folder / "clinic.budget"
         book = BudgetBook(path, epsilon=1e3, delta=DELTA)
-        moments, chance = struck(lambda: run(path, 0, len)), random.Random(0)
-        answered, alive = {0}, 0
+        run(path, 0, len)  # what is loaded and kept once is no moment of later runs
+        moments, chance = struck(lambda: run(path, 1, len)), random.Random(0)
+        answered, alive = {0, 1}, 0
         for first in range(10, 10 * kills + 10, 10):
-            told = killed(runs, chance.randint(1, 2 * moments), path, first)
+            told = killed(runs, chance.randint(1, 4 * moments), path, first)
             answered |= {number for (number,) in struct.iter_unpack("<q", told)}
             alive += len(told) > 0
         held = {run.plan.parameters["number"] for run in book.runs if run.charged}
     assert answered <= held
-    assert kills / 5 < alive  # kills hit runs, and not only their beginning
+    assert kills / 4 < alive  # kills hit runs, and not only their beginning
     assert len(held) <= len(answered) + kills
 
 
