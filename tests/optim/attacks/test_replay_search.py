@@ -93,8 +93,10 @@ def test_a_search_finds_nothing_in_an_estimator(name, noise):
             made._seed = 0
         return made.fit(*table)
 
-    shown = attacks.replay_table(fit, X, targets, price=False, seed=1)
-    assert len(shown) > 15
+    # Each kind of neighbour, and few mixtures of them by default.
+    trials = 2 if noise == "discrete" else 8
+    shown = attacks.replay_table(fit, X, targets, price=False, seed=1, trials=trials)
+    assert len(shown) > 10
     for found in shown:
         assert found.holds, str(found)
     assert any(found.moved for found in shown)
