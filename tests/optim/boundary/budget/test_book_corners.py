@@ -15,7 +15,7 @@ from _stored_runs import OBJECTIVE, ask, gaussian, interrupted_at
 import dpcal
 from dpcal import optim
 from dpcal.accountants import correlated, events, matrix
-from dpcal.errors import LedgerMismatch, UnsupportedEvent
+from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim import BudgetBook, Ledger
 
 ORIGIN = np.zeros(OBJECTIVE.dimension)
@@ -132,6 +132,18 @@ def test_a_ledger_that_is_sent_elsewhere_is_an_ordinary_one(make):
     assert type(there) is Ledger
     assert there == oracle.ledger
     assert there != there.entries
+
+
+def test_another_process_neither_answers_nor_completes_the_row(make, monkeypatch):
+    book = make(9.0)
+    oracle = ask(book, gaussian(40.0, count=2))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(NoiseReused, match="made before a fork"):
+            oracle.gradient(ORIGIN, "gradient")
+        del oracle
+        gc.collect()
+    assert book.runs[0].state == "goes on, or was killed"
 
 
 def test_the_budget_of_a_book_is_its_content(make):
