@@ -22,15 +22,9 @@ def query(name="q", kind="gradient", **changes):
     return Query(name=name, kind=kind, **given)
 
 
-def plan_for(*queries, relation="replace-special", n=N):
-    return Plan(
-        optimizer="test",
-        n=n,
-        queries=queries,
-        epsilon=1.0,
-        delta=1e-5,
-        neighboring_relation=relation,
-    )
+def plan_for(*queries, relation="replace-special", n=N, **fields):
+    given = {"optimizer": "test", "epsilon": 1.0, "delta": 1e-5, **fields}
+    return Plan(n=n, queries=queries, neighboring_relation=relation, **given)
 
 
 def oracle_for(*queries, relation="replace-special", objective=None, **options):
@@ -38,24 +32,35 @@ def oracle_for(*queries, relation="replace-special", objective=None, **options):
     return PrivateOracle(objective, plan_for(*queries, relation=relation), **{"seed": 0, **options})
 
 
-class Watched(Logistic):
-    """Notes which rows each sum was over."""
+class Hooked(Logistic):
+    """Sums over the rows that ``chosen`` gives, each changed by ``told``."""
 
     def __init__(self):
         super().__init__(X, Y, l2=0.2, classes=[0, 1])
-        self.kernel_used, self.seen, self.checked = self.kernel, [], True
+        self.seen, self.checked = [], True
+
+    def chosen(self, rows):
+        return rows
+
+    def told(self, total, rows):
+        return total
 
     def clipped_sum(self, w, rows, max_norm):
-        self.seen.append(rows.copy())
-        return super().clipped_sum(w, rows, max_norm)
+        return self.told(super().clipped_sum(w, self.chosen(rows), max_norm), rows)
 
     def clipped_difference_sum(self, w, v, rows, max_norm):
-        self.seen.append(rows.copy())
-        return super().clipped_difference_sum(w, v, rows, max_norm)
+        return self.told(super().clipped_difference_sum(w, v, self.chosen(rows), max_norm), rows)
 
     def clipped_loss_sum(self, w, rows, max_loss):
+        return self.told(super().clipped_loss_sum(w, self.chosen(rows), max_loss), rows)
+
+
+class Watched(Hooked):
+    """Notes which rows each sum was over."""
+
+    def chosen(self, rows):
         self.seen.append(rows.copy())
-        return super().clipped_loss_sum(w, rows, max_loss)
+        return rows
 
 
 def untouchable():

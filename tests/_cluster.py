@@ -1,9 +1,33 @@
 """A Dask cluster of two workers in processes of their own, or of so many in threads."""
 
+import itertools
 import sys
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+
+from dpcal import optim
+
+N = 900
+
+
+def table():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, 3))
+    return X, (X[:, 0] + rng.normal(size=N) > 0).astype(int)
+
+
+def part(first, last, l2=0.01):
+    """Return the records of a partition."""
+    X, y = table()
+    return optim.Logistic(X[first:last], y[first:last], l2=l2, classes=[0, 1])
+
+
+def partitioned(client, *ends, timeout=60):
+    """Return all records in partitions that end at some places."""
+    spans = list(itertools.pairwise((0, *ends, N)))
+    return optim.Partitioned(client, [part] * len(spans), arguments=spans, timeout=timeout)
 
 
 @contextmanager
@@ -14,7 +38,8 @@ def two_workers(module, processes=True, number=2):
     """
     distributed = pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
-    cloudpickle.register_pickle_by_value(sys.modules[module])
+    for name in (module, __name__):
+        cloudpickle.register_pickle_by_value(sys.modules[name])
     with (
         distributed.LocalCluster(
             n_workers=number,

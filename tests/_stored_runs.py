@@ -1,47 +1,30 @@
-"""Runs that are kept in a store or a book: one small problem and a plan of each optimizer."""
+"""Runs that are kept in a store or a book: one small problem, plans for it, and how runs end."""
 
-from functools import cache
+import contextlib
+import gc
+import itertools
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpcal import calibrate, optim
-from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Plan, Query
 
+N, D = 200, 3
 RNG = np.random.default_rng(0)
-N, D = 2_000, 3
 X = RNG.standard_normal((N, D))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = X[:, 0] > 0
-OBJECTIVE = optim.Logistic(X, Y, l2=0.1, fit_intercept=False, classes_from_data=True)
-CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
-TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-5}
-OPTIONS = {
-    "noisy_gd": {"steps": 30},
-    "spiderboost": {"steps": 30, "batch_size": 200},
-    "kl_spider": {"l2": 0.1},
-    "adaptive_gd": {"steps": 30},
-    "proximal_point": {"gamma": 2.0, "kappa": 2.0, "inner_steps": 5},
-    "recursive_regularization": {
-        "distance": 3.0,
-        "neighboring_relation": "replace-one",
-        "subsolver": "noisy_gd",
-    },
-    "tree_spider": {"neighboring_relation": "replace-one"},
-}
-OPTIMIZERS = ("dpsgd", "correlated_dpsgd", *OPTIONS)
+OBJECTIVE = optim.Logistic(X, Y, l2=0.1, fit_intercept=False, classes=[False, True])
+SAMPLED = calibrate.dpsgd(n=N, batch_size=20, steps=30, epsilon=4.0, delta=1e-5)
 
-
-@cache
-def plan_of(name):
-    """Return the plan of an optimizer."""
-    if name == "dpsgd":
-        return calibrate.dpsgd(batch_size=100, steps=30, **TARGET)
-    if name == "correlated_dpsgd":
-        return calibrate.correlated_dpsgd(
-            LambdaCGD(30, 0.5), batch_size=N, sampler="full", **TARGET
-        )
-    return getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **OPTIONS[name])
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
 def gaussian(sigma=4.0, count=1, *, relation="add-or-remove-one", group_size=1, **parameters):
@@ -75,3 +58,76 @@ def interrupted_at(count):
             raise KeyboardInterrupt
 
     return callback
+
+
+def ask(book, plan=None, **options):
+    """Open an oracle about a plan in a book, ask it once, and return it."""
+    oracle = book.oracle(OBJECTIVE, plan or gaussian(), **options)
+    oracle.gradient(np.zeros(D), "gradient")
+    return oracle
+
+
+@contextlib.contextmanager
+def in_memory():
+    """Yield a folder in memory where there is one: a killed process leaves no less on a disk.
+
+    A child shares its parent's pages: a collection would touch, and so copy, all of them.
+    """
+    gc.collect()
+    gc.freeze()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as made:
+        yield Path(made)
+
+
+def forked(work):
+    """Start a child that does some work and ends, whatever happens: by its status, or else 0.
+
+    A child that left by an exception would go on with the tests of its parent.
+    """
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = work() or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
+
+
+def struck(work, at=0, strike=None):
+    """Do some work, call ``strike`` at its ``at``-th call or return, and return how many it has."""
+    moments = itertools.count(1)
+
+    def passed(frame, event, argument):
+        if next(moments) == at:
+            strike()
+
+    sys.setprofile(passed)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return next(moments)
+
+
+def killed(work, at, *about):
+    """Do some work in a child that SIGKILL ends at a moment; return what it told before.
+
+    The work is called with a function that tells bytes, less than the 64 kB that a pipe holds, and
+    with what it is about.
+    """
+    reader, writer = os.pipe()
+
+    def tell(told):
+        os.write(writer, told)
+
+    def child():
+        struck(lambda: work(tell, *about), at, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+    assert os.waitpid(forked(child), 0)[1] in (0, signal.SIGKILL)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read()

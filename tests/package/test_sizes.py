@@ -20,7 +20,6 @@ KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
     "benchmarks": (22, "a module for each study"),
     "tests": (22, "what tests of several rooms share"),
     "tests/optim": (22, "a file for each optimizer"),
-    "tests/optim/boundary": (21, "as the folder that it tests"),
     "optim/boundary": (21, "all that sees records and noise, for an auditor to read"),
 }
 

@@ -14,7 +14,6 @@ from dpcal.optim.attacks import loader
 from dpcal.optim.attacks.loaders import _Runs
 
 SIZES = {"n": 60, "batch_size": 6, "epochs": 1, "noise_multiplier": 0.8}
-CLAIM = {"epsilon": 2.0, "delta": 1e-3}
 
 
 @pytest.mark.parametrize("means", [(2.0, 1.0), (2.0, 0.0), (1.0, -1.0)])
@@ -58,12 +57,9 @@ def test_a_shuffle_breaks_a_claim_that_allocation_keeps():
         ({"neighboring_relation": "add-or-remove-one"}, UnsupportedEvent, "moves others"),
         ({"batch_size": 61}, ValueError, r"batch_size must be in \[1, n=60\]"),
         ({"samples": 10}, ValueError, "samples must be at least 1000"),
-        ({"epochs": 1.5}, ValueError, "epochs must be a whole number"),
-        ({"delta": 1.0}, ValueError, "delta must be a number in"),
-        ({"noise_multiplier": 0.0}, ValueError, "noise_multiplier must be"),
     ],
 )
 def test_wrong_arguments_are_refused(change, error, sentence):
-    given = {"sampler": "shuffled-epochs", **SIZES, **CLAIM, **change}
+    given = {"sampler": "shuffled-epochs", **SIZES, "epsilon": 2.0, "delta": 1e-3, **change}
     with pytest.raises(error, match=sentence):
         loader(given.pop("sampler"), **given)

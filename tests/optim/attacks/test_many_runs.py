@@ -12,7 +12,7 @@ from dpcal.optim import attacks
 DELTA = 1e-5
 
 
-def alarms(count, trials=300, level=0.05):
+def alarms(count, trials, level=0.05):
     """Whether so many alarms of chance `level` each are credible: false with chance below 1e-6."""
     return stats.binom.sf(count - 1, trials, level) > 1e-6
 
@@ -20,89 +20,66 @@ def alarms(count, trials=300, level=0.05):
 # -- ties
 
 
-def _constant(rng, m):
-    return np.zeros(m)
+SCORES = {
+    "constant": lambda rng, m: np.zeros(m),
+    "mostly equal": lambda rng, m: np.where(rng.random(m) < 0.9, 0.0, rng.standard_normal(m)),
+    "rounded": lambda rng, m: np.round(rng.standard_normal(m)),
+    "saturated": lambda rng, m: np.clip(rng.standard_normal(m), -0.5, 0.5),
+    "two values": lambda rng, m: (rng.random(m) < 0.02).astype(float),
+}
 
 
-def _mostly_equal(rng, m):
-    return np.where(rng.random(m) < 0.9, 0.0, rng.standard_normal(m))
-
-
-def _rounded(rng, m):
-    return np.round(rng.standard_normal(m))
-
-
-def _saturated(rng, m):
-    return np.clip(rng.standard_normal(m), -0.5, 0.5)
-
-
-def _two_values(rng, m):
-    return (rng.random(m) < 0.02).astype(float)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["coins", "absent first", "present first"])
-@pytest.mark.parametrize(
-    "scores",
-    [_constant, _mostly_equal, _rounded, _saturated, _two_values],
-    ids=lambda f: f.__name__,
-)
+@pytest.mark.parametrize("scores", SCORES)
 def test_equal_scores_accuse_nobody(scores, order):
     """Scores know nothing of the coins; at confidence 0.95 at most 5 percent are above 0."""
-    rng, positive, trials = np.random.default_rng(7), 0, 300
+    rng, positive, trials = np.random.default_rng(7), 0, 150
     for trial in range(trials):
         m = (40, 200, 1_000)[trial % 3]
         included = rng.random(m) < 0.5
         if order != "coins":
             included = np.sort(included) if order == "absent first" else np.sort(included)[::-1]
         guesses = max(2, m // (1, 4, 20)[trial // 3 % 3])
-        found = attacks.one_run(included, scores(rng, m), guesses=guesses, delta=DELTA)
+        found = attacks.one_run(included, SCORES[scores](rng, m), guesses=guesses, delta=DELTA)
         positive += found.epsilon > 0 or found.mu > 0
     # Two bounds, each with its own confidence.
     assert alarms(positive, trials, 0.1)
 
 
-def test_places_of_equal_scores_tell_nothing():
-    halves = np.repeat([0, 1], 500)
-    for guesses in (50, 100, 1_000):
-        for included in (halves, halves[::-1]):
-            assert attacks.one_run(included, np.zeros(1_000), guesses=guesses, delta=DELTA).mu == 0
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"delta": -1.0}, "delta must be a number in \\(0, 1\\), got -1.0"),
-        ({"delta": 1.5}, "delta must be a number in \\(0, 1\\), got 1.5"),
-        ({"delta": math.nan}, "delta must be a number in \\(0, 1\\), got nan"),
-        ({"guesses": 1.5}, "guesses must be a whole number >= 1, got 1.5"),
-        ({"guesses": 0}, "guesses must be a whole number >= 1, got 0"),
+        ({"guesses": 3}, "guesses must be in \\[1, 2\\]"),
         ({"included": [0, 1, 2, 1]}, "included must be flags"),
         ({"included": []}, "included must be flags"),
-        ({"scores": [[0, 1, 2, 1]]}, "scores must have shape \\(4,\\)"),
+        ({"scores": [[0, 1]]}, "scores must have shape \\(2,\\)"),
+        ({"scores": [0]}, "scores must have shape \\(2,\\)"),
     ],
 )
 def test_wrong_arguments_of_one_run(words, sentence):
-    given = {"included": [0, 1, 0, 1], "scores": [0, 1, 2, 3], "guesses": 2, "delta": 0.0} | words
+    given = {"included": [0, 1], "scores": [0, 1], "guesses": 2, "delta": 0.0} | words
     with pytest.raises(ValueError, match=sentence):
         attacks.one_run(**given)
-
-
-def test_power_refuses_a_delta_that_is_no_probability():
-    with pytest.raises(ValueError, match="delta must be"):
-        attacks.power(mu=1.0, canaries=100, delta=2.0, seed=0)
 
 
 # -- many runs
 
 
+def counted(hits, misses, false, silent, delta=DELTA, **options):
+    return attacks.from_confusion_matrix(
+        true_positives=hits,
+        false_negatives=misses,
+        false_positives=false,
+        true_negatives=silent,
+        delta=delta,
+        **options,
+    )
+
+
 @pytest.mark.parametrize("counts", [(310, 190, 40, 460), (500, 0, 3, 497), (12, 488, 0, 500)])
 def test_counts_are_bounded_as_exact_intervals_say(counts):
     hits, misses, false, silent = counts
-    found = attacks.from_confusion_matrix(
-        true_positives=hits, false_negatives=misses, false_positives=false, true_negatives=silent,
-        delta=DELTA, confidence=0.9,
-    )  # fmt: skip
+    found = counted(*counts, confidence=0.9)
     # An exact two-sided interval has half of its failures on each side.
     least, most = (
         stats.binomtest(k, n).proportion_ci(0.9, method="exact")
@@ -114,28 +91,24 @@ def test_counts_are_bounded_as_exact_intervals_say(counts):
     )
     assert found.epsilon == pytest.approx(max(0.0, expected), rel=1e-8)
     assert (found.present, found.absent) == (hits + misses, false + silent)
-    assert "epsilon is at least" in str(found)
     assert found.to_dict()["confidence"] == 0.9
 
 
 def test_a_test_that_never_errs_is_bounded_by_its_runs():
-    def bound(runs):
-        return attacks.from_confusion_matrix(
-            true_positives=runs, false_negatives=0, false_positives=0, true_negatives=runs, delta=0
-        ).epsilon
-
     # Rule of three: a rate of which nothing is seen in n runs is below -log(chance) / n.
-    assert bound(1_000) == pytest.approx(math.log(1_000 / -math.log(0.025)), abs=0.01)
+    bound = counted(1_000, 0, 0, 1_000, delta=0).epsilon
+    assert bound == pytest.approx(math.log(1_000 / -math.log(0.025)), abs=0.01)
+    with pytest.raises(ValueError, match="false_positives \\+ true_negatives must be at least 1"):
+        counted(1, 1, 0, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.0, 1.0])
 @pytest.mark.parametrize("arranged", [np.asarray, np.sort, lambda x: np.round(np.sort(x)[::-1])])
 def test_bounds_of_many_runs_are_seldom_above_the_truth(mu, arranged):
     """One Gaussian answer is attacked, in any order of its runs."""
     event = dpcal.events.GaussianDpEvent(1 / mu) if mu else None
     truth = float(dpcal.epsilon(event, delta=DELTA).lower) if mu else 0.0
-    rng, above, trials = np.random.default_rng(11), 0, 200
+    rng, above, trials = np.random.default_rng(11), 0, 100
     for _ in range(trials):
         present, absent = rng.standard_normal(300) + mu, rng.standard_normal(300)
         found = attacks.many_runs(arranged(present), arranged(absent), delta=DELTA)
@@ -152,32 +125,9 @@ def test_many_runs_find_a_leak(arranged):
     assert 3.0 < found.epsilon < truth
     # Scores of the other sign are those of a test that is always wrong.
     assert attacks.many_runs(-present, -absent, delta=DELTA).epsilon == 0.0
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: attacks.many_runs([1.0] * 9, [1.0] * 10, delta=0), "present must have shape"),
-        (lambda: attacks.many_runs([1.0] * 10, [math.nan] * 10, delta=0), "absent must be finite"),
-        (lambda: attacks.many_runs([1.0] * 10, [1.0] * 10, delta=1), "delta must be"),
-        (
-            lambda: attacks.many_runs([1.0] * 10, [1.0] * 10, delta=0, confidence=1.0),
-            "confidence must be",
-        ),
-        (
-            lambda: attacks.from_confusion_matrix(
-                true_positives=-1, false_negatives=1, false_positives=1, true_negatives=1, delta=0
-            ),
-            "true_positives must be a finite number >= 0, got -1",
-        ),
-        (
-            lambda: attacks.from_confusion_matrix(
-                true_positives=1, false_negatives=1, false_positives=0, true_negatives=0, delta=0
-            ),
-            "false_positives \\+ true_negatives must be at least 1 run",
-        ),
-    ],
-)
-def test_wrong_arguments_of_many_runs(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        call()
+    for sentence, present, absent in (
+        ("present must have shape", [1.0] * 9, [1.0] * 10),
+        ("absent must be finite", [1.0] * 10, [math.nan] * 10),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            attacks.many_runs(present, absent, delta=0)

@@ -183,6 +183,7 @@ def logistic(table):
 
 
 BOUNDARY = "optim/boundary/"
+THREADS = f"{BOUNDARY}test_threads_and_forks.py::test_"
 PROBES = {
     "1 a book refunds": of_tests(
         f"{BOUNDARY}budget/test_book_stays_charged.py::"
@@ -202,13 +203,9 @@ PROBES = {
         "adapters/test_stepwise.py::test_a_guard_does_not_forget_what_it_released"
     ),
     "6 threads ask a stored run": of_tests(
-        f"{BOUNDARY}test_threads_and_forks.py::test_answers_to_threads_are_in_the_file_before_they_"
-        "leave",
-        every=8,
+        f"{THREADS}answers_to_threads_are_in_the_file_before_they_leave", every=8
     ),
-    "7 a fork repeats noise": of_tests(
-        f"{BOUNDARY}test_threads_and_forks.py::test_an_oracle_answers_in_the_process_that_made_it"
-    ),
+    "7 a fork repeats noise": of_tests(f"{THREADS}an_oracle_answers_in_the_process_that_made_it"),
     "8 threads share a precision": threads_keep_their_precision,
     "9 one record fails a run": of_search(logistic),
     "10 classes are read off labels": of_tests(

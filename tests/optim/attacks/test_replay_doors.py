@@ -3,17 +3,23 @@
 import contextlib
 import importlib
 import io
+import itertools
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
+from _answers import plan_for, query
 
 import dpcal
-from dpcal import calibrate, optim
+from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Plan, Query
 from dpcal.cli import main
 from dpcal.optim import attacks
+from dpcal.optim.attacks import searching
+from dpcal.optim.boundary import choices as choices_module
+from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.choices import PrivateChoices
 
 N, D = 120, 3
@@ -24,9 +30,9 @@ SAMPLED = calibrate.dpsgd(n=N, batch_size=40, steps=10, epsilon=2.0, delta=1e-4)
 CORRELATED = calibrate.correlated_dpsgd(
     LambdaCGD(10, 0.5), n=N, batch_size=N, sampler="full", epsilon=2.0, delta=1e-4
 )
-SHARED = {"sampler": "full", "noise_multiplier": 2.0, "count": D}
-LABELS = Query(name="labels", kind="labels", max_norm=1.0, threshold=12.0, **SHARED)
-MEDIANS = Query(name="medians", kind="selection", max_norm=0.5, **SHARED)
+LABELS = query("labels", "labels", max_norm=1.0, threshold=12.0)
+MEDIANS = query("medians", "selection")
+CUTS = [-4.0, 0.0, 4.0]
 
 
 def guarded(plan, noise):
@@ -47,46 +53,38 @@ def guarded(plan, noise):
     return run
 
 
-def chosen(query, noise):
+def opened(records, asked, **options):
+    return PrivateChoices(records, plan_for(asked, n=N, epsilon=99.0, delta=1e-6), **options)
+
+
+def chosen(asked, noise):
     """Labels that are frequent, or medians between cuts."""
 
     def run(table):
-        plan = Plan(optimizer="choices", n=N, queries=(query,), epsilon=99.0, delta=1e-6)
-        if query is LABELS:
-            return PrivateChoices(table[1], plan, noise=noise).labels("labels")
+        if asked is LABELS:
+            return opened(table[1], asked, noise=noise).labels("labels")
         rows = np.nan_to_num(table[0], posinf=1e300, neginf=-1e300)
-        choices = PrivateChoices(rows, plan, noise=noise)
-        return [choices.medians(j, [-4.0, 0.0, 4.0], "medians") for j in range(D)]
+        made = opened(rows, asked, noise=noise)
+        return [made.medians(j, CUTS, "medians") for j in range(D)]
 
     return run
 
 
 def trained(loss):
     """Everything that ``dpcal train`` shows and writes, but the keyed digest and the date."""
-    numbers = {f"x{j}": {"type": "number", "range": [-4, 4]} for j in range(D)}
-    columns = {name: {**column, "missing": "blank"} for name, column in numbers.items()}
+    number = {"type": "number", "missing": "blank"}
+    columns = {f"x{j}": {**number, "range": [-4, 4]} for j in range(D)}
+    columns["y"] = {**number, "range": [-2, 2]}
     if loss == "logistic":
-        columns["y"] = {"type": "class", "categories": ["0", "1"]}
-    else:
-        columns["y"] = {"type": "number", "range": [-2, 2]}
-    columns["y"] |= {"missing": "blank"}
-    if loss == "logistic":
-        columns["y"]["unknown"] = "blank"
+        columns["y"] = {"type": "class", "categories": ["0", "1"], "unknown": "blank"}
+        columns["y"]["missing"] = "blank"
 
     def run(table):
         frame = {f"x{j}": table[0][:, j] for j in range(D)} | {"y": table[1]}
         said = io.StringIO()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            found = dpcal.train(
-                frame,
-                {"columns": columns},
-                target="y",
-                loss=loss,
-                epsilon=4.0,
-                delta=1e-4,
-                epochs=2,
-                test_fraction=0.0,
-            )
+            given = {"epsilon": 4.0, "delta": 1e-4, "epochs": 2, "test_fraction": 0.0}
+            found = dpcal.train(frame, {"columns": columns}, target="y", loss=loss, **given)
             print(found)
         told = {**found.document, "data": {**found.document["data"], "fingerprint": None}}
         return {**told, "written": None}, found.model.weights, said.getvalue()
@@ -139,20 +137,76 @@ def test_a_guard_of_torch_betrays_nobody():
     assert all(found.holds for found in shown), [str(each) for each in shown]
 
 
-def test_a_row_more_or_less_is_no_neighbour_but_another_plan():
-    """The number of records is public: in place of a record that goes, one is blank."""
-    with pytest.raises(ValueError, match="n=119 records, got one for n=120"):
-        optim.dpsgd(optim.Logistic(X[1:], Y[1:], classes=[0, 1]), SAMPLED)
-
-
-def test_a_search_goes_on_for_the_seconds_that_it_is_given(tmp_path, capsys):
+def test_a_search_goes_on_for_the_seconds_that_it_is_given(tmp_path, capsys, monkeypatch):
     plan = tmp_path / "plan.json"
     plan.write_text(SAMPLED.to_json())
-    counts = []
-    for seconds in ("0", "0.8"):
+    # A clock that is read says a tenth of a second more.
+    monkeypatch.setattr(
+        searching, "time", SimpleNamespace(monotonic=itertools.count(0, 0.1).__next__)
+    )
+    for seconds, mixtures in (("0", 8), ("1.05", 18)):
         words = ["attack", "replay", "--plan", str(plan), "--seed", "1", "--seconds", seconds]
         assert main(words) == 0
-        counts.append(capsys.readouterr().out.count("mixture"))
-    assert counts[0] == 8 < counts[1]
+        assert capsys.readouterr().out.count("mixture") == mixtures
     assert main([*words[:-1], "-1"]) == 2
     assert "seconds must be" in capsys.readouterr().err
+
+
+# -- choices, and mistakes of choices
+
+
+FAR, RELABELLED = X.copy(), np.where(np.arange(N) == 7, 2, Y)
+FAR[7] = [3, -3, 3]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_choices_are_seen_and_move_by_what_their_query_allows(noise):
+    labels, medians = (
+        attacks.replay(run, *tables, price=False)
+        for run, *tables in (
+            (lambda y: opened(y, LABELS, noise=noise).labels("labels"), Y, RELABELLED),
+            (lambda x: opened(x, MEDIANS, noise=noise).medians(0, CUTS, "medians"), X, FAR),
+        )
+    )
+    assert labels.holds, str(labels)
+    # One count less and another more, of two that a bound of 1 allows.
+    assert labels.largest == pytest.approx(np.sqrt(2) / 2)
+    assert medians.holds, str(medians)
+    assert medians.moved == 1
+    assert 0.4 < medians.largest <= 1
+
+
+def by_the_range(rows):
+    return opened(rows, MEDIANS).medians(0, [rows[:, 0].min(), rows[:, 0].max()], "medians")
+
+
+def all_labels(y):
+    opened(y, LABELS).labels("labels")
+    return np.unique(y)
+
+
+def unwritten(y):
+    with mock.patch.object(Admission, "spend"):
+        return opened(y, LABELS).labels("labels")
+
+
+def counted_thrice(y):
+    def tripled(labels):
+        found, counts = np.unique(labels, return_counts=True)
+        return found, counts * 3
+
+    with mock.patch.object(choices_module, "counted", tripled):
+        return opened(y, LABELS).labels("labels")
+
+
+def test_mistakes_of_choices_are_found_by_name():
+    longer = X.copy()
+    longer[int(X[:, 0].argmax()), 0] = 50.0
+    for run, violation, tables in (
+        (by_the_range, "parameters", (X, longer)),
+        (all_labels, "release", (Y, RELABELLED)),
+        (unwritten, "ledger", (Y, RELABELLED)),
+        (counted_thrice, "sensitivity", (Y, RELABELLED)),
+    ):
+        found = attacks.replay(run, *tables, price=False)
+        assert found.violations == {violation}, str(found)

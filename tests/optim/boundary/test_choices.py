@@ -2,23 +2,20 @@
 
 import numpy as np
 import pytest
+from _answers import N, oracle_for, plan_for, query
 from scipy.stats import chisquare, norm
 
-from dpcal._ext.keyed import KeyedBits
 from dpcal.accountants import epsilon, events
-from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim import Logistic, PrivateOracle
-from dpcal.optim.boundary.choices import PrivateChoices, _drawn
-from dpcal.optim.boundary.seeds import KeyStream
+from dpcal.optim.boundary import choices
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.seeds import keyed_generator
 
 
-def plan_of(n, relation="replace-special", **query):
-    fields = {"name": "asked", "sampler": "full", "max_norm": 1.0, "count": 1, **query}
-    return Plan(
-        optimizer="test", n=n, queries=(Query(**fields),), epsilon=9.0, delta=1e-6,
-        neighboring_relation=relation,
-    )  # fmt: skip
+def plan_of(n, kind="selection", *, count=1, relation="replace-special", delta=1e-6, **fields):
+    given = {"max_norm": 0.5} if kind == "selection" else {"max_norm": 1.0, "threshold": 14.0}
+    asked = query("asked", kind, count=count, **{**given, **fields})
+    return plan_for(asked, n=n, relation=relation, delta=delta)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "discrete"])
@@ -28,12 +25,12 @@ def test_medians_are_drawn_with_the_density_that_was_promised(noise):
     3000 draws, seed 0. A chi-square test rejects one right law in 10^6.
     """
     values = np.array([[1.0], [2.0], [4.0], [7.0], [9.0]])
-    plan = plan_of(5, kind="selection", max_norm=0.5, noise_multiplier=2.0, count=3000)
+    plan = plan_of(5, noise_multiplier=2.0, count=3000)
     edges = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 9.0, 10.0])
     scores = -np.abs(np.arange(6) - 2.5)
     law = np.exp(scores / 1.0) * np.diff(edges)
-    choices = PrivateChoices(values, plan, seed=0, noise=noise)
-    draws = [choices.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
+    made = PrivateChoices(values, plan, seed=0, noise=noise)
+    draws = [made.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
     assert chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-6
@@ -59,112 +56,123 @@ def test_blanking_a_record_moves_the_density_of_medians_by_no_more_than_is_price
     assert worst == pytest.approx(2 / multiplier)
 
 
-def test_a_selection_costs_the_exponential_mechanism():
-    plan = plan_of(5, kind="selection", max_norm=0.5, noise_multiplier=4.0, count=3)
-    one = events.ExponentialMechanismDpEvent(0.5)
-    three = epsilon(events.SelfComposedDpEvent(one, 3), delta=1e-6)
-    assert plan.price() == pytest.approx(three, rel=1e-9)
-    assert plan.price() >= three
-
-
-def test_labels_cost_a_gaussian_and_the_chance_that_one_record_shows():
-    plan = plan_of(60, kind="labels", noise_multiplier=3.0, threshold=14.0)
-    surprise = norm.sf(13 / 3)
-    parts = [events.GaussianDpEvent(3.0), events.EpsilonDeltaDpEvent(0.0, surprise)]
-    delta = 2 * surprise
-    assert plan.price(delta) == pytest.approx(epsilon(events.ComposedDpEvent(parts), delta=delta))
-
-
 @pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says(noise):
-    """500 draws, seeds 0 to 499; five standard deviations, one false alarm in 10^6."""
+    """2,000 draws, a seed each; five standard deviations, one false alarm in 10^6."""
     labels = np.repeat(["a", "b"], [10, 50])
-    plan = plan_of(60, kind="labels", noise_multiplier=3.0, threshold=14.0)
+    plan = plan_of(60, "labels", noise_multiplier=3.0)
     kept = [
         PrivateChoices(labels, plan, seed=k, noise=noise).labels("asked").tolist()
-        for k in range(500)
+        for k in range(2_000)
     ]
     chance = norm.sf(4 / 3)
     seen = sum("a" in each for each in kept)
-    assert abs(seen - 500 * chance) < 5 * np.sqrt(500 * chance * (1 - chance))
+    assert abs(seen - 2_000 * chance) < 5 * np.sqrt(2_000 * chance * (1 - chance))
     assert all("b" in each for each in kept)
-
-
-def test_a_discrete_choice_has_the_law_of_its_weights():
-    """Against weights by brute force: 20,000 draws, seed 0; one right law in 10^6 is rejected."""
-    lengths = np.array([5, 0, 1000, 1, 1 << 50, 3])
-    steps = np.array([0, 0, 5, 3, 60, 1])
-    law = lengths * np.exp(-steps / 2.0)
-    bits = np.random.Generator(KeyedBits(KeyStream(bytes(32))))
-    draws = np.bincount([_drawn(lengths, steps, 2.0, bits) for _ in range(20_000)], minlength=6)
-    likely = law > 1e-4 * law.sum()
-    expected = 20_000 * law[likely] / law.sum()
-    assert chisquare(draws[likely], expected * draws[likely].sum() / expected.sum()).pvalue > 1e-6
-    assert not draws[lengths == 0].any()
 
 
 @pytest.mark.parametrize("height", [1.0, 1e9, 1e300])
 def test_a_discrete_choice_lies_between_the_cuts_whatever_the_values_are(height):
     """All values beyond an end, equal, or huge: scores that no double tells apart from nothing."""
-    plan = plan_of(50_000, kind="selection", max_norm=0.5, noise_multiplier=0.01, count=40)
+    plan = plan_of(50_000, noise_multiplier=0.01, count=40)
     values = np.full((50_000, 1), height)
     values[::2] *= -1
     values[:9] = 0.0
-    choices = PrivateChoices(values, plan, noise="discrete")
+    made = PrivateChoices(values, plan, noise="discrete")
     for cuts in ([-height, 0.0, height], [2 * height / 3, height], [0.0, 0.0], [0.0, 1e-300]):
-        medians = choices.medians(0, cuts, "asked")
+        medians = made.medians(0, cuts, "asked")
         for low, high, drawn in zip(cuts, cuts[1:], medians, strict=False):
             assert low <= drawn <= high
 
 
 def test_discrete_choices_come_from_words_and_repeat_with_their_seed():
-    plan = plan_of(60, kind="selection", max_norm=0.5, noise_multiplier=3.0, count=1)
+    plan = plan_of(60, noise_multiplier=3.0)
     values = np.arange(60.0)[:, np.newaxis]
     draws = [
         PrivateChoices(values, plan, seed=seed, noise="discrete").medians(0, [0, 60], "asked")[0]
         for seed in (3, 3, 4)
     ]
     assert draws[0] == draws[1] != draws[2]
-    tiny = Plan(optimizer="test", n=60, queries=plan.queries, epsilon=9.0, delta=1e-28)
     with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
-        PrivateChoices(values, tiny, noise="discrete")
-
-
-def test_choices_are_refused_where_no_theorem_covers_them():
-    for query in (
-        {"kind": "labels", "noise_multiplier": 3.0, "threshold": 14.0},
-        {"kind": "selection", "noise_multiplier": 3.0},
-    ):
-        with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
-            plan_of(60, relation="replace-one", **query).price()
-        X = np.zeros((60, 1))
-        objective = Logistic(X, [0, 1] * 30, classes_from_data=True)
-        with pytest.raises(UnsupportedEvent, match="is for sums and scores here"):
-            PrivateOracle(objective, plan_of(60, **query), noise="discrete")
-
-
-def test_a_choice_is_asked_no_more_often_than_planned():
-    plan = plan_of(3, kind="selection", max_norm=0.5, noise_multiplier=4.0)
-    choices = PrivateChoices(np.zeros((3, 1)), plan, seed=0)
-    choices.medians(0, [-1, 1], "asked")
-    with pytest.raises(BudgetExceeded):
-        choices.medians(0, [-1, 1], "asked")
-    assert choices.ledger.count("asked") == 1
+        PrivateChoices(values, plan_of(60, delta=1e-28), noise="discrete")
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("off", "lengths", "steps"),
     [
-        ({"kind": "labels"}, "threshold is for kind='labels' and needed there"),
-        ({"kind": "gradient", "threshold": 3.0}, "threshold is for kind='labels'"),
-        ({"kind": "labels", "threshold": 1.0}, "threshold must be a number > 1, got 1.0"),
-        ({"kind": "labels", "threshold": 9.0, "max_norm": 2.0}, "max_norm must be 1"),
-        (
-            {"kind": "selection", "sampler": "poisson", "sampling_probability": 0.1},
-            "kind='selection' is for sampler='full'",
-        ),
+        (choices._OFF, [5, 0, 1000, 1, 1 << 50, 3], [0, 0, 5, 3, 60, 1]),
+        # Where doubles cannot tell, ball arithmetic decides: here for most coins.
+        (0.4, [5, 0, 1, 8, 3], [2, 0, 0, 5, 9]),
     ],
 )
-def test_bad_choices_are_sentences(fields, told):
-    with pytest.raises(ValueError, match=told):
-        plan_of(9, noise_multiplier=2.0, **fields)
+def test_a_discrete_choice_has_the_law_of_its_weights(off, lengths, steps, monkeypatch):
+    """Against weights by brute force: 4,000 draws; one right law in 10^6 is rejected."""
+    monkeypatch.setattr(choices, "_OFF", off)
+    lengths, steps, bits = np.array(lengths), np.array(steps), keyed_generator(bytes(32))
+    law = lengths * np.exp(-steps / 2.0)
+    draws = [choices._drawn(lengths, steps, 2.0, bits) for _ in range(4_000)]
+    seen = np.bincount(draws, minlength=len(law))
+    likely = law > 1e-4 * law.sum()
+    expected = law[likely] * seen[likely].sum() / law[likely].sum()
+    assert chisquare(seen[likely], expected).pvalue > 1e-6
+    assert not seen[lengths == 0].any()
+
+
+def test_a_proposal_that_is_not_due_is_rejected_without_balls():
+    """A weight of exp(-50) is proposed as one of 2^60 parts, of which it is due a 5000th."""
+
+    class Scripted:
+        places, coins = [-1, 0], [2**192 - 1, 0]
+
+        def integers(self, high):
+            return self.places.pop(0) % int(high)
+
+        def bytes(self, size):
+            return self.coins.pop(0).to_bytes(size, "little")
+
+    assert choices._drawn(np.array([1, 1]), np.array([0, 100]), 2.0, Scripted()) == 0
+    assert Scripted.places == Scripted.coins == []
+
+
+def test_a_selection_costs_the_exponential_mechanism_and_labels_a_gaussian_and_a_surprise():
+    plan = plan_of(5, noise_multiplier=4.0, count=3)
+    one = events.ExponentialMechanismDpEvent(0.5)
+    three = epsilon(events.SelfComposedDpEvent(one, 3), delta=1e-6)
+    assert plan.price() == pytest.approx(three, rel=1e-9)
+    assert plan.price() >= three
+    plan, surprise = plan_of(60, "labels", noise_multiplier=3.0), norm.sf(13 / 3)
+    parts = [events.GaussianDpEvent(3.0), events.EpsilonDeltaDpEvent(0.0, surprise)]
+    delta = 2 * surprise
+    assert plan.price(delta) == pytest.approx(epsilon(events.ComposedDpEvent(parts), delta=delta))
+
+
+def test_choices_are_refused_where_no_theorem_covers_them():
+    for kind in ("labels", "selection"):
+        with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
+            plan_of(60, kind, relation="replace-one").price()
+        with pytest.raises(UnsupportedEvent, match="is for sums and scores here"):
+            oracle_for(*plan_of(N, kind).queries, noise="discrete")
+
+
+def test_a_choice_is_asked_no_more_often_than_planned_and_between_cuts_in_order():
+    made = PrivateChoices(np.zeros((3, 1)), plan_of(3), seed=0)
+    for cuts in ([1.0], [1.0, 0.0], [[0.0, 1.0]]):
+        with pytest.raises(ValueError, match="cuts must be two or more nondecreasing numbers"):
+            made.medians(0, cuts, "asked")
+    assert made.ledger.entries == ()
+    made.medians(0, [-1, 1], "asked")
+    with pytest.raises(BudgetExceeded):
+        made.medians(0, [-1, 1], "asked")
+    assert made.ledger.count("asked") == 1
+
+
+def test_fields_of_choices_go_together():
+    for kind, fields, told in (
+        ("labels", {"threshold": None}, "threshold is for kind='labels' and needed there"),
+        ("gradient", {}, "threshold is for kind='labels'"),
+        ("labels", {"threshold": 1.0}, "threshold must be a number > 1, got 1.0"),
+        ("labels", {"max_norm": 2.0}, "max_norm must be 1"),
+        ("selection", {"sampler": "poisson", "sampling_probability": 0.1}, "for sampler='full'"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            plan_of(9, kind, **fields)

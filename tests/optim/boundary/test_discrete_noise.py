@@ -85,7 +85,7 @@ def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):
 
 @pytest.mark.parametrize("sigma", [0.7, 30.0, 5000.0, 2.0**30])
 def test_draws_follow_the_law(sigma):
-    draws = DiscreteNormals(sigma, KEY).draw(400_000)
+    draws = DiscreteNormals(sigma, KEY).draw(200_000)
     if sigma < 1:
         values = np.arange(-4, 5)
         chances = np.exp(-(values**2) / (2 * sigma**2))
@@ -107,7 +107,7 @@ def test_draws_follow_the_law(sigma):
 
 
 def test_neighboring_draws_do_not_depend_on_each_other():
-    draws = DiscreteNormals(40.0, KEY).draw(400_000).astype(float) / 40.0
+    draws = DiscreteNormals(40.0, KEY).draw(200_000).astype(float) / 40.0
     for lag in (1, 2, 8, 64, 256):
         correlation = np.mean(draws[lag:] * draws[:-lag]) * math.sqrt(len(draws) - lag)
         assert abs(correlation) < stats.norm.isf(FALSE_ALARM)
@@ -148,7 +148,7 @@ def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):
 
 
 def test_wide_laws_are_hardly_wider_than_asked():
-    for wanted in np.geomspace(discrete.WIDE, discrete.MOST, 500):
+    for wanted in np.geomspace(discrete.WIDE, discrete.MOST, 100):
         spread = math.sqrt(sum(k * k for k in factors_of(wanted, discrete.WIDEST)))
         room = 4e-4 if wanted > 2**16 else 4e-3
         assert wanted <= spread * discrete.WIDEST <= wanted * (1 + room)
@@ -156,17 +156,14 @@ def test_wide_laws_are_hardly_wider_than_asked():
         assert min(widths) >= discrete.SMOOTH
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57])
-def test_other_standard_deviations_are_refused(sigma):
-    with pytest.raises(ValueError, match="standard_deviation must be"):
-        DiscreteNormals(sigma, KEY)
-
-
-@pytest.mark.parametrize("key", [b"", bytes(31), "a" * 32])
-def test_other_keys_are_refused_without_being_shown(key):
-    with pytest.raises(ValueError, match="key must be 32 bytes") as caught:
-        DiscreteNormals(3.0, key)
-    assert "aaa" not in str(caught.value)
+def test_other_laws_and_keys_are_refused_without_being_shown():
+    for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):
+        with pytest.raises(ValueError, match="standard_deviation must be"):
+            DiscreteNormals(sigma, KEY)
+    for key in (b"", bytes(31), "a" * 32):
+        with pytest.raises(ValueError, match="key must be 32 bytes") as caught:
+            DiscreteNormals(3.0, key)
+        assert "aaa" not in str(caught.value)
 
 
 def test_sums_with_clipped_records_fit_in_64_bits():

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _answers import X as ROWS, Y, oracle_for, query
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
-from dpcal.calibrate import Plan, Query
-from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, PrivateOracle, Softmax, Squared
-from dpcal.optim.boundary import exact
+from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
+from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.objectives.products import whole_products
 from dpcal.optim.second_order.oracle import _Triangles
 
@@ -42,42 +42,33 @@ def objectives():
 
 
 @pytest.mark.parametrize("objective", list(objectives()), ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("max_norm", [1e-140, 0.37, 1e140])
-def test_one_record_moves_a_sum_by_at_most_the_bound(objective, max_norm):
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("bound", [1e-140, 0.37, 1e140])
+def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
+    """The sum is the plain one but for rounding, in whole numbers, in any order of the records."""
+    rng, step = np.random.default_rng(1), grid_step(bound)
     w, v = rng.standard_normal((2, objective.dimension))
     everyone = np.arange(objective.n, dtype=np.intp)
-    sums = (
-        lambda rows: exact.DiscreteMechanism.gradient_sum(objective, w, rows, max_norm),
-        lambda rows: exact.DiscreteMechanism.difference_sum(objective, w, v, rows, max_norm),
-    )
-    for ask in sums:
-        whole = ask(everyone)
+    asked = {
+        "gradient_sum": (objective, objective.clipped_sum, (w,)),
+        "difference_sum": (objective, objective.clipped_difference_sum, (w, v)),
+    }
+    if isinstance(objective, Logistic):
+        asked["loss_sum"] = (objective, objective.clipped_loss_sum, (w,))
+        asked["gradient_sum of hessians"] = (
+            _Triangles(objective),
+            objective.clipped_hessian_sum,
+            (w,),
+        )
+    for name, (summed, plain, at) in asked.items():
+        ask = getattr(DiscreteMechanism, name.split()[0])
+        whole = ask(summed, *at, everyone, bound)
+        if bound == 0.37 or "hessians" in name:
+            off = np.abs(whole - plain(*at, everyone, bound) / step)
+            assert off.max() <= 8 * objective.n, name
         for gone in everyone:
-            assert norm_at_most(
-                whole - ask(np.delete(everyone, gone)), max_norm / grid_step(max_norm)
-            )
-        shuffled = ask(rng.permutation(everyone))
-        assert (shuffled == whole).all()
-
-
-@pytest.mark.parametrize("objective", list(objectives()), ids=lambda each: type(each).__name__)
-def test_the_sum_is_the_plain_one_but_for_rounding(objective):
-    rng = np.random.default_rng(2)
-    w, v = rng.standard_normal((2, objective.dimension))
-    everyone = np.arange(objective.n, dtype=np.intp)
-    unit = grid_step(0.37)
-    for whole, plain in (
-        (
-            exact.DiscreteMechanism.gradient_sum(objective, w, everyone, 0.37),
-            objective.clipped_sum(w, everyone, 0.37),
-        ),
-        (
-            exact.DiscreteMechanism.difference_sum(objective, w, v, everyone, 0.37),
-            objective.clipped_difference_sum(w, v, everyone, 0.37),
-        ),
-    ):
-        assert np.abs(whole * unit - plain).max() <= 4 * objective.n * unit
+            moved = whole - ask(summed, *at, np.delete(everyone, gone), bound)
+            assert norm_at_most(moved, bound / step), name
+        assert (ask(summed, *at, rng.permutation(everyone), bound) == whole).all(), name
 
 
 finite = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -107,39 +98,13 @@ def test_a_long_row_uses_the_whole_bound():
         assert length >= BOUND * (1 - 1e-8) - math.sqrt(len(row))
 
 
-def test_records_that_are_not_finite_count_as_zero():
-    table = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 1.0]])
-    objective = FromGradients(lambda w, rows: table[rows], n=3, dimension=2)
-    whole = exact.DiscreteMechanism.gradient_sum(objective, np.zeros(2), np.arange(3), 10.0)
-    assert (
-        whole == exact.DiscreteMechanism.gradient_sum(objective, np.zeros(2), np.arange(1), 10.0)
-    ).all()
-
-
-def test_losses_are_summed_exactly():
-    objective = Logistic(*tables(), classes_from_data=True)
-    w = np.ones(objective.dimension)
-    everyone = np.arange(objective.n, dtype=np.intp)
-    (whole,) = exact.DiscreteMechanism.loss_sum(objective, w, everyone, 0.5)
-    plain = objective.clipped_loss_sum(w, everyone, 0.5)
-    assert abs(whole * grid_step(0.5) - plain) <= 3 * objective.n * grid_step(0.5)
-
-
 @given(arrays(np.int64, 3, elements=st.integers(-(2**50), 2**50)), st.integers(0, 2))
 def test_a_norm_moves_no_farther_than_its_sum(total, place):
     moved = total.copy()
     moved[place] += BOUND
     offset = np.array([0.3, -5.0, 1e3])
-    (first,), (second,) = (
-        exact.DiscreteMechanism.norm(each, offset, 1.0) for each in (total, moved)
-    )
+    (first,), (second,) = (DiscreteMechanism.norm(each, offset, 1.0) for each in (total, moved))
     assert abs(int(first) - int(second)) <= BOUND
-
-
-@pytest.mark.parametrize(("max_norm", "bound"), [(0.0, 1), (math.nan, 1), (1.0, 0), (1.0, 2**31)])
-def test_other_bounds_are_refused(max_norm, bound):
-    with pytest.raises(ValueError, match="max_norm must be"):
-        grid.add_rows(np.ones((1, 1)), max_norm, bound, np.zeros(1, dtype=np.int64))
 
 
 @given(
@@ -156,21 +121,6 @@ def test_a_record_among_ties_moves_a_compiled_sum_by_at_most_the_bound(X, halves
     rows = np.arange(6, dtype=np.intp)
     ask = lambda some: whole_sum(objective.kernel, np.zeros(3), None, some, max_norm=max_norm)  # noqa: E731
     assert norm_at_most(ask(rows) - ask(np.delete(rows, gone)), max_norm / step)
-
-
-def test_the_compiled_answer_is_the_sum_and_the_noise_of_the_interpreted_one():
-    """The same words, to the bit: sums, noise, divisor and regulariser."""
-    X, y = tables(200, 5, seed=3)
-    objective = Logistic(X, y, l2=0.3, classes=[0, 1])
-    query = Query(
-        name="q", kind="gradient", sampler="full", max_norm=0.7, noise_multiplier=1.3, count=5
-    )
-    plan = Plan(optimizer="dpsgd", n=200, queries=(query,), epsilon=9.0, delta=1e-3)
-    fast, slow = (PrivateOracle(objective, plan, seed=1, noise="discrete") for _ in range(2))
-    slow._answers = None
-    for _ in range(5):
-        w = np.random.default_rng(4).standard_normal(6)
-        assert (fast.gradient(w, "q") == slow.gradient(w, "q")).all()
 
 
 def cut(row, scale):
@@ -209,38 +159,22 @@ def test_outer_products_are_those_of_python_integers():
     assert whole_products(blocks, 6, bound).tolist() == [entry >> 19 for entry in total]
 
 
-@pytest.mark.parametrize("bound", [1e-140, 0.37, 1e140])
-def test_a_record_moves_a_sum_of_hessians_by_at_most_the_bound(bound):
-    X, y = tables()
-    objective = Logistic(X, y, classes=[0, 1])
-    hessians, w = _Triangles(objective), np.linspace(-1, 1, objective.dimension)
-    rows = np.arange(len(X), dtype=np.intp)
-    whole = exact.DiscreteMechanism.gradient_sum(hessians, w, rows, bound)
-    plain = objective.clipped_hessian_sum(w, rows, bound) / grid_step(bound)
-    assert np.abs(whole - plain).max() <= 8 * len(X)
-    for gone in rows:
-        moved = whole - exact.DiscreteMechanism.gradient_sum(
-            hessians, w, np.delete(rows, gone), bound
-        )
-        assert norm_at_most(moved, bound / grid_step(bound))
+def test_other_bounds_are_refused():
+    for max_norm, bound in ((0.0, 1), (math.nan, 1), (1.0, 0), (1.0, 2**31)):
+        with pytest.raises(ValueError, match="max_norm must be"):
+            grid.add_rows(np.ones((1, 1)), max_norm, bound, np.zeros(1, dtype=np.int64))
 
 
 @pytest.mark.parametrize("far", [1.0, 2.0**29, 2.0**33, 2.0**34])
-def test_the_compiled_norm_is_the_interpreted_one_however_far_the_regulariser_is(far):
+def test_compiled_answers_are_the_interpreted_ones_however_far_the_regulariser_is(far):
     """From 2^50 steps on, doubles around M would not tell neighboring whole numbers apart."""
-    X, y = tables(200, 5, seed=3)
-    objective = Logistic(X, y, l2=0.3, classes=[0, 1])
-    query = Query(
-        name="q",
-        kind="gradient norm",
-        sampler="full",
-        max_norm=0.7,
-        noise_multiplier=1.3,
-        count=9,
+    objective = Logistic(ROWS, Y, l2=0.3, classes=[0, 1])
+    asked = query("g"), query("n", "gradient norm")
+    fast, slow = (
+        oracle_for(*asked, objective=objective, seed=1, noise="discrete") for _ in range(2)
     )
-    plan = Plan(optimizer="dpsgd", n=200, queries=(query,), epsilon=9.0, delta=1e-3)
-    fast, slow = (PrivateOracle(objective, plan, seed=1, noise="discrete") for _ in range(2))
     slow._answers = None
     for seed in range(9):
-        w = far / 60 * np.random.default_rng(seed).standard_normal(6)
-        assert fast.norm(w, "q") == slow.norm(w, "q")
+        w = far / 60 * np.random.default_rng(seed).standard_normal(objective.dimension)
+        assert (fast.gradient(w, "g") == slow.gradient(w, "g")).all()
+        assert fast.norm(w, "n") == slow.norm(w, "n")

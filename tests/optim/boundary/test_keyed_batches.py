@@ -5,6 +5,7 @@ import tracemalloc
 import mpmath
 import numpy as np
 import pytest
+from _answers import N, X, Y, plan_for, query
 from scipy.stats import binom, chi2
 
 from dpcal import calibrate, optim
@@ -12,14 +13,13 @@ from dpcal._ext.keyed import KeyedBits, law_of_gaps
 from dpcal._ext.noise import poisson_sample
 from dpcal._ext.samples import drawn
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Plan, Query
-from dpcal.optim.boundary.seeds import KeyStream, Streams
+from dpcal.optim.boundary.seeds import KeyStream, Streams, keyed_generator
 
 UNIT = mpmath.mpf(2) ** -128
 
 
 def generator(key=1):
-    return np.random.Generator(KeyedBits(KeyStream(bytes([key] * 32))))
+    return keyed_generator(bytes([key] * 32))
 
 
 @pytest.mark.parametrize("q", [2.0**-70, 1e-12, 1e-6, 0.013, 0.5, 0.999, 1 - 2.0**-53])
@@ -90,10 +90,6 @@ def test_a_stream_goes_on_at_its_state_within_a_block_and_across_blocks():
         assert (again.integers(0, 2**64, 1_500, dtype=np.uint64) == after).all()
 
 
-def plan_of(n=200):
-    return calibrate.dpsgd(n=n, batch_size=20, steps=6, epsilon=2.0, delta=1e-5)
-
-
 def test_a_discrete_run_draws_nothing_secret_from_other_generators(monkeypatch):
     made = []
     stream = Streams._stream
@@ -103,41 +99,16 @@ def test_a_discrete_run_draws_nothing_secret_from_other_generators(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(Streams, "_stream", watched)
-    X = np.random.default_rng(0).standard_normal((200, 3))
-    optim.dpsgd(
-        optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan=plan_of(), noise="discrete"
-    )
+    plan = calibrate.dpsgd(n=N, batch_size=20, steps=6, epsilon=2.0, delta=1e-5)
+    optim.dpsgd(optim.Logistic(X, Y, classes=[0, 1]), plan, noise="discrete")
     assert made
     assert all(isinstance(each.bit_generator, KeyedBits) for each in made)
 
 
-def test_a_discrete_run_resumes_with_the_same_batches(tmp_path):
-    X = np.random.default_rng(0).standard_normal((200, 3))
-    objective = optim.Logistic(X, X[:, 0] > 0, classes_from_data=True)
-
-    class KilledError(Exception):
-        pass
-
-    def kill(progress):
-        if progress.step == 3:
-            raise KilledError
-
-    options = {"plan": plan_of(), "seed": 5, "noise": "discrete", "callback_every": 1}
-    whole = optim.dpsgd(objective, **options)
-    store = tmp_path / "run.db"
-    with pytest.raises(KilledError):
-        optim.dpsgd(objective, **options, store=store, callback=kill)
-    assert (optim.dpsgd(objective, **options, store=store).w == whole.w).all()
-
-
 def test_the_memory_of_poisson_batches_does_not_grow_with_the_records():
     """Five batches of about a hundred of 5 10^8 records: row numbers of all would be 4 GB."""
-    n = 500_000_000
-    query = Query(
-        name="gradient", kind="gradient", sampler="poisson", sampling_probability=2e-7,
-        max_norm=1.0, noise_multiplier=1.0, count=5,
-    )  # fmt: skip
-    plan = Plan(optimizer="dpsgd", n=n, queries=(query,), epsilon=9.0, delta=1e-9)
+    asked = query(sampler="poisson", sampling_probability=2e-7, count=5)
+    plan = plan_for(asked, n=500_000_000, relation="add-or-remove-one")
     tracemalloc.start()
     try:
         oracle = StepwiseOracle(plan, dimension=2, seed=0)

@@ -1,37 +1,27 @@
 """Answers to threads, to forked processes and after a restart: no noise is used twice."""
 
+import dataclasses
 import json
-import multiprocessing
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _stored_runs import OBJECTIVE, D, N, forked, forks, gaussian, interrupted_at
 from flint import ctx
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Correlation, Plan, Query
+from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
-OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1], classes_from_data=True)
-
-
-def plan_of(count, **given):
-    query = Query(name="gradient", kind="gradient", max_norm=1.0, count=count, **given)
-    return Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=50.0, delta=1e-5)
-
-
-FULL = plan_of(80, sampler="full", noise_multiplier=5.0)
-CORRELATED = plan_of(
-    8,
-    sampler="full",
-    noise_multiplier=5.0,
-    correlation=Correlation(strategy=LambdaCGD(8, 0.5)),
+FULL, ROWS = gaussian(5.0, 80), Correlation(strategy=LambdaCGD(8, 0.5))
+CORRELATED = dataclasses.replace(
+    FULL, queries=(dataclasses.replace(FULL.queries[0], count=8, correlation=ROWS),)
 )
 
 
@@ -41,7 +31,7 @@ def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
     oracle = StoredOracle(path, OBJECTIVE, FULL, every=every)
 
     def ask(number):
-        found = oracle.gradient(np.full(OBJECTIVE.dimension, number / 8), "gradient")
+        found = oracle.gradient(np.full(D, number / 8), "gradient")
         oracle.flush()
         return found.tobytes()
 
@@ -60,45 +50,30 @@ def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
         order = [row[0] for row in file.execute("SELECT answer FROM answers ORDER BY position")]
     for answer in order:
         number = left.index(answer)
-        point = np.full(OBJECTIVE.dimension, number / 8)
+        point = np.full(D, number / 8)
         assert again.gradient(point, "gradient").tobytes() == answer
-    assert again.gradient(np.zeros(OBJECTIVE.dimension), "gradient").tobytes() not in held
+    assert again.gradient(np.zeros(D), "gradient").tobytes() not in held
 
 
-def in_a_fork(ask):
-    """Return what a function raises in a forked process, by name; an empty string for nothing."""
-    context = multiprocessing.get_context("fork")
-    answers = context.SimpleQueue()
-
-    def run():
-        try:
-            ask()
-            answers.put("")
-        except Exception as error:
-            answers.put(type(error).__name__)
-
-    child = context.Process(target=run)
-    child.start()
-    found = answers.get()
-    child.join()
-    return found
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@forks
 def test_an_oracle_answers_in_the_process_that_made_it():
-    oracle = optim.PrivateOracle(OBJECTIVE, FULL, seed=3)
-    w = np.zeros(OBJECTIVE.dimension)
-    oracle.gradient(w, "gradient")
-    assert in_a_fork(lambda: oracle.gradient(w, "gradient")) == "NoiseReused"
+    oracle, w = optim.PrivateOracle(OBJECTIVE, FULL, seed=3), np.zeros(D)
     guard = StepwiseOracle(FULL, dimension=2, seed=3)
-    assert in_a_fork(guard.draw) == "NoiseReused"
+    oracle.gradient(w, "gradient")
+
+    def asks():
+        for ask in (lambda: oracle.gradient(w, "gradient"), guard.draw):
+            with pytest.raises(NoiseReused, match="made before a fork"):
+                ask()
+
+    assert os.waitpid(forked(asks), 0)[1] == 0
     oracle.gradient(w, "gradient")
     guard.draw()
 
 
 def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
     oracle = optim.PrivateOracle(OBJECTIVE, CORRELATED)
-    w = np.zeros(OBJECTIVE.dimension)
+    w = np.zeros(D)
     for _ in range(3):
         oracle.gradient(w, "gradient")
     early = oracle.state()
@@ -125,23 +100,13 @@ def test_the_same_noise_is_refused_to_a_guard_that_is_restored_twice():
 def test_a_stored_run_goes_on_in_the_process_that_was_interrupted(tmp_path):
     """Rows that were drawn and never released may be drawn again."""
     plan = calibrate.correlated_dpsgd(
-        LambdaCGD(8, 0.5), n=4, batch_size=4, sampler="full", epsilon=4.0, delta=1e-5
+        LambdaCGD(8, 0.5), n=N, batch_size=N, sampler="full", epsilon=4.0, delta=1e-5
     )
-
-    def run(**options):
-        return optim.correlated_dpsgd(
-            OBJECTIVE, plan, store=tmp_path / "store", store_every=4, **options
-        )
-
-    class StopError(Exception):
-        pass
-
-    def stop(progress):
-        raise StopError
-
-    with pytest.raises(StopError):
-        run(callback=stop, callback_every=6)
-    assert run().complete
+    given = {"store": tmp_path / "store", "store_every": 4}
+    ends = {"callback": interrupted_at(0), "callback_every": 6}
+    with pytest.raises(KeyboardInterrupt):
+        optim.correlated_dpsgd(OBJECTIVE, plan, **ends, **given)
+    assert optim.correlated_dpsgd(OBJECTIVE, plan, **given).complete
 
 
 def test_tables_of_noise_made_by_threads_are_those_of_one_thread():

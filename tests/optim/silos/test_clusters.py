@@ -3,67 +3,105 @@
 While another cluster is open in the same process, Dask may ask the worker of the wrong one.
 """
 
-import itertools
+import dataclasses
 
 import numpy as np
 import pytest
-from _cluster import two_workers
+from _cluster import N, part, partitioned, table, two_workers
 from _pages import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Correlation, Plan, Query
+from dpcal.calibrate import Correlation
+from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.silos import PartitionsLost
 
-N = 900
-
-
-def part(first, last):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(N, 3))
-    y = (X[:, 0] + rng.normal(size=N) > 0).astype(int)
-    return optim.Logistic(X[first:last], y[first:last], l2=0.01, classes=[0, 1])
-
-
-def partitioned(client, count):
-    ends = np.linspace(0, N, count + 1).astype(int).tolist()
-    spans = list(itertools.pairwise(ends))
-    return optim.Partitioned(client, [part] * count, arguments=spans, timeout=20)
-
-
-PLAN = calibrate.dpsgd(n=N, batch_size=60, steps=12, epsilon=2.0, delta=1e-6, max_norm=1.0)
-EVERYBODY = Query(
-    name="gradient",
-    kind="gradient",
-    sampler="full",
-    max_norm=1.0,
-    noise_multiplier=20.0,
-    count=6,
-    correlation=Correlation(strategy=LambdaCGD(6, 0.5)),
+TARGET = {"n": N, "batch_size": 60, "epsilon": 2.0, "delta": 1e-6, "max_norm": 1.0}
+PLAN = calibrate.dpsgd(steps=12, **TARGET)
+ROWS = {
+    "sampler": "full",
+    "sampling_probability": None,
+    "count": 6,
+    "correlation": Correlation(strategy=LambdaCGD(6, 0.5)),
+    "noise_multiplier": 20.0,
+}
+CORRELATED = dataclasses.replace(
+    PLAN,
+    optimizer="correlated_dpsgd",
+    queries=(dataclasses.replace(PLAN.queries[0], **ROWS),),
+    epsilon=30.0,
 )
-CORRELATED = Plan(optimizer="correlated_dpsgd", n=N, queries=(EVERYBODY,), epsilon=30.0, delta=1e-6)
+PLANS = (PLAN, CORRELATED, calibrate.dpsgd(epochs=1, sampler="random-allocation", **TARGET))
 
 
 @pytest.mark.slow
-def test_one_two_and_eight_workers_have_the_same_bits():
-    found = []
-    with optim.replaying():  # two runs, several times
-        for workers, parts in ((1, 1), (2, 3), (8, 9)):
-            with two_workers(__name__, processes=False, number=workers) as client:
-                known = client.scheduler_info(n_workers=-1)["workers"]
-                assert len(known) == workers
-                objective = partitioned(client, parts)
-                found.append([optim.run(objective, plan, seed=3) for plan in (PLAN, CORRELATED)])
+def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
+    here, found = part(0, N), []
+    w, v, rows = np.array([0.3, -1, 2, 0.1]), np.zeros(4), np.array([7, 899, 0, 450, 100, 450])
+    for workers, ends in ((1, ()), (2, (1, 450)), (8, (100, 101, *range(200, 900, 100)))):
+        with (
+            two_workers(__name__, processes=False, number=workers) as client,
+            optim.replaying(),  # the same runs, several times
+        ):
+            assert len(client.scheduler_info(n_workers=-1)["workers"]) == workers
+            each = partitioned(client, *ends)
+            assert (each.n, each.dimension, each.l2) == (N, 4, 0.01)
+            assert each.loss(w) == pytest.approx(here.loss(w))
+            assert each.gradient(w) == pytest.approx(here.gradient(w))
+            for kind, at in (
+                ("gradient_sum", (w,)),
+                ("difference_sum", (w, v)),
+                ("loss_sum", (w,)),
+            ):
+                for some in (rows, np.arange(N), rows[:0], np.resize(rows, N)):
+                    ask = getattr(DiscreteMechanism, kind)
+                    assert (ask(each, *at, some, 0.7) == ask(here, *at, some, 0.7)).all()
+            assert sorted(each.fingerprints(b"key")) == sorted(here.fingerprints(b"key"))
+            found.append([optim.run(each, plan, seed=3) for plan in PLANS])
+            other = optim.run(each, PLAN, seed=4)
+            assert (other.w != found[0][0].w).any()
     for several in zip(*found, strict=True):
         for each in several:
+            assert each.noise == "discrete"
             assert (each.w == several[0].w).all()
             assert each.ledger == several[0].ledger
         assert np.abs(several[0].w).max() > 0.1
 
 
+def test_partitions_must_be_alike_and_each_be_given_once():
+    with two_workers(__name__, processes=False) as client:
+        made = optim.Partitioned
+        with pytest.raises(ValueError, match="the same dimension, l2"):
+            made(client, [part] * 2, arguments=[(0, 450, 0.1), (450, N, 0.2)])
+        with pytest.raises(ValueError, match="at least one"):
+            made(client, [])
+        with pytest.raises(TypeError, match="client must be"):
+            made(None, [part])
+        with pytest.raises(ValueError, match="overlap must be one of"):
+            made(client, [part], arguments=[(0, N)], overlap="all")
+        with pytest.raises(ValueError, match="partition 2 is partition 0 again"):
+            made(client, [part] * 3, arguments=[(0, 300), (300, 900), (0, 300)])
+        # The same records by another way: a chunk scattered twice, another maker, other words.
+        X, y = table()
+        twice = [client.scatter([(X[:300], y[:300])], hash=False)[0] for _ in range(2)]
+        assert twice[0].key != twice[1].key
+
+        def of_chunk(chunk):
+            return optim.Logistic(*chunk, l2=0.01, classes=[0, 1])
+
+        for makers, arguments in (
+            ([of_chunk, of_chunk], [(each,) for each in twice]),
+            ([part, lambda first, last: part(first, last)], [(0, 300)] * 2),
+            ([part] * 2, [(0, 300), (0, 300, 0.01)]),
+        ):
+            with pytest.raises(ValueError, match="partition 1 is partition 0 again"):
+                made(client, makers, arguments=arguments)
+            assert made(client, makers, arguments=arguments, overlap="ignore").n == 600
+
+
 def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
     with two_workers(__name__, processes=False) as client:
-        whole = partitioned(client, 3)
+        whole = partitioned(client, 300, 600, timeout=20)
 
         def close(progress):
             if progress.step == 2:
