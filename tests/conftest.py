@@ -16,12 +16,16 @@ The first test that needs the six papers or the graph of modules pays for loadin
 listed and needs no mark.
 """
 
+import contextlib
 import contextvars
 import functools
 import gc
+import io
+import json
 import os
 import random
 import secrets
+import shlex
 import tempfile
 import threading
 from collections import defaultdict
@@ -64,6 +68,58 @@ def replays(request):
     with replaying(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading.Thread, "start", inherit)
         yield
+
+
+@pytest.fixture(autouse=True)
+def without_progress(monkeypatch):
+    """Let commands draw no progress: whether they do, is up to a clock and how busy it is here."""
+    from dpcal import cli
+    from dpcal.commands.checking.progress import Progress
+
+    monkeypatch.setattr(cli, "Progress", lambda name, **_: Progress(name, quiet=True))
+
+
+class Commands:
+    """Runs command lines; a text may be several words of one, as in a shell, a path is one."""
+
+    def run(self, *words):
+        """Return the exit status, what was printed, and what standard error shows."""
+        from dpcal.cli import main
+
+        parts = [shlex.split(word) if isinstance(word, str) else [str(word)] for word in words]
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            contextlib.redirect_stderr(io.StringIO()) as err,
+        ):
+            try:
+                status = main([word for part in parts for word in part])
+            except SystemExit as ended:  # a help text
+                status = ended.code or 0
+        return status, out.getvalue(), err.getvalue()
+
+    def __call__(self, *words, status=0):
+        """Return what a command prints."""
+        found, out, err = self.run(*words)
+        assert found == status, (words, out, err)
+        return out
+
+    def json(self, *words, status=0):
+        """Return the document that a command prints."""
+        return json.loads(self(*words, "--json", status=status), parse_constant=pytest.fail)
+
+    def refused(self, *words):
+        """Return the one sentence that refuses a command line."""
+        status, out, err = self.run(*words)
+        assert (status, out, err.count("\n")) == (2, "", 1), (words, out, err)
+        assert err.startswith("dpcal: "), err
+        assert err.endswith((".\n", "?\n")), err
+        return err.removeprefix("dpcal: ").rstrip("\n")
+
+
+@pytest.fixture(scope="session")
+def cli():
+    """Return what runs command lines."""
+    return Commands()
 
 
 @pytest.fixture
