@@ -1,9 +1,21 @@
-"""A fixture for runs of commands whose pictures are not what is tested."""
+"""A table that several files train on, and reports without pictures that nobody looks at."""
 
+import numpy as np
 import pytest
 
 from dpcal.commands.training import fitting
 from dpcal.commands.training.documents import add_pages
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A separable table of 200 rows, three features in [0, 10], two classes."""
+    X = np.random.default_rng(0).uniform(0, 10, (200, 3))
+    labels = np.where(X @ [1.0, -1.0, 0.5] > 2.5, "yes", "no")
+    rows = [",".join([*map(repr, row), y]) for row, y in zip(X.tolist(), labels, strict=True)]
+    path = tmp_path_factory.mktemp("data") / "table.csv"
+    path.write_text("\n".join(["a,b,c,answer", *rows]) + "\n")
+    return path
 
 
 @pytest.fixture
