@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dpcal.cli import main
+pytestmark = pytest.mark.usefixtures("without_pictures")
 
 SCHEMA = """
 [columns.age]
@@ -30,100 +30,74 @@ missing = "blank"
 unknown = "blank"
 """
 USUAL = {"age": "40", "city": "Bonn", "size": "M", "sick": "no"}
-ODD = [
-    {"age": "secret"},
-    {"age": ""},
-    {"age": "inf"},
-    {"age": "1e999"},
-    {"city": "Secretville"},
-    {"city": ""},
-    {"size": "XXL"},
-    {"size": ""},
-    {"sick": "perhaps"},
-    {"sick": ""},
-]
+ODD = {
+    "age": ("secret", "", "inf", "1e999"),
+    "city": ("Secretville", ""),
+    "size": ("XXL", ""),
+    "sick": ("perhaps", ""),
+}
 
 
-def table(odd=None, number=400):
+def table(**odd):
     rng = np.random.default_rng(0)
     lines = [",".join(USUAL)]
-    for row in range(number):
+    for row in range(400):
         age = rng.integers(0, 100)
         sick = "yes" if age + rng.normal(0, 10) > 50 else "no"
         record = {"age": str(age), "city": "Ulm", "size": "L", "sick": sick}
-        if row == 7:
-            record = {**USUAL, **(odd or {})}
-        lines.append(",".join(record.values()))
+        lines.append(",".join((record if row != 7 else USUAL | odd).values()))
     return "\n".join(lines) + "\n"
 
 
-def trained(folder, odd, capsys, *words):
-    """Return the report of a training, and what was printed."""
-    (folder / "t.csv").write_text(table(odd))
-    (folder / "schema.toml").write_text(SCHEMA)
-    asked = ["train", "t.csv", "--schema", "schema.toml", "--target", "sick", "--epsilon", "5"]
-    capsys.readouterr()
-    assert main([*asked, "--delta", "1e-5", "--force", "--seed", "3", *words]) == 0
-    printed = capsys.readouterr()
-    return json.loads((folder / "dpcal-report" / "report.json").read_text()), printed
+@pytest.fixture
+def trained(cli, tmp_path, monkeypatch):
+    """Return what trains on a table with an odd record, and returns the report and all words."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    asked = "train t.csv --schema schema.toml --target sick --epsilon 5 --delta 1e-5 --seed 3"
+
+    def train(words="", **odd):
+        (tmp_path / "t.csv").write_text(table(**odd))
+        status, out, err = cli.run(asked, "--force", words)
+        assert status == 0, err
+        report = (tmp_path / "dpcal-report" / "report.json").read_text()
+        return json.loads(report), (report, out, err)
+
+    return train
 
 
-@pytest.mark.usefixtures("without_pictures")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    [
-        (),
-        ("--held-out", "unprotected", "--test-fraction", "0.5"),
-        ("--features", "splines"),
-        ("--features", "random"),
-    ],
+    ["", "--held-out unprotected --test-fraction 0.5", "--features splines", "--features random"],
 )
-def test_one_record_does_not_end_a_training(tmp_path, monkeypatch, capsys, words):
-    monkeypatch.chdir(tmp_path)
-    usual, _ = trained(tmp_path, None, capsys, *words)
-    sizes = {"rows", "left_out", "features"}
-    for odd in ODD:
-        report, printed = trained(tmp_path, odd, capsys, *words)
+def test_one_record_does_not_end_a_training(trained, words):
+    usual, _ = trained(words)
+    sizes = {"rows": 400, "left_out": 0, "features": usual["data"]["features"]}
+    for name, cell in [(name, cell) for name, cells in ODD.items() for cell in cells]:
+        report, texts = trained(words, **{name: cell})
         assert report.keys() == usual.keys()
-        assert {key: report["data"][key] for key in sizes} == {
-            key: usual["data"][key] for key in sizes
-        }
-        assert report["data"]["left_out"] == 0
+        assert {key: report["data"][key] for key in sizes} == sizes
         assert report["model"]["weights"].keys() == usual["model"]["weights"].keys()
         assert all(np.isfinite(list(report["model"]["weights"].values())))
-        for text in (printed.out, printed.err, json.dumps(report)):
+        for text in texts:
             assert "secret" not in text.lower()
             assert "perhaps" not in text
-            assert "blank" not in printed.err
+        assert "blank" not in texts[-1]
 
 
-@pytest.mark.usefixtures("without_pictures")
-@pytest.mark.parametrize("problem", ["fair", "auc"])
-def test_one_record_does_not_end_a_minimax_training(tmp_path, monkeypatch, capsys, problem):
-    monkeypatch.chdir(tmp_path)
-    words = ["--optimizer", "dp_sgda", "--problem", problem]
-    words += ["--group", "city"] if problem == "fair" else []
-    for odd in (None, {"age": "secret"}, {"sick": "perhaps"}, {"city": "Secretville"}):
-        report, _ = trained(tmp_path, odd, capsys, *words)
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["fair --group city", "auc"])
+def test_one_record_does_not_end_a_minimax_training(trained, words):
+    for odd in ({}, {"age": "secret"}, {"sick": "perhaps"}, {"city": "Secretville"}):
+        report, _ = trained(f"--optimizer dp_sgda --problem {words}", **odd)
         assert report["data"]["left_out"] == 0
 
 
-@pytest.mark.usefixtures("without_pictures")
-def test_a_number_is_blank_too(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.slow
+def test_a_number_is_blank_too(trained, tmp_path):
+    text = SCHEMA.split("[columns.sick]")[0] + '[columns.sick]\ntype = "drop"\n'
+    (tmp_path / "schema.toml").write_text(text)
     for cell in ("40", "", "secret"):
-        (tmp_path / "t.csv").write_text(table({"age": cell}))
-        dropped = SCHEMA.split("[columns.sick]")[0] + '[columns.sick]\ntype = "drop"\n'
-        (tmp_path / "schema.toml").write_text(dropped)
-        asked = [
-            "train",
-            "t.csv",
-            "--schema",
-            "schema.toml",
-            "--target",
-            "age",
-            "--loss",
-            "squared",
-        ]
-        assert main([*asked, "--epsilon", "5", "--delta", "1e-5", "--force"]) == 0
-        assert "secret" not in "".join(capsys.readouterr())
+        _, texts = trained("--target age --loss squared", age=cell)
+        assert "secret" not in "".join(texts)

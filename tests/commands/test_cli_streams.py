@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from dpcal import cli
-from dpcal.commands.checking.progress import Progress
 
 # A command that prints some lines and ends with a status.
 SCRIPT = """
@@ -137,19 +136,6 @@ def test_warnings_of_an_answer_come_after_it(command, capsys):
     command(run)
     assert cli.main(["verify", "--json"]) == 0
     assert capsys.readouterr() == ("{}\n", "dpcal: warning: something is odd.\n")
-
-
-@pytest.mark.parametrize("words", [["--json"], []])
-def test_progress_is_drawn_by_the_option_and_not_by_the_clock(command, capsys, monkeypatch, words):
-    def run(options):
-        if options.progress._thread.ident is not None:
-            options.progress._thread.join()  # it writes its one line at once
-        return 0
-
-    command(run)
-    monkeypatch.setattr(cli, "Progress", lambda name, **given: Progress(name, after=0.0, **given))
-    assert cli.main(["verify", *words]) == 0
-    assert bool(capsys.readouterr().err) == (not words)
 
 
 # -- odd command lines
