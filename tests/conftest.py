@@ -79,38 +79,45 @@ def without_progress(monkeypatch):
     monkeypatch.setattr(cli, "Progress", lambda name, **_: Progress(name, quiet=True))
 
 
-class Commands:
-    """Runs command lines; a text may be several words of one, as in a shell, a path is one."""
+def words_of(line):
+    """Return the words of a text as a shell reads it, those of a list, or a path as one word."""
+    if isinstance(line, list):
+        return line
+    return shlex.split(line) if isinstance(line, str) else [str(line)]
 
-    def run(self, *words):
+
+class Commands:
+    """Runs commands whose line is put together of texts, paths and lists of words."""
+
+    def run(self, *parts):
         """Return the exit status, what was printed, and what standard error shows."""
         from dpcal.cli import main
 
-        parts = [shlex.split(word) if isinstance(word, str) else [str(word)] for word in words]
+        line = [word for part in parts for word in words_of(part)]
         with (
             contextlib.redirect_stdout(io.StringIO()) as out,
             contextlib.redirect_stderr(io.StringIO()) as err,
         ):
             try:
-                status = main([word for part in parts for word in part])
+                status = main(line)
             except SystemExit as ended:  # a help text
                 status = ended.code or 0
         return status, out.getvalue(), err.getvalue()
 
-    def __call__(self, *words, status=0):
+    def __call__(self, *parts, status=0):
         """Return what a command prints."""
-        found, out, err = self.run(*words)
-        assert found == status, (words, out, err)
+        found, out, err = self.run(*parts)
+        assert found == status, (parts, out, err)
         return out
 
-    def json(self, *words, status=0):
+    def json(self, *parts, status=0):
         """Return the document that a command prints."""
-        return json.loads(self(*words, "--json", status=status), parse_constant=pytest.fail)
+        return json.loads(self(*parts, "--json", status=status), parse_constant=pytest.fail)
 
-    def refused(self, *words):
+    def refused(self, *parts):
         """Return the one sentence that refuses a command line."""
-        status, out, err = self.run(*words)
-        assert (status, out, err.count("\n")) == (2, "", 1), (words, out, err)
+        status, out, err = self.run(*parts)
+        assert (status, out, err.count("\n")) == (2, "", 1), (parts, out, err)
         assert err.startswith("dpcal: "), err
         assert err.endswith((".\n", "?\n")), err
         return err.removeprefix("dpcal: ").rstrip("\n")

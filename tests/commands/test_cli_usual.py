@@ -62,9 +62,10 @@ def test_a_shell_completes_commands_options_choices_and_files(cli, here):
         "dpcal train --held-out n": {"noisy", "none"},
         "dpcal predict t": {"t.csv"},
     }.items():
-        ask = f"""source dpcal.bash; COMP_LINE='{line}'; COMP_POINT={len(line)}
-        COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}
-        $(complete -p dpcal | sed 's/.*-F \\([^ ]*\\).*/\\1/'); printf '%s\\n' "${{COMPREPLY[@]}}" """
+        place = f"COMP_LINE='{line}'; COMP_POINT={len(line)}; COMP_CWORD={len(line.split()) - 1}"
+        ask = f"""source dpcal.bash; COMP_WORDS=({line}); {place}
+        $(complete -p dpcal | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
         told = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
         assert {each.strip() for each in told.stdout.splitlines()} == offered
 
