@@ -2,7 +2,6 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from _alike import Alike
 from _cluster import two_workers
 
 import dpcal
-from dpcal.cli import main
 from dpcal.optim.boundary.observers import observing
 
 polars = pytest.importorskip("polars")
@@ -89,42 +87,34 @@ def test_a_folder_on_workers_gives_the_model_of_one_file(client, folder, target,
 
 
 @pytest.mark.study
-def test_a_report_of_a_cluster_is_verified_and_a_book_pays_for_it(client, folder, capsys):
-    options = ["--schema", str(folder / "schema.toml"), "--target", "sick"]
-    options += ["--cluster", client.scheduler.address, "--steps", "5"]
-    options += ["--budget", str(folder / "clinic.budget"), "-o", str(folder / "report")]
-    target = ["--epsilon", "1", "--delta", "1e-6", str(folder / "patients")]
-    assert main(["train", *options, *target]) == 0
-    assert main(["verify", str(folder / "report")]) == 0
+def test_a_report_of_a_cluster_is_verified_and_a_book_pays_for_it(cli, client, folder):
+    asked = ["train", folder / "patients", "--schema", folder / "schema.toml", "--target sick"]
+    asked += ["--epsilon 1 --delta 1e-6 --steps 5 --cluster", client.scheduler.address]
+    asked += ["--budget", folder / "clinic.budget", "--force -o", folder / "report"]
+    cli(*asked)
+    cli("verify", folder / "report")
     assert json.loads((folder / "report" / "report.json").read_text())["budget"]["spent"] <= 1.0
-    assert main(["train", *options, "--force", *target]) == 2
-    assert "no record was touched" in capsys.readouterr().err
+    assert "no record was touched" in cli.refused(*asked)
     # Other records are another data set.
     table()[:9].write_parquet(folder / "patients" / "part-3.parquet")
-    assert main(["train", *options, "--force", *target]) == 2
-    assert "records" in capsys.readouterr().err
+    assert "records" in cli.refused(*asked)
 
 
-def test_what_a_cluster_does_not_answer_is_refused_in_a_sentence(client, folder, capsys):
-    address = client.scheduler.address
-    schema = str(folder / "schema.toml")
-
-    def refused(*options, where=address, table="patients"):
-        given = ["--epsilon", "1", "--delta", "1e-6", "--cluster", where, str(folder / table)]
-        given += ["--target", "sick", "-o", str(folder / "report"), *options]
-        assert main(["train", *given]) == 2
+def test_what_a_cluster_does_not_answer_is_refused_in_a_sentence(cli, client, folder):
+    def refused(*options, where=client.scheduler.address, table="patients"):
+        asked = ["train", folder / table, "--epsilon 1 --delta 1e-6 --target sick --cluster", where]
+        sentence = cli.refused(*asked, "-o", folder / "report", *options)
         assert not (folder / "report").exists()
-        return capsys.readouterr().err
+        return sentence
 
+    schema = ["--schema", folder / "schema.toml"]
+    part, whole = folder / "patients" / "part-9.parquet", folder / "patients.parquet"
     assert "needs a folder with files that end in .parquet" in refused(table="patients.parquet")
-    assert "classes that are read from the table" in refused("--bounds", "0:1")
-    assert "--held-out unprotected" in refused("--schema", schema, "--held-out", "unprotected")
-    (folder / "patients" / "part-9.parquet").write_bytes(
-        Path(folder / "patients.parquet").read_bytes()[:-9]
-    )
-    assert "part-9.parquet: table must be a readable file" in refused("--schema", schema)
-    table().rename({"ward": "room"}).write_parquet(folder / "patients" / "part-9.parquet")
-    told = refused("--schema", schema)
+    assert "classes that are read from the table" in refused("--bounds 0:1")
+    assert "--held-out unprotected" in refused(*schema, "--held-out unprotected")
+    assert "must be the address of a Dask scheduler" in refused(*schema, where="nowhere")
+    part.write_bytes(whole.read_bytes()[:-9])
+    assert "part-9.parquet: table must be a readable file" in refused(*schema)
+    table().rename({"ward": "room"}).write_parquet(part)
+    told = refused(*schema)
     assert "part-9.parquet: table must have no column that is not in the schema, got 'room'" in told
-    (folder / "patients" / "part-9.parquet").unlink()
-    assert "must be the address of a Dask scheduler" in refused("--schema", schema, where="nowhere")

@@ -8,20 +8,8 @@ import pytest
 
 import dpcal
 from dpcal import calibrate, optim
-from dpcal.cli import main
 
-WORDS = [
-    "--target",
-    "y",
-    "--classes",
-    "0,1",
-    "--bounds",
-    "0:1",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-6",
-]
+WORDS = "--target y --classes 0,1 --bounds 0:1 --epsilon 1 --delta 1e-6 --plan"
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +24,24 @@ def table(tmp_path_factory):
     return path
 
 
-def test_a_plan_is_printed_and_nothing_is_spent_or_written(table, tmp_path, capsys):
-    book, report = tmp_path / "clinic.budget", tmp_path / "report"
-    words = ["train", str(table), *WORDS, "--plan", "-o", str(report), "--budget", str(book)]
-    assert main([*words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path):
+    book = ["--budget", tmp_path / "clinic.budget", "-o", tmp_path / "report"]
+    told = cli.json("train", table, WORDS, *book)
     assert not list(tmp_path.iterdir())
     # What is printed is a plan within its target, and its cost is the plan's.
     plan = calibrate.Plan.from_json(json.dumps(told["plan"]))
     assert plan.price() <= 1.0
     assert told["passes"] == pytest.approx(plan.evaluations / plan.n)
-    rows = told["recommendation"]["rows"]
     assert told["chosen"]
-    independent = [row["optimizer"] for row in rows if row["optimizer"] != "correlated_dpsgd"]
-    assert told["optimizer"] == independent[0]
+    names = [row["optimizer"] for row in told["recommendation"]["rows"]]
+    assert told["optimizer"] == next(name for name in names if name != "correlated_dpsgd")
 
 
-@pytest.mark.parametrize("tuning", [["--steps", "30"], ["--optimizer", "dpsgd"]])
-def test_what_is_given_is_taken(table, tuning, capsys):
-    assert main(["train", str(table), *WORDS, "--plan", *tuning]) == 0
-    text = capsys.readouterr().out
+@pytest.mark.parametrize("tuning", ["--steps 30", "--optimizer dpsgd"])
+def test_what_is_given_is_taken(cli, table, tuning):
+    text = cli("train", table, WORDS, tuning)
     assert text.startswith("plan of dpsgd, target epsilon = 1 at delta = 1e-06")
-    assert ("steps 30," in text) is (tuning[0] == "--steps")
+    assert ("steps 30," in text) is (tuning == "--steps 30")
     assert "passes" in text.splitlines()[-2]
     assert "of this machine" in text.splitlines()[-2]
     assert text.endswith("nothing was spent: without --plan this plan is run\n")
