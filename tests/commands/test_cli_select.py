@@ -1,10 +1,13 @@
 """``dpcal select`` and ``dpcal train --silos``: what they release, compose, verify and refuse."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from _patients import SCHEMA, as_csv, patients
+from _tree import DATA
 
 from dpcal import accountants, optim
 from dpcal.accountants import events
@@ -14,20 +17,6 @@ from dpcal.tables import load_model
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = """
-[columns.age]
-type = "number"
-range = [18, 95]
-[columns.risk]
-type = "number"
-range = [-4, 4]
-[columns.clinic]
-type = "category"
-categories = ["north", "south", "west"]
-[columns.sick]
-type = "class"
-classes = ["no", "yes"]
-"""
 TARGET = "--epsilon 2 --delta 1e-6"
 MODELS = "--candidates report-1 report-2/model.json"
 SELECT = f"select new.csv --accuracy 3 {TARGET} --seed 7 --force"
@@ -39,13 +28,8 @@ SILOS = f"{TRAIN} --seed 5 --optimizer distributed_psgd --silos clinic"
 def clinics(cli, tmp_path_factory):
     """Tables of 1,500 records each, a schema, and reports of two models of the first."""
     folder = tmp_path_factory.mktemp("clinics")
-    rng = np.random.default_rng(1)
-    for name in ("patients.csv", "new.csv"):
-        age, risk = rng.integers(18, 95, 1500), rng.normal(0, 1, 1500).round(2)
-        clinic = rng.choice(["north", "south", "west"], 1500, p=[0.4, 0.3, 0.3])
-        sick = np.where(age / 20 + risk > 3, "yes", "no")
-        rows = [",".join(map(str, row)) for row in zip(age, risk, clinic, sick, strict=True)]
-        (folder / name).write_text("\n".join(["age,risk,clinic,sick", *rows]) + "\n")
+    for seed, name in enumerate(("patients.csv", "new.csv")):
+        (folder / name).write_text(as_csv(patients(seed=seed)))
     (folder / "schema.toml").write_text(SCHEMA)
     bad = [-40.0, -40.0, 0.0, 0.0, 0.0, 0.0]
     points = {"bad": [bad], "text": [[1, "x"]], "none": [], "short": [[1.0]]}
@@ -132,33 +116,20 @@ def test_points_are_candidates_too_and_none_may_pass(cli, folder):
     assert not (folder / "chosen" / "model.json").exists()
 
 
-REFUSED = {
-    "": "select needs --candidates",
-    "--candidates nowhere": "candidates must be readable files",
-    "--candidates schema.toml": "candidates must be readable files",
-    "--candidates text.json": "lists of finite numbers",
-    "--candidates none.json": "lists of finite numbers",
-    "--candidates short.json": "select needs --schema and",
-    "--candidates short.json --schema schema.toml --target sick": "must be points of 6 numbers",
-    f"{MODELS} --target sick": "are for candidates that are points",
-    f"{MODELS} --accuracy 0": "accuracy must be a finite number > 0",
-    f"{MODELS} --method guess": "invalid choice: 'guess'",
-    f"{MODELS} --method power-method": "n must be larger for method='power-method', got 1500",
-    f"{MODELS} --same-records --other-records": "exclude each other",
-    f"{MODELS} --neighboring-relation add-or-remove-one": "must be replace-one or replace-special",
-    f"{MODELS} --same-records --neighboring-relation replace-one": "one neighboring relation for",
-    f"{MODELS} --failure-probability 2": "failure_probability must be",
-    f"{MODELS} --epsilon -1": "epsilon must be",
-    "--candidates squared.json": "",  # a model of numbers has no saddle to be told from
-}
+REFUSALS = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))
 
 
-def test_wrong_input_is_one_sentence_and_leaves_nothing(cli, folder):
-    squared = {"format": "dpcal-model", "about": {"loss": "squared"}}
+def test_wrong_input_is_one_sentence_and_leaves_nothing(cli, folder, tmp_path):
+    squared = json.loads((folder / "report-1" / "model.json").read_text())
+    squared["loss"] = "squared"
     (folder / "squared.json").write_text(json.dumps(squared))
-    for words, said in REFUSED.items():
-        assert said in cli.refused(SELECT, words, "-o wrong"), words
-        assert not (folder / "wrong").exists()
+    (folder / "empty.toml").write_text(SCHEMA.replace('"west"', '"west", "east"'))
+    (folder / "unknown.toml").write_text(SCHEMA.replace('west"]', 'west"]\nunknown = "ignore"'))
+    for command, lines in ((SELECT, REFUSALS["selections"]), (SILOS, REFUSALS["silos"])):
+        for line, words in lines.items():
+            sentence = cli.refused(command, line, "-o", tmp_path / "report")
+            assert words in sentence, (line, sentence)
+            assert list(tmp_path.iterdir()) == [], line
 
 
 # -- train --silos
@@ -193,20 +164,3 @@ def test_each_silo_of_a_table_has_its_own_ledger(cli):
     for run in document["runs"]:
         run["silo"] = 0
     assert not verify(document)[-1]["holds"]
-
-
-def test_wrong_silos_are_one_sentence(cli, tmp_path):
-    changed = {"empty": '"west", "east"]', "unknown": '"west"]\nunknown = "ignore"'}
-    for name, text in changed.items():
-        (tmp_path / name).write_text(SCHEMA.replace('"west"]', text))
-    refused = {
-        "--silos age": "must be a column of type 'category'",
-        "--silos nobody": "nobody",
-        "--optimizer dpsgd": "--silos is for --optimizer distributed_psgd, got dpsgd",
-        "--budget book": "each silo has its own",
-        f"--schema {tmp_path}/empty": "'east' has none",
-        f"--schema {tmp_path}/unknown": "a silo for each record",
-    }
-    for words, said in refused.items():
-        assert said in cli.refused(SILOS, words, "-o", tmp_path / "report"), words
-    assert {path.name for path in tmp_path.iterdir()} == {*changed}

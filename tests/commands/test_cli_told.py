@@ -1,45 +1,35 @@
 """Nothing of a record stands in an error, and a report names what it tells of the table."""
 
 import pytest
+from _patients import SCHEMA, as_csv, patients
 
-SCHEMA = """
-target = "sick"
-[columns.name]
-type = "category"
-categories = ["ann", "bob"]
-%s
-[columns.age]
-type = "number"
-range = [0, 100]
-[columns.sick]
-type = "class"
-classes = ["no", "yes"]
-"""
-ROWS = ["ann,40,no", "bob,60,yes"] * 40
-TRAIN = "train people.csv --schema schema.toml --epsilon 1 --delta 1e-3 --epochs 1 -o report"
+HEAD, *ROWS = as_csv(patients(80)).splitlines()
+TRAIN = "train people.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-3 --epochs 1"
 
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Return what writes a table, and a schema with a rule for other names."""
+    """Return what writes a table, and a schema with a rule for other clinics."""
     monkeypatch.chdir(tmp_path)
 
     def write(rows=ROWS, rule=""):
-        (tmp_path / "people.csv").write_text("\n".join(["name,age,sick", *rows]) + "\n")
-        (tmp_path / "schema.toml").write_text(SCHEMA % rule)
+        (tmp_path / "people.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+        (tmp_path / "schema.toml").write_text(SCHEMA.replace('west"]', f'west"]\n{rule}'))
 
     return write
 
 
-@pytest.mark.parametrize("row", ["secret-4711,40,no", "ann,secret-4711,no", "ann,40,secret-4711"])
+@pytest.mark.parametrize(
+    "row", ["4711s,0,west,no", "40,4711s,west,no", "40,0,4711s,no", "40,0,west,4711s"]
+)
 def test_an_error_tells_neither_a_value_nor_a_row(cli, write, tmp_path, row):
     said = set()
     for place in (5, 50):
         write([*ROWS[:place], row, *ROWS[place:]])
         said.add(cli.refused(TRAIN))
     assert len(said) == 1
-    assert "secret-4711" not in said.pop()
-    assert not (tmp_path / "report").exists()
+    assert "4711s" not in said.pop()
+    assert not (tmp_path / "dpcal-report").exists()
 
 
 @pytest.mark.usefixtures("without_pictures")

@@ -14,8 +14,8 @@ import shutil
 import tomllib
 from string import Template
 
-import numpy as np
 import pytest
+from _patients import as_csv, patients
 from _tree import DATA
 
 from dpcal.commands import COMMANDS, load
@@ -40,11 +40,9 @@ def folder(cli, tmp_path_factory):
     """A folder with the tables that the examples name, and what examples of ``ORDER`` printed."""
     pytest.importorskip("polars")
     folder = tmp_path_factory.mktemp("clinic")
-    rng = np.random.default_rng(3)
-    age, risk = rng.integers(18, 95, 1500), rng.normal(0, 1, 1500).round(2)
-    sick = np.where(age / 20 + risk > 3, "yes", "no")
-    rows = [f"{a},{r},{s}" for a, r, s in zip(age, risk, sick, strict=True)]
-    (folder / "patients.csv").write_text("\n".join(["age,risk,sick", *rows]) + "\n")
+    table = patients()
+    del table["clinic"]
+    (folder / "patients.csv").write_text(as_csv(table))
     shutil.copy(folder / "patients.csv", folder / "new.csv")
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", random.Random(0).randbytes)
