@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 
-import _notebooks
 import numpy as np
 import pytest
 from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
@@ -580,15 +579,3 @@ def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
 def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
     assert trained(tmp_path, *words) == 2
     assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_notebook_runs(capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.close("all")
-    _notebooks.run("03_correlated_noise")
-    assert len(pyplot.get_fignums()) == 2
-    pyplot.close("all")
-    text = capsys.readouterr().out
-    assert "Batches of a fixed size are refused" in text
-    assert "statistical with certified confidence" in text

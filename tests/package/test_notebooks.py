@@ -1,0 +1,30 @@
+"""Notebooks: the site runs them (``make docs``), which fails where a cell does."""
+
+import json
+
+import pytest
+from _tree import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def cells(path):
+    return [each for each in json.loads(path.read_text())["cells"] if each["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_run_by_the_site_and_committed_without_outputs(path):
+    site = (ROOT / "docs" / "conf.py").read_text()
+    assert f"../notebooks/{path.stem}" in site
+    assert "nb_execution_raise_on_error = True" in site
+    assert not any(cell["outputs"] for cell in cells(path))
+
+
+@pytest.mark.slow
+def test_the_notebook_that_needs_an_extra_runs_where_that_is_installed():
+    """The site shows it without outputs. Its own assertions hold."""
+    pytest.importorskip("torch")
+    path = ROOT / "notebooks" / "05_torch.ipynb"
+    names = {"__name__": "__main__"}
+    for cell in cells(path):
+        exec(compile("".join(cell["source"]), f"{path.stem}, {cell['id']}", "exec"), names)
