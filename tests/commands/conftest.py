@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcal.commands.training import fitting
 from dpcal.commands.training.documents import add_pages
@@ -16,6 +17,17 @@ def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "table.csv"
     path.write_text("\n".join(["a,b,c,answer", *rows]) + "\n")
     return path
+
+
+@pytest.fixture
+def gaussian_delta():
+    """Closed form of one Gaussian answer at distance mu (Balle and Wang 2018, Theorem 8)."""
+
+    def delta(mu, epsilon):
+        tail = np.exp(epsilon + norm.logcdf(-mu / 2 - np.divide(epsilon, mu)))
+        return norm.cdf(mu / 2 - np.divide(epsilon, mu)) - tail
+
+    return delta
 
 
 @pytest.fixture

@@ -5,24 +5,20 @@ import shutil
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization as pem
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
 import dpcal
 from dpcal import calibrate, report
 from dpcal.optim import Squared, dpsgd
 
+PEM = pem.Encoding.PEM
+
 
 def write_keys(folder, key, *, password=None):
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, password or NoEncryption())
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    private = key.private_bytes(PEM, pem.PrivateFormat.PKCS8, password or pem.NoEncryption())
+    public = key.public_key().public_bytes(PEM, pem.PublicFormat.SubjectPublicKeyInfo)
     (folder / "own.pem").touch(mode=0o600)
     (folder / "own.pem").write_bytes(private)
     (folder / "public.pem").write_bytes(public)
@@ -99,7 +95,7 @@ def test_what_fails_is_named(cli, signed, change, said):
 
 
 def sealed(signed):
-    write_keys(signed, Ed25519PrivateKey.generate(), password=BestAvailableEncryption(b"word"))
+    write_keys(signed, Ed25519PrivateKey.generate(), password=pem.BestAvailableEncryption(b"word"))
 
 
 RSA = generate_private_key(65537, 2048)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from scipy.optimize import brentq
 from scipy.stats import norm
 
 import dpcal
@@ -14,16 +13,6 @@ from dpcal.commands.checking.mechanism import SAMPLERS
 
 MECHANISM = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000"
 NOISE = "--noise-multiplier 2 -o"
-
-
-def gaussian_epsilon(mu, delta):
-    """Closed form of the Gaussian mechanism (Balle and Wang 2018, Theorem 8)."""
-
-    def excess(epsilon):
-        tail = math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
-        return norm.cdf(mu / 2 - epsilon / mu) - tail - delta
-
-    return brentq(excess, 0, 500, xtol=1e-12)
 
 
 @pytest.fixture
@@ -109,15 +98,15 @@ def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_re
 
 
 @pytest.mark.slow
-def test_pictures_of_a_shuffle_have_both_ends(cli, tmp_path):
+def test_pictures_of_a_shuffle_have_both_ends(cli, gaussian_delta, tmp_path):
     """In one batch a pass, nothing is shuffled: four Gaussian answers of noise 2."""
     path = tmp_path / "bound.svg"
     words = "--n 6000 --batch-size 6000 --epochs 4 --sampler shuffled-epochs"
     above, below = cli.json("plot profile", words, NOISE, path)["profile"]
     assert below["accountant"] == "attack"
-    exact = [gaussian_epsilon(1.0, delta) for delta in above["delta"]]
-    assert above["epsilon"] == pytest.approx(exact, rel=1e-6)
-    assert below["epsilon"] == pytest.approx(exact, rel=1e-6)
+    for line in (above, below):
+        exact = gaussian_delta(1.0, np.array(line["epsilon"]))
+        np.testing.assert_allclose(line["delta"], exact, rtol=1e-4)
     told = cli.json("plot trade-off", words, NOISE, path)
     assert f"{len(told['points'])} epsilons" in told["bound"]
     assert told["bound"] in path.read_text()

@@ -4,31 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from _tree import DATA
 
 pytestmark = pytest.mark.usefixtures("without_pictures")
 
-SCHEMA = """
-[columns.age]
-type = "number"
-range = [0, 100]
-missing = "blank"
-[columns.city]
-type = "category"
-categories = ["Bonn", "Ulm"]
-missing = "blank"
-unknown = "blank"
-[columns.size]
-type = "category"
-categories = ["S", "M", "L"]
-coding = "ordinal"
-missing = "blank"
-unknown = "blank"
-[columns.sick]
-type = "class"
-classes = ["no", "yes"]
-missing = "blank"
-unknown = "blank"
-"""
+SCHEMA = (DATA / "blank.toml").read_text(encoding="utf-8")
 USUAL = {"age": "40", "city": "Bonn", "size": "M", "sick": "no"}
 ODD = {
     "age": ("secret", "", "inf", "1e999"),

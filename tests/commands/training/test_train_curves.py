@@ -5,26 +5,13 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from _tree import DATA
 from sklearn.metrics import roc_auc_score
 
 import dpcal
 from dpcal.tables import Coding, Column, Schema
 
-SCHEMA = """
-target = "sick"
-[columns.age]
-type = "number"
-range = [0, 100]
-[columns."salt $"]
-type = "number"
-range = [-1, 1]
-[columns.sex]
-type = "category"
-categories = ["f", "m"]
-[columns.sick]
-type = "class"
-classes = ["no", "yes"]
-"""
+SCHEMA = (DATA / "curves.toml").read_text(encoding="utf-8")
 FEATURES = ("bins", "splines", "random")
 TARGET = "--epsilon 1 --delta 1e-6"
 
