@@ -44,7 +44,7 @@ _CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile(
-    "repeatable", derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
 
