@@ -2,10 +2,11 @@
 
 import inspect
 import json
+import tomllib
 from importlib.metadata import EntryPoint
 
 import pytest
-from _tree import ROOT
+from _tree import DATA, ROOT
 
 from dpcal.calibrate.papers import ALGORITHMS, PAPERS, sources
 from dpcal.calibrate.papers.from_schedule import PLANNERS
@@ -13,20 +14,7 @@ from dpcal.commands.schedule import CONSTANTS, SCHEDULES
 
 SIZES = "--n 1000000 --epsilon 1 --delta 1e-6"
 BALL = "--L0 1 --L1 1 --F0 1"
-SCHEDULED = {
-    "spiderboost": BALL,
-    "tree_spider": BALL,
-    "recursive_regularization": "--L0 1 --L1 1",
-    "jl_glm": BALL,
-    "kl_condition": f"{BALL} --gamma 1",
-    "proximal_point": "--L0 1 --F0 1 --gamma 1 --Ltil 1",
-    "adaptive_gd": f"{BALL} --gamma 1",
-    "gauss_psgd": "--G 1 --M 1 --U 0.5 --rho 1 --neighboring-relation replace-one",
-    "select_point": "--G 1 --M 1 --rho 1 --candidates 10 --alpha 0.3",
-    "dp_rgda": "--M 1 --L 1 --F0 1 --mu 1 --rho 1",
-    "kan": "--gamma 0.5",
-    "moments": "--q 0.01 --T 1000",
-}
+SCHEDULED = tomllib.loads((DATA / "schedules.toml").read_text(encoding="utf-8"))
 GUARANTEED = {
     *("spiderboost", "tree_spider", "kl_condition", "proximal_point", "adaptive_gd"),
     "select_point",

@@ -7,27 +7,9 @@ from _tree import DATA
 
 from dpcal import report
 
-KEPT = """\
-# limits of the clinic
-max_epsilon = 1.0
-max_delta = 1e-6
-min_records = 1000
-neighboring_relations = ["replace-special", "replace-one"]
-units = ["person"]
-samplers = ["full"]
-noise = ["discrete"]
-held_out = ["none", "noisy"]
-"""
-BROKEN = {
-    2: "max_epsilon = 0.9",
-    3: "max_delta = 1e-7",
-    4: "min_records = 2001",
-    5: 'neighboring_relations = ["replace-one"]',
-    6: 'units = ["record"]',
-    7: 'samplers = ["poisson"]',
-    8: 'noise = ["gaussian"]',
-    9: 'held_out = ["noisy"]',
-}
+KEPT = (DATA / "policy.toml").read_text(encoding="utf-8")
+REFUSALS = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))
+LIMITS = REFUSALS["limits"]
 
 
 @pytest.fixture
@@ -45,12 +27,12 @@ def test_a_report_that_keeps_every_limit(cli, verify):
     assert "clinic.toml: kept" in cli(*verify(KEPT))
 
 
-@pytest.mark.parametrize("line", BROKEN)
+@pytest.mark.parametrize("line", range(2, 2 + len(LIMITS)))
 def test_each_limit_fails_alone_and_names_its_line(cli, verify, line):
     lines = KEPT.splitlines()
-    lines[line - 1] = BROKEN[line]
+    lines[line - 1] = LIMITS[line - 2]
     text = cli(*verify("\n".join(lines)), status=1)
-    assert f"clinic.toml, line {line}: {BROKEN[line].split(' =')[0]} = " in text
+    assert f"clinic.toml, line {line}: {LIMITS[line - 2].split(' =')[0]} = " in text
     assert text.count("clinic.toml, line ") == 1
 
 
@@ -75,8 +57,7 @@ def test_reports_are_held_to_their_composition(cli, verify, folder):
 
 
 def test_a_policy_that_is_none_is_refused(cli, verify, folder):
-    policies = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["policies"]
-    for text, words in policies.items():
+    for text, words in REFUSALS["policies"].items():
         assert words in cli.refused(*verify(text)), text
     missing = cli.refused("verify", folder, "--policy none.toml")
     assert "policy must be a readable file" in missing

@@ -2,10 +2,13 @@
 
 import json
 import math
+import re
+import tomllib
 
 import polars as pl
 import pytest
 from _patients import SCHEMA as PUBLIC, patients
+from _tree import DATA
 
 import dpcal
 from dpcal.errors import BudgetExceeded
@@ -82,28 +85,18 @@ def test_runs_on_a_table_in_memory_are_in_the_book(files):
     assert [run.label for run in dpcal.BudgetBook(book).runs] == ["scale", "noisy_gd"]
 
 
-WRONG = [
-    ("train has no option 'epsylon': it has bands, batch_size, ", {"epsylon": 3}),
-    ("^n is for neighboring_rel", {"n": 9, "neighboring_relation": "replace-special"}),
-    ("loss must be one of", {"loss": "hinge"}),
-    ("sampler full goes with noise", {"sampler": "full"}),
-    ("sampler is not for optimizer", {"sampler": "poisson", "optimizer": "noisy_gd"}),
-    ("replace-one or replace-special, got", {"sampler": "shuffled-epochs", "n": 9}),
-    (
-        "add-or-remove-one or replace-special, got",
-        {"sampler": "random-allocation", "neighboring_relation": "replace-one"},
-    ),
-    ("epochs is not what it must be, got 'many'", {"epochs": "many"}),
-    ("must hold numbers, texts and", {"table": rows(9) | {"age": [[1, 2]] * 9}}),
-    ("table must be a data frame", {"table": 7}),
-    ("table must hold a column", {"table": {}}),
-    ("column", {"table": {"age": [3]}}),
-]
+CALLS = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["calls"]
+TABLES = {
+    "must hold numbers, texts and": rows(9) | {"age": [[1, 2]] * 9},
+    "table must be a data frame": 7,
+    "table must hold a column": {},
+    "column": {"age": [3]},
+}
 
 
 def test_bad_calls_are_sentences_in_the_words_of_a_call(files):
-    for told, options in WRONG:
-        given = {"table": rows(9), "schema": files / "s.toml", **TARGET, **options}
-        with pytest.raises((ValueError, TypeError), match=told) as caught:
-            dpcal.train(given.pop("table"), given.pop("schema"), **given)
+    calls = [(told, rows(9), options) for told, options in CALLS.items()]
+    for told, table, options in [*calls, *((told, each, {}) for told, each in TABLES.items())]:
+        with pytest.raises((ValueError, TypeError), match=re.escape(told)) as caught:
+            dpcal.train(table, files / "s.toml", **{**TARGET, **options})
         assert "--" not in str(caught.value), told

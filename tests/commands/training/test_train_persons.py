@@ -1,9 +1,12 @@
 """``clipped="user"``: persons are the records of a training, and sums of their rows are clipped."""
 
 import dataclasses
+import re
+import tomllib
 
 import numpy as np
 import pytest
+from _tree import DATA
 
 import dpcal
 from dpcal import train
@@ -85,32 +88,13 @@ def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
     everybody.result.verify()
 
 
-ADDED = {"neighboring_relation": "add-or-remove-one"}
-FOR_N = {"n": 300, "neighboring_relation": "replace-special"}
-UNEVEN = {"noise": "tree", "sampler": "balls-in-bins", "batch_size": 60, "steps": 13}
-BY_EPOCH = {"clipped": None, "steps": None, "sampler": "random-allocation"}
-REFUSED = [
-    (ADDED, SCHEMA, "needs n, a public number of records"),
-    (FOR_N, SCHEMA, "n is for neighboring_relation"),
-    (
-        {"n": 300, "sampler": "shuffled-epochs"},
-        SCHEMA,
-        "is for neighboring_relation replace-one",
-    ),
-    ({"n": 300, **UNEVEN}, SCHEMA, "n goes with sampler poisson"),
-    (UNEVEN, SCHEMA, r"steps must be a multiple of separation=\d for .*got 13"),
-    ({}, {"columns": {**COLUMNS, "who": {"type": "drop"}}}, "needs a schema with a column of type"),
-    ({"optimizer": "spiderboost"}, SCHEMA, "clipped is not for optimizer spiderboost"),
-    (BY_EPOCH, SCHEMA, "persons with several: clipped user takes persons"),
-    (
-        {"noise": "tree", "clipped": None},
-        SCHEMA,
-        "group_size is not for optimizer corr",
-    ),
-]
+REFUSED = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["persons"]
 
 
 def test_persons_as_records_are_refused_where_there_are_none():
-    for given, schema, why in REFUSED:
-        with pytest.raises(ValueError, match=why):
-            train(TABLE, schema, **{**BY_PERSON, **given})
+    for why, given in REFUSED.items():
+        with pytest.raises(ValueError, match=re.escape(why)):
+            train(TABLE, SCHEMA, **{**BY_PERSON, **given})
+    nobody = {"columns": {**COLUMNS, "who": {"type": "drop"}}}
+    with pytest.raises(ValueError, match="clipped user needs a schema with a column of type"):
+        train(TABLE, nobody, **BY_PERSON)
