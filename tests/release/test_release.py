@@ -244,6 +244,7 @@ def test_options_out_of_range_are_refused(options):
         released("mean age", **options)
 
 
+@pytest.mark.slow
 def test_the_command_is_the_function(cli, tmp_path):
     table, schema = tmp_path / "table.csv", tmp_path / "schema.toml"
     pl.DataFrame(TABLE).write_csv(table)

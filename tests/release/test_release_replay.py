@@ -41,6 +41,7 @@ def door(asked):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ASKED)
 def test_a_search_finds_nothing(name):

@@ -26,6 +26,7 @@ UNIT = "one person, who has at most 3 training records (rows of the table)"
 BY_PERSON = {"target": "sick", "epsilon": 2.0, "delta": 1e-5, "clipped": "user", "steps": 20}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [{}, {"sampler": "random-allocation", "steps": None}, {"noise": "tree"}]
 )
