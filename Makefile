@@ -1,9 +1,9 @@
 # make run    set up everything and run the main job (writes dpcal-report/)
-# make test   lint, types, doctests, tests, notebooks
+# make test   set up everything, then lint, types, doctests, tests, notebooks
 # make quick  the tests that are not marked as slow, for daily work
 # make marks  the tests, and which of them lack or need not the mark `slow`
 # make bench  slower tests, studies, and timings against other packages
-# make docs   the site, into build/site; make docs-test opens it in a headless Chromium
+# make docs   the site, into build/site, and all notebooks; make docs-test opens it in Chromium
 # make coverage  the lines that the tests reach, into build/coverage
 # make wheel  build the wheel and the source distribution into dist/
 # make install CONSTRAINTS=constraints.txt  the same versions of everything as last time; make lock renews them
@@ -25,9 +25,10 @@ INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d
 run: install
 	$(BIN)/dpcal demo --force
 
-# The checker of types has one process, the tests have two: side by side they leave no processor idle.
+# One after the other: the checker of types would be a third process beside the two of the tests.
+# With what it keeps in .mypy_cache it takes seconds.
 test: install
-	$(MAKE) --no-print-directory --jobs 2 lint types unit
+	$(MAKE) --no-print-directory --jobs 1 lint types unit
 
 lint: install
 	$(BIN)/ruff check .

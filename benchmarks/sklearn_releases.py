@@ -46,7 +46,7 @@ ROOT = Path(dpcal.__file__).resolve().parent
 PACKAGES = ("torch", "opacus>=1.6", "flwr>=1.41", "pipeline-dp>=0.3.1", "jax", "optax")
 TESTS = (
     "tests/adapters",
-    "tests/estimators/test_notebooks.py::test_notebook_runs[05_torch]",
+    "tests/package/test_notebooks.py::test_the_notebook_that_needs_an_extra_runs_where_that_is_installed",
 )
 
 

@@ -1,8 +1,26 @@
-"""A table of patients as a hospital exports it."""
+"""Tables of patients: a plain one with its schema, and one as a hospital exports it."""
 
 import numpy as np
+from _tree import DATA
 
-__all__ = ["write_patients"]
+__all__ = ["SCHEMA", "as_csv", "patients", "write_patients"]
+
+SCHEMA = (DATA / "patients.toml").read_text(encoding="utf-8")
+
+
+def patients(n=1500, seed=3):
+    """Return the columns of n patients, who are sick where age and risk are large together."""
+    rng = np.random.default_rng(seed)
+    age, risk = rng.integers(18, 95, n), rng.normal(0, 1, n).clip(-4, 4).round(2)
+    clinic = rng.choice(["north", "south", "west"], n, p=[0.4, 0.3, 0.3])
+    sick = np.where(age / 20 + risk > 3, "yes", "no")
+    return {"age": age, "risk": risk, "clinic": clinic, "sick": sick}
+
+
+def as_csv(table):
+    """Return the text of a table."""
+    rows = (",".join(map(str, row)) for row in zip(*table.values(), strict=True))
+    return "\n".join([",".join(table), *rows]) + "\n"
 
 
 def write_patients(path, n=3000):

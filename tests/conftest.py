@@ -16,12 +16,16 @@ The first test that needs the six papers or the graph of modules pays for loadin
 listed and needs no mark.
 """
 
+import contextlib
 import contextvars
 import functools
 import gc
+import io
+import json
 import os
 import random
 import secrets
+import shlex
 import tempfile
 import threading
 from collections import defaultdict
@@ -40,7 +44,7 @@ _CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile(
-    "repeatable", derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
 
@@ -64,6 +68,65 @@ def replays(request):
     with replaying(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading.Thread, "start", inherit)
         yield
+
+
+@pytest.fixture(autouse=True)
+def without_progress(monkeypatch):
+    """Let commands draw no progress: whether they do, is up to a clock and how busy it is here."""
+    from dpcal import cli
+    from dpcal.commands.checking.progress import Progress
+
+    monkeypatch.setattr(cli, "Progress", lambda name, **_: Progress(name, quiet=True))
+
+
+def words_of(line):
+    """Return the words of a text as a shell reads it, those of a list, or a path as one word."""
+    if isinstance(line, list):
+        return line
+    return shlex.split(line) if isinstance(line, str) else [str(line)]
+
+
+class Commands:
+    """Runs commands whose line is put together of texts, paths and lists of words."""
+
+    def run(self, *parts):
+        """Return the exit status, what was printed, and what standard error shows."""
+        from dpcal.cli import main
+
+        line = [word for part in parts for word in words_of(part)]
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            contextlib.redirect_stderr(io.StringIO()) as err,
+        ):
+            try:
+                status = main(line)
+            except SystemExit as ended:  # a help text
+                status = ended.code or 0
+        return status, out.getvalue(), err.getvalue()
+
+    def __call__(self, *parts, status=0):
+        """Return what a command prints."""
+        found, out, err = self.run(*parts)
+        assert found == status, (parts, out, err)
+        return out
+
+    def json(self, *parts, status=0):
+        """Return the document that a command prints."""
+        return json.loads(self(*parts, "--json", status=status), parse_constant=pytest.fail)
+
+    def refused(self, *parts):
+        """Return the one sentence that refuses a command line."""
+        status, out, err = self.run(*parts)
+        assert (status, out, err.count("\n")) == (2, "", 1), (parts, out, err)
+        assert err.startswith("dpcal: "), err
+        assert err.endswith((".\n", "?\n")), err
+        return err.removeprefix("dpcal: ").rstrip("\n")
+
+
+@pytest.fixture(scope="session")
+def cli():
+    """Return what runs command lines."""
+    return Commands()
 
 
 @pytest.fixture

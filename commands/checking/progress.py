@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Self, TextIO, TypeVar
 
@@ -40,6 +40,10 @@ class Progress:
         Where to draw; standard error when omitted.
     quiet
         Whether nothing is drawn.
+    clock
+        Returns the seconds that have passed, since any moment.
+    wait
+        Takes an event and seconds, and returns whether the event came before they passed.
 
     Attributes
     ----------
@@ -56,8 +60,10 @@ class Progress:
         after: float = AFTER,
         stream: TextIO | None = None,
         quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
-        self._quiet = quiet
+        self._quiet, self._clock, self._wait = quiet, clock, wait
         self._command, self._after = command, after
         self._stream = sys.stderr if stream is None else stream
         self._ended = threading.Event()
@@ -69,7 +75,7 @@ class Progress:
     def stage(self, text: str, *, total: int | None = None, unit: str = "") -> None:
         """Name what is done from now on, and how many units it is of, if that is known."""
         self._text, self._total, self._unit = text, total, unit
-        self._began, self.done = time.time(), 0
+        self._began, self.done = self._clock(), 0
 
     def update(self, count: int = 1) -> None:
         """Add to the units that are done."""
@@ -95,29 +101,26 @@ class Progress:
         return words + (f", {count} {self._unit}s" if self._unit else "")
 
     def _line(self) -> None:
-        if not self._ended.wait(self._after):
+        if not self._wait(self._ended, self._after):
             self._stream.write(f"{self._words()}, which takes more than {self._after:g} s ...\n")
             self._stream.flush()
             self.drawn += 1
 
     def _bar(self) -> None:
-        if self._ended.wait(self._after):
+        if self._wait(self._ended, self._after):
             return
         from tqdm import tqdm
 
         # A terminal that is gone shows nothing.
         with suppress(OSError, ValueError), tqdm(file=self._stream, leave=False, delay=1e-9) as bar:
             while not bar.disable:
-                bar.total, bar.n, bar.start_t, bar.desc = (
-                    self._total,
-                    self.done,
-                    self._began,
-                    self._words(),
-                )
+                bar.total, bar.n, bar.desc = self._total, self.done, self._words()
+                # Its own clock is that of the day, which may be set anew.
+                bar.start_t = time.time() - (self._clock() - self._began)
                 bar.bar_format = _COUNTED if self._total else "{desc}, {elapsed}"
                 bar.refresh()
                 self.drawn += 1
-                if self._ended.wait(_EVERY):
+                if self._wait(self._ended, _EVERY):
                     break
 
 

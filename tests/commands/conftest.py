@@ -1,9 +1,33 @@
-"""A fixture for runs of commands whose pictures are not what is tested."""
+"""A table that several files train on, and reports without pictures that nobody looks at."""
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcal.commands.training import fitting
 from dpcal.commands.training.documents import add_pages
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A separable table of 200 rows, three features in [0, 10], two classes."""
+    X = np.random.default_rng(0).uniform(0, 10, (200, 3))
+    labels = np.where(X @ [1.0, -1.0, 0.5] > 2.5, "yes", "no")
+    rows = [",".join([*map(repr, row), y]) for row, y in zip(X.tolist(), labels, strict=True)]
+    path = tmp_path_factory.mktemp("data") / "table.csv"
+    path.write_text("\n".join(["a,b,c,answer", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def gaussian_delta():
+    """Closed form of one Gaussian answer at distance mu (Balle and Wang 2018, Theorem 8)."""
+
+    def delta(mu, epsilon):
+        tail = np.exp(epsilon + norm.logcdf(-mu / 2 - np.divide(epsilon, mu)))
+        return norm.cdf(mu / 2 - np.divide(epsilon, mu)) - tail
+
+    return delta
 
 
 @pytest.fixture

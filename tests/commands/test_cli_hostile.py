@@ -1,10 +1,12 @@
 """Damaged, hostile and huge files: one sentence, exit status 2, nothing left, in little memory."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 
+import polars
 import pytest
 
 GIB = 1 << 30
@@ -20,102 +22,106 @@ COMMANDS = {
     "bounds": ["train", "good.csv", "--bounds", "bad", *TARGET],
     "candidates": ["select", "good.csv", "--candidates", "bad", "--accuracy", "0.1", *TARGET],
 }
-
-
-# Runs a command, and prints the memory that it took at most. A process that is forked from one
-# with much memory is counted with that, so a small one stands between.
+# Runs commands one after another, and prints their statuses and errors, and the largest memory that
+# they took. A process that is forked from one with much memory is counted with that, so that a
+# small one stands between.
 MEASURED = """
-import resource, subprocess, sys
-done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(done.returncode)
+import contextlib, io, json, resource, subprocess, sys
+if len(sys.argv) == 2:
+    again = [sys.executable, *sys.orig_argv[1:], "alone"]
+    print(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    sys.exit()
+from dpcal.cli import main
+told = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stderr(io.StringIO()) as err:
+        told.append((main(words), err.getvalue()))
+print(json.dumps(told))
 """
 
 
-def ask(folder, words, kind="bad"):
-    """Run a command on a file in a process of its own; return its sentence."""
-    words = [kind if word == "bad" else word for word in words]
-    before = sorted(path.name for path in folder.iterdir())
-    command = [sys.executable, "-c", MEASURED, sys.executable, "-m", "dpcal", *words]
-    done = subprocess.run(command, cwd=folder, timeout=60, capture_output=True, text=True)
-    errors = done.stderr
-    assert done.returncode == 2, errors[-500:]
-    assert int(done.stdout) * 1024 < GIB
-    # Lines above it tell of the progress, on a slow machine.
-    said = errors.splitlines()[-1]
-    assert said.startswith("dpcal: ")
-    assert "Traceback" not in errors
-    assert sorted(path.name for path in folder.iterdir()) == before
-    return said
-
-
 @pytest.fixture
-def folder(tmp_path):
+def refused(tmp_path, monkeypatch):
+    """Return what runs commands on files in a process of its own, and returns their sentences."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text("x,y\n" + "1,no\n2,yes\n" * 50)
-    return tmp_path
+
+    def ask(*asked):
+        lines = [
+            [file if word == "bad" else word for word in COMMANDS[kind]] for kind, file in asked
+        ]
+        before = sorted(path.name for path in tmp_path.iterdir())
+        command = [sys.executable, "-c", MEASURED, json.dumps(lines)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        told, memory = map(json.loads, done.stdout.split("\n\n"))
+        assert memory * 1024 < GIB
+        for line, (status, errors) in zip(lines, told, strict=True):
+            assert status == 2, (line, errors)
+            assert "Traceback" not in errors
+            # Lines above it tell of the progress, on a slow machine.
+            assert errors.splitlines()[-1].startswith("dpcal: "), line
+        assert sorted(path.name for path in tmp_path.iterdir()) == before
+        return [errors.splitlines()[-1] for _, errors in told]
+
+    return ask
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", COMMANDS)
-def test_a_pipe_never_blocks(folder, kind):
-    os.mkfifo(folder / "bad")
-    assert "regular file" in ask(folder, COMMANDS[kind])
+def test_a_pipe_never_blocks(refused):
+    os.mkfifo("bad")
+    assert all("regular file" in said for said in refused(*[(kind, "bad") for kind in COMMANDS]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [name for name in COMMANDS if name != "charged"])
-@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe\0\0", b"\0"])
-def test_documents_that_are_none(folder, kind, content):
-    (folder / "bad").write_bytes(content)
-    ask(folder, COMMANDS[kind])
+def test_documents_that_are_none(refused):
+    contents = [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe\0\0", b"\0"]
+    for number, content in enumerate(contents):
+        with open(f"bad-{number}", "wb") as file:
+            file.write(content)
+    kinds = [kind for kind in COMMANDS if kind != "charged"]
+    refused(*[(kind, f"bad-{number}") for kind in kinds for number in range(len(contents))])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["schema", "report", "model", "plan"])
-def test_a_document_without_end(folder, kind):
-    with open(folder / "bad", "wb") as file:
+def test_a_document_without_end(refused):
+    with open("bad", "wb") as file:
         file.truncate(40 * GIB)
-    assert "more than 32 MiB" in ask(folder, COMMANDS[kind])
+    found = refused(*[(kind, "bad") for kind in ("schema", "report", "model", "plan")])
+    assert all("more than 32 MiB" in said for said in found)
 
 
 @pytest.mark.slow
-def test_tables_that_would_take_the_memory(folder):
-    (folder / "long.csv").write_bytes(b"x,y\n1," + b"n" * 200_000_000 + b"\n")
-    assert "a line has more than 16 MiB" in ask(folder, COMMANDS["table"], "long.csv")
-    with gzip.open(folder / "many.csv.gz", "wb", compresslevel=9) as file:
-        file.write(b"x,y\n")
-        for _ in range(40):
-            file.write(b"1,0\n" * 1_000_000)
-    assert "times as large as the file" in ask(folder, COMMANDS["table"], "many.csv.gz")
+def test_small_files_of_large_tables(refused, tmp_path):
+    """Beyond 16 MiB of text, or as many cells."""
+    (tmp_path / "long.csv").write_bytes(b"x,y\n1," + b"n" * 40_000_000 + b"\n")
+    with gzip.open("many.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"x,y\n" + b"1,0\n" * 10_000_000)
+    rows = polars.LazyFrame().select(x=polars.repeat(1, 10_000_000), y=polars.repeat(0, 10_000_000))
+    rows.sink_csv("many.csv.zst", compression="zstd")
+    rows.sink_parquet("many.parquet")
+    many = ("many.csv.gz", "many.csv.zst", "many.parquet")
+    assert all((tmp_path / name).stat().st_size < 1_000_000 for name in many)
+    (tmp_path / "cut.csv.zst").write_bytes((tmp_path / "many.csv.zst").read_bytes()[:999])
+    line, cut, *found = refused(*[("table", each) for each in ("long.csv", "cut.csv.zst", *many)])
+    assert "a line has more than 16 MiB" in line
+    assert "damaged" in cut
+    assert all("times as large as the file" in said for said in found), found
 
 
 @pytest.mark.slow
-def test_small_files_of_large_tables(folder):
-    import polars
-
-    rows = polars.LazyFrame().select(x=polars.repeat(1, 40_000_000), y=polars.repeat(0, 40_000_000))
-    rows.sink_csv(folder / "many.csv.zst", compression="zstd", compression_level=19)
-    rows.sink_parquet(folder / "many.parquet")
-    for name in ("many.csv.zst", "many.parquet"):
-        assert (folder / name).stat().st_size < 1_000_000
-        assert "times as large as the file" in ask(folder, COMMANDS["table"], name)
-    (folder / "cut.csv.zst").write_bytes((folder / "many.csv.zst").read_bytes()[:999])
-    assert "damaged" in ask(folder, COMMANDS["table"], "cut.csv.zst")
-
-
-@pytest.mark.slow
-def test_damaged_tables(folder):
-    import polars
-
-    whole = gzip.compress(b"x,y\n" + b"1,no\n" * 10_000)
-    (folder / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
-    (folder / "flipped.csv.gz").write_bytes(whole[:20] + b"\xff" * 8 + whole[28:])
-    polars.DataFrame({"x": range(1000), "y": ["no", "yes"] * 500}).write_parquet(folder / "p")
-    whole = (folder / "p").read_bytes()
-    (folder / "cut.parquet").write_bytes(whole[: len(whole) // 2])
-    (folder / "flipped.parquet").write_bytes(whole[:-60] + b"\xff" * 40 + whole[-20:])
-    (folder / "nul.csv").write_bytes(b"x,y\n" + b"\0" * 1000)
-    (folder / "folder.csv").mkdir()
-    for name in ("cut.csv.gz", "flipped.csv.gz", "cut.parquet", "flipped.parquet", "nul.csv"):
-        ask(folder, COMMANDS["table"], name)
-    ask(folder, COMMANDS["table"], "folder.csv")
+def test_damaged_tables(refused, tmp_path):
+    polars.DataFrame({"x": range(1000), "y": ["no", "yes"] * 500}).write_parquet("whole")
+    parquet = (tmp_path / "whole").read_bytes()
+    gz = gzip.compress(b"x,y\n" + b"1,no\n" * 10_000)
+    files = {
+        "cut.csv.gz": gz[: len(gz) // 2],
+        "cut.parquet": parquet[: len(parquet) // 2],
+        "flipped.csv.gz": gz[:20] + b"\xff" * 8 + gz[28:],
+        "flipped.parquet": parquet[:-60] + b"\xff" * 40 + parquet[-20:],
+        "nul.csv": b"x,y\n" + b"\0" * 1000,
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder.csv").mkdir()
+    refused(*[("table", name) for name in (*files, "folder.csv")])

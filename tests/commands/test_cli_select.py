@@ -1,89 +1,76 @@
 """``dpcal select`` and ``dpcal train --silos``: what they release, compose, verify and refuse."""
 
 import json
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
+from _patients import SCHEMA, as_csv, patients
+from _tree import DATA
 
 from dpcal import accountants, optim
 from dpcal.accountants import events
 from dpcal.calibrate import Plan
-from dpcal.cli import main
 from dpcal.report import composed_reports, read, verify
 from dpcal.tables import load_model
 
-SCHEMA = """
-[columns.age]
-type = "number"
-range = [18, 95]
-[columns.risk]
-type = "number"
-range = [-4, 4]
-[columns.clinic]
-type = "category"
-categories = ["north", "south", "west"]
-[columns.sick]
-type = "class"
-classes = ["no", "yes"]
-"""
-TARGET = ["--epsilon", "2", "--delta", "1e-6"]
+pytestmark = pytest.mark.slow
+
+TARGET = "--epsilon 2 --delta 1e-6"
+MODELS = "--candidates report-1 report-2/model.json"
+SELECT = f"select new.csv --accuracy 3 {TARGET} --seed 7 --force"
+TRAIN = f"train patients.csv --schema schema.toml --target sick {TARGET}"
+SILOS = f"{TRAIN} --seed 5 --optimizer distributed_psgd --silos clinic"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def clinics(cli, tmp_path_factory):
     """Tables of 1,500 records each, a schema, and reports of two models of the first."""
-    pytest.importorskip("polars")
     folder = tmp_path_factory.mktemp("clinics")
-    rng = np.random.default_rng(1)
-    for name in ("patients.csv", "new.csv"):
-        age, risk = rng.integers(18, 95, 1500), rng.normal(0, 1, 1500).round(2)
-        clinic = rng.choice(["north", "south", "west"], 1500, p=[0.4, 0.3, 0.3])
-        sick = np.where(age / 20 + risk > 3, "yes", "no")
-        rows = [",".join(map(str, row)) for row in zip(age, risk, clinic, sick, strict=True)]
-        (folder / name).write_text("\n".join(["age,risk,clinic,sick", *rows]) + "\n")
+    for seed, name in enumerate(("patients.csv", "new.csv")):
+        (folder / name).write_text(as_csv(patients(seed=seed)))
     (folder / "schema.toml").write_text(SCHEMA)
-    for seed in ("1", "2"):
-        trained = ["--epochs", "3", "--seed", seed, "-o", str(folder / f"report-{seed}")]
-        assert main(["train", *table(folder), "--target", "sick", *TARGET, *trained]) == 0
+    bad = [-40.0, -40.0, 0.0, 0.0, 0.0, 0.0]
+    points = {"bad": [bad], "text": [[1, "x"]], "none": [], "short": [[1.0]]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for seed in (1, 2):
+            cli(TRAIN, f"--epochs 3 --seed {seed} -o report-{seed}")
+        model = load_model("report-1")
+        points["points"] = [bad, [*model.weights, model.intercept]]
+        for name, content in points.items():
+            (folder / f"{name}.json").write_text(json.dumps(content))
     return folder
 
 
-def table(folder, name="patients.csv"):
-    return [str(folder / name), "--schema", str(folder / "schema.toml")]
+@pytest.fixture(autouse=True)
+def folder(clinics, monkeypatch):
+    """Stand in the folder."""
+    monkeypatch.chdir(clinics)
+    return clinics
 
 
-def select(folder, *given, name="new.csv", accuracy="3", out="selection"):
-    asked = ["select", str(folder / name), "--accuracy", accuracy, *TARGET, "--seed", "7"]
-    return [*asked, "--force", "-o", str(folder / out), *map(str, given)]
-
-
-def reports(folder):
-    return ["--candidates", str(folder / "report-1"), str(folder / "report-2" / "model.json")]
+def plan_of(run):
+    return Plan.from_json(json.dumps(run["plan"]))
 
 
 # -- select
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gaussian", "above-threshold", "report-noisy-max"])
-def test_the_chosen_model_and_its_price(capsys, folder, method):
-    out = f"selection-{method}"
+def test_the_chosen_model_and_its_price(cli, method):
     with optim.replaying():
-        assert main(select(folder, *reports(folder), "--method", method, out=out)) == 0
-    text = capsys.readouterr().out
-    document = read(folder / out)
+        assert "accepted" in cli(SELECT, MODELS, f"--method {method} -o {method}")
+    document = read(Path(method))
     (run,) = document["runs"]
     # The claim is what the plan's answers cost, and no more than the target.
-    plan = Plan.from_json(json.dumps(run["plan"]))
-    assert plan.parameters["candidates"] == 2
-    assert run["epsilon"]["upper"] == plan.price().upper <= 2.0
-    assert "accepted" in text
+    assert plan_of(run).parameters["candidates"] == 2
+    assert run["epsilon"]["upper"] == plan_of(run).price().upper <= 2.0
     assert document["privacy"]["unit"].startswith("one record of the table that candidates")
-    assert all(row["holds"] for row in verify(document))
-    assert main(["verify", str(folder / out)]) == 0
-    index = document["selection"]["index"]
-    given = load_model(folder / f"report-{index + 1}")
-    chosen = load_model(folder / out)
+    assert cli("verify", method)
+    given = load_model(f"report-{document['selection']['index'] + 1}")
+    chosen = load_model(method)
     np.testing.assert_array_equal(chosen.weights, given.weights)
     assert (chosen.intercept, chosen.labels) == (given.intercept, ("no", "yes"))
     # A claim below what was paid does not pass.
@@ -91,192 +78,89 @@ def test_the_chosen_model_and_its_price(capsys, folder, method):
     assert not verify(document)[-1]["holds"]
 
 
-@pytest.mark.slow
-def test_training_on_the_same_records_is_composed(capsys, folder):
-    asked = select(folder, *reports(folder), name="patients.csv", out="composed")
-    assert main(asked) == 2
-    assert "say --same-records, and the prices are composed" in capsys.readouterr().err
+def test_training_on_the_same_records_is_composed(cli, folder):
+    asked = [SELECT.replace("new.csv", "patients.csv"), MODELS, "-o composed"]
+    assert "say --same-records, and the prices are composed" in cli.refused(*asked)
     assert not (folder / "composed").exists()
     with optim.replaying():
-        assert main([*asked, "--same-records"]) == 0
-        assert "with 4 runs of training on the same records" in capsys.readouterr().out
-        document = read(folder / "composed")
-        assert len(document["runs"]) == 5
+        text = cli(*asked, "--same-records")
+        assert "with 4 runs of training on the same records" in text
+        document = read(Path("composed"))
         assert all(row["holds"] for row in verify(document))
-        plans = [Plan.from_json(json.dumps(run["plan"])) for run in document["runs"]]
+        plans = [plan_of(run) for run in document["runs"]]
         whole = accountants.epsilon(
             events.ComposedDpEvent([plan.event for plan in plans]),
             delta=1e-6,
             neighboring_relation="replace-special",
         )
+        assert len(plans) == 5
         assert document["everything"]["epsilon"]["upper"] >= whole.lower > 3.0
         # Without the training's runs the claim would be too small, and verify says so.
-        alone = document["runs"][-1]["epsilon"]
-        document["everything"]["epsilon"] = alone
+        document["everything"]["epsilon"] = document["runs"][-1]["epsilon"]
         assert not verify(document)[-1]["holds"]
-        assert main([*asked, "--other-records"]) == 0
-    assert len(read(folder / "composed")["runs"]) == 1
+        cli(*asked, "--other-records")
+    assert len(read(Path("composed"))["runs"]) == 1
 
 
-@pytest.mark.slow
-def test_points_are_candidates_too_and_none_may_pass(capsys, folder):
-    model = load_model(folder / "report-1")
-    good, bad = [*model.weights, model.intercept], [-40.0, -40.0, 0.0, 0.0, 0.0, 0.0]
-    (folder / "points.json").write_text(json.dumps([bad, good]))
-    given = ["--schema", folder / "schema.toml", "--target", "sick"]
-    points = ["--candidates", folder / "points.json"]
-    asked = select(folder, *given, *points, accuracy="0.5", out="points")
+def test_points_are_candidates_too_and_none_may_pass(cli, folder):
+    asked = [SELECT, "--accuracy 0.5 --schema schema.toml --target sick -o chosen --candidates"]
     with optim.replaying():
-        assert main(asked) == 0
-        assert "points.json, point 2, after 2 tested" in capsys.readouterr().out
-        assert load_model(folder / "points").intercept == good[-1]
-        (folder / "points.json").write_text(json.dumps([bad]))
-        assert main(asked) == 1
-    assert "no candidate passed, 1 tested" in capsys.readouterr().out
-    document = read(folder / "points")
+        assert "points.json, point 2, after 2 tested" in cli(*asked, "points.json")
+        intercept = json.loads((folder / "points.json").read_text())[1][-1]
+        assert load_model("chosen").intercept == intercept
+        text = cli(*asked, "bad.json", status=1)
+    assert "no candidate passed, 1 tested" in text
+    document = read(Path("chosen"))
     assert document["selection"]["chosen"] is None
     assert all(row["holds"] for row in verify(document))
-    assert not (folder / "points" / "model.json").exists()
+    assert not (folder / "chosen" / "model.json").exists()
 
 
-def write(folder, name, content):
-    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return folder / name
+REFUSALS = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (lambda f: [], "select needs --candidates"),
-        (lambda f: ["--candidates", f / "nowhere"], "candidates must be readable files"),
-        (lambda f: ["--candidates", f / "schema.toml"], "candidates must be readable files"),
-        (lambda f: ["--candidates", write(f, "a.json", [[1, "x"]])], "lists of finite numbers"),
-        (lambda f: ["--candidates", write(f, "b.json", [])], "lists of finite numbers"),
-        (lambda f: ["--candidates", write(f, "c.json", [[1.0]])], "select needs --schema and"),
-        (
-            lambda f: [
-                *("--candidates", write(f, "c.json", [[1.0]])),
-                *("--schema", f / "schema.toml", "--target", "sick"),
-            ],
-            "candidates must be points of 6 numbers",
-        ),
-        (lambda f: [*reports(f), "--target", "sick"], "are for candidates that are points"),
-        (lambda f: [*reports(f), "--accuracy", "0"], "accuracy must be a finite number > 0"),
-        (lambda f: [*reports(f), "--method", "guess"], "invalid choice: 'guess'"),
-        (
-            lambda f: [*reports(f), "--method", "power-method"],
-            "n must be larger for method='power-method', got 1500",
-        ),
-        (lambda f: [*reports(f), "--same-records", "--other-records"], "exclude each other"),
-        (
-            lambda f: [*reports(f), "--neighboring-relation", "add-or-remove-one"],
-            "must be replace-one or replace-special",
-        ),
-        (
-            lambda f: [
-                *reports(f),
-                "--same-records",
-                "--neighboring-relation",
-                "replace-one",
-            ],
-            "one neighboring relation for all runs",
-        ),
-        (lambda f: [*reports(f), "--failure-probability", "2"], "failure_probability must be"),
-        (lambda f: [*reports(f), "--epsilon", "-1"], "epsilon must be"),
-    ],
-)
-def test_wrong_input_is_one_sentence_and_leaves_nothing(capsys, folder, given, sentence):
-    assert main(select(folder, *given(folder), out="wrong")) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert sentence in err
-    assert len(err.strip().splitlines()) == 1
-    assert not (folder / "wrong").exists()
-
-
-def test_a_model_of_numbers_has_no_saddle_to_be_told_from(capsys, tmp_path):
-    about = {"loss": "squared"}
-    model = {"format": "dpcal-model"}
-    path = write(tmp_path, "model.json", {**model, "about": about})
-    assert main(select(tmp_path, "--candidates", path)) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+def test_wrong_input_is_one_sentence_and_leaves_nothing(cli, folder, tmp_path):
+    squared = json.loads((folder / "report-1" / "model.json").read_text())
+    squared["loss"] = "squared"
+    (folder / "squared.json").write_text(json.dumps(squared))
+    (folder / "empty.toml").write_text(SCHEMA.replace('"west"', '"west", "east"'))
+    (folder / "unknown.toml").write_text(SCHEMA.replace('west"]', 'west"]\nunknown = "ignore"'))
+    for command, lines in ((SELECT, REFUSALS["selections"]), (SILOS, REFUSALS["silos"])):
+        for line, words in lines.items():
+            sentence = cli.refused(command, line, "-o", tmp_path / "report")
+            assert words in sentence, (line, sentence)
+            assert list(tmp_path.iterdir()) == [], line
 
 
 # -- train --silos
 
 
-def train(folder, *given, name="patients.csv"):
-    asked = ["train", *table(folder, name), "--target", "sick", *TARGET, "--seed", "5"]
-    return [*asked, "--optimizer", "distributed_psgd", "--silos", "clinic", *map(str, given)]
-
-
-@pytest.mark.slow
-def test_each_silo_of_a_table_has_its_own_ledger(capsys, folder):
-    out = folder / "silos"
+def test_each_silo_of_a_table_has_its_own_ledger(cli):
     with optim.replaying():
-        assert main([*train(folder), "--force", "-o", str(out)]) == 0
-    assert "3 silos, each with noise and a ledger of its own" in capsys.readouterr().out
-    document = read(out)
+        text = cli(SILOS, "--force -o silos")
+    assert "3 silos, each with noise and a ledger of its own" in text
+    document = read(Path("silos"))
     sizes = document["training"]["silos"]["training_records"]
     assert list(sizes) == ["north", "south", "west"]
     assert sum(sizes.values()) == document["data"]["training_records"]
     assert [run["silo"] for run in document["runs"]] == [0, 1, 2]
     for run, n in zip(document["runs"], sizes.values(), strict=True):
-        plan = Plan.from_json(json.dumps(run["plan"]))
+        plan = plan_of(run)
         assert (plan.n, plan.parameters["silos"]) == (n, 3)
         asked = sum(entry["count"] * entry["batch_size"] for entry in run["ledger"]["entries"])
         assert 0 < asked <= n
         assert plan.price().upper == run["epsilon"]["upper"] <= 2.0
     assert document["privacy"]["unit"] == "one record of one silo, all other records fixed"
     assert "number of records of each 'clinic'" in document["data"]["read_from_data"]
-    assert main(["verify", str(out)]) == 0
+    assert cli("verify silos")
     # A record is in one silo: two such reports cost what one silo pays twice, not six times.
     twice = composed_reports([document, document], 1e-6)
-    events_of_one = [Plan.from_json(json.dumps(document["runs"][0]["plan"])).event] * 2
-    scores = Plan.from_json(json.dumps(document["evaluation"]["plan"])).event
+    pair = [plan_of(document["runs"][0]).event, plan_of(document["evaluation"]).event]
     direct = accountants.epsilon(
-        events.ComposedDpEvent([*events_of_one, scores, scores]),
-        delta=1e-6,
-        neighboring_relation="replace-special",
+        events.ComposedDpEvent([*pair, *pair]), delta=1e-6, neighboring_relation="replace-special"
     )
     assert float(twice) == pytest.approx(float(direct), rel=1e-6)
     # Runs of one silo in place of three are composed, and the claim no longer holds.
     for run in document["runs"]:
         run["silo"] = 0
     assert not verify(document)[-1]["holds"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (["--silos", "age"], "must be a column of type 'category'"),
-        (["--silos", "nobody"], "nobody"),
-        (["--optimizer", "dpsgd"], "--silos is for --optimizer distributed_psgd, got dpsgd"),
-        (["--budget", "book"], "each silo has its own"),
-    ],
-)
-def test_wrong_silos_are_one_sentence(capsys, folder, tmp_path, given, sentence):
-    assert main([*train(folder, *given), "-o", str(tmp_path / "report")]) == 2
-    err = capsys.readouterr().err
-    assert sentence in err
-    assert len(err.strip().splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_silos_need_a_schema_and_a_record_each(capsys, folder, tmp_path):
-    plain = ["train", str(folder / "patients.csv"), "--target", "sick", *TARGET]
-    asked = [*plain, "--optimizer", "distributed_psgd", "--silos", "clinic"]
-    assert main([*asked, "-o", str(tmp_path / "report")]) == 2
-    assert "--silos needs a --schema" in capsys.readouterr().err
-    for old, new, sentence in (
-        ('"west"]', '"west", "east"]', "'east' has none"),
-        ('"west"]', '"west"]\nunknown = "ignore"', "a silo for each record"),
-    ):
-        (tmp_path / "schema.toml").write_text(SCHEMA.replace(old, new))
-        given = [*asked, "--schema", str(tmp_path / "schema.toml")]
-        assert main([*given, "-o", str(tmp_path / "report")]) == 2
-        assert sentence in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["schema.toml"]

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpcal import cli
-from dpcal.commands.checking.progress import Progress
+from dpcal import cli as door
 
 # A command that prints some lines and ends with a status.
 SCRIPT = """
@@ -26,8 +25,6 @@ cli.load = lambda name: types.SimpleNamespace(
 )
 sys.exit(cli.main(["verify"]))
 """
-
-
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
@@ -36,9 +33,8 @@ def status_without_reader(*words, **options):
     read, write = os.pipe()
     os.close(read)
     try:
-        done = subprocess.run(
-            [sys.executable, *map(str, words)], stdout=write, stderr=subprocess.PIPE, **options
-        )
+        command = [sys.executable, *map(str, words)]
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, **options)
     finally:
         os.close(write)
     assert b"Traceback" not in done.stderr
@@ -50,8 +46,7 @@ def status_without_reader(*words, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status", [0, 1])
-@pytest.mark.parametrize("lines", [1, 100_000])
+@pytest.mark.parametrize(("lines", "status"), [(1, 0), (1, 1), (100_000, 0), (100_000, 1)])
 def test_a_failed_check_never_reads_as_passed(lines, status):
     # A command that had ended keeps its status; one that was cut off has that of a closed pipe.
     found = status_without_reader("-c", SCRIPT, lines, status, env=BUFFERED)
@@ -60,14 +55,13 @@ def test_a_failed_check_never_reads_as_passed(lines, status):
 
 
 @pytest.mark.slow
-def test_a_forged_certificate_into_a_closed_pipe(tmp_path, capsys):
+def test_a_forged_certificate_into_a_closed_pipe(cli, tmp_path):
     proof = tmp_path / "proof.json"
-    words = ["certify", "--noise-multiplier", "1", "--steps", "10", "--delta", "1e-6"]
-    assert cli.main([*words, "--sampling-probability", "1", "-o", str(proof)]) == 0
+    run = "--noise-multiplier 1 --steps 10 --delta 1e-6 --sampling-probability 1"
+    cli("certify", run, "-o", proof)
     document = json.loads(proof.read_text())
-    document["upper"] = document["lower"]
-    proof.write_text(json.dumps(document))
-    assert cli.main(["certify", "--check", str(proof)]) == 1
+    proof.write_text(json.dumps({**document, "upper": document["lower"]}))
+    assert cli("certify --check", proof, status=1)
     words = ("-m", "dpcal", "certify", "--check", proof)
     assert status_without_reader(*words, env=BUFFERED) == 1
 
@@ -86,22 +80,21 @@ def test_output_that_cannot_be_written_is_an_error():
 
 
 @pytest.fixture
-def command(monkeypatch):
-    """Return a function that puts a command of its own in the place of every other."""
+def verify(monkeypatch):
+    """Put a command of its own in the place of every other, which warns first."""
 
-    def put(run):
+    def put(outcome):
+        def run(options):
+            print("dpcal: warning: something is odd.", file=sys.stderr)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            print(outcome)
+            return 0
+
         module = SimpleNamespace(EXAMPLES=(), add_arguments=lambda parser: None, run=run)
-        monkeypatch.setattr(cli, "load", lambda name: module)
+        monkeypatch.setattr(door, "load", lambda name: module)
 
     return put
-
-
-def failing(error):
-    def run(options):
-        print("dpcal: warning: something is odd.", file=sys.stderr)
-        raise error
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -115,41 +108,20 @@ def failing(error):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_an_error_is_one_json_document_and_no_more(command, capsys, error, status):
-    command(failing(error))
-    assert cli.main(["verify", "--json"]) == status
-    out, err = capsys.readouterr()
+def test_an_error_is_one_json_document_and_no_more(cli, verify, error, status):
+    verify(error)
+    found, out, err = cli.run("verify --json")
     document = json.loads(err)
-    assert out == ""
-    assert document["status"] == status
+    assert (found, out, document["status"]) == (status, "", status)
     assert document["error"].endswith(".")
     assert document["warnings"] == ["dpcal: warning: something is odd."]
-    assert cli.main(["verify"]) == status
-    assert capsys.readouterr().err.splitlines()[-1] == f"dpcal: {document['error']}"
+    found, _, err = cli.run("verify")
+    assert (found, err.splitlines()[-1]) == (status, f"dpcal: {document['error']}")
 
 
-def test_warnings_of_an_answer_come_after_it(command, capsys):
-    def run(options):
-        print("dpcal: warning: something is odd.", file=sys.stderr)
-        print("{}")
-        return 0
-
-    command(run)
-    assert cli.main(["verify", "--json"]) == 0
-    assert capsys.readouterr() == ("{}\n", "dpcal: warning: something is odd.\n")
-
-
-@pytest.mark.parametrize("words", [["--json"], []])
-def test_progress_is_drawn_by_the_option_and_not_by_the_clock(command, capsys, monkeypatch, words):
-    def run(options):
-        if options.progress._thread.ident is not None:
-            options.progress._thread.join()  # it writes its one line at once
-        return 0
-
-    command(run)
-    monkeypatch.setattr(cli, "Progress", lambda name, **given: Progress(name, after=0.0, **given))
-    assert cli.main(["verify", *words]) == 0
-    assert bool(capsys.readouterr().err) == (not words)
+def test_warnings_of_an_answer_come_after_it(cli, verify):
+    verify("{}")
+    assert cli.run("verify --json") == (0, "{}\n", "dpcal: warning: something is odd.\n")
 
 
 # -- odd command lines
@@ -159,54 +131,52 @@ WORDS = """
 1.0000000000000000000001 /dev/null é \ud800 $(id) ' 0.1.2 1e +1 .5 5.
 """
 ODD = [*WORDS.split(), "", " ", "9" * 400, "1e999999999", "0e999999999"]
-SAMPLERS = ["poisson", "random-allocation", "without-replacement", "shuffled-epochs", "x", ""]
+# Options and their usual values.
+USUAL = {
+    "--sampling-probability": "0.01 1 1/3",
+    "--n": "100 1e3",
+    "--batch-size": "10 50",
+    "--steps": "1 20",
+    "--epochs": "1 0.5",
+    "--noise-multiplier": "1 5",
+    "--epsilon": "1 3",
+    "--delta": "1e-5 0.1",
+    "--accountants": "renyi a,b ,",
+    "--sampler": "poisson random-allocation without-replacement shuffled-epochs x",
+    **dict.fromkeys(["--d", "--L0", "--L1", "--F0"], "1 0.5 9"),
+}
+SIZES = ["--sampling-probability", "--n --batch-size"]
+TARGETS = ["--delta", "--epsilon", "--epsilon --delta"]
+FILES = ["/etc/passwd", "/dev/zero", ".", "nowhere"]
+BOOKS = ["b", "nowhere/b", "", "/etc/passwd", "."]
 
 
 def lines(seed, count):
     """Return command lines in which about one value of three is odd; the others are small."""
     rng = random.Random(seed)
 
-    def given(name, *usual):
-        return [name, rng.choice(ODD) if rng.random() < 0.35 else rng.choice(usual)]
+    def given(*options):
+        for name in " ".join(options).split():
+            odd = rng.random() < 0.35
+            yield from (name, rng.choice(ODD if odd else USUAL[name].split()))
 
-    def run():
-        sizes = rng.choice(
-            [
-                given("--sampling-probability", "0.01", "1", "1/3"),
-                [*given("--n", "100", "1e3"), *given("--batch-size", "10", "50")],
-            ]
-        )
-        length = rng.choice([given("--steps", "1", "20"), given("--epochs", "1", "0.5")])
-        more = given("--sampler", *SAMPLERS) if rng.random() < 0.3 else []
-        return [*sizes, *length, *more]
+    def run(*more):
+        sampler = rng.choice(["--sampler", "", ""])
+        return given(rng.choice(SIZES), rng.choice(["--steps", "--epochs"]), sampler, *more)
 
-    def target():
-        return rng.choice(
-            [
-                given("--delta", "1e-5", "0.1"),
-                given("--epsilon", "1", "3"),
-                [*given("--epsilon", "1", "3"), *given("--delta", "1e-5", "0.1")],
-            ]
-        )
+    def noisy(*more):
+        return run("--noise-multiplier", rng.choice(TARGETS), *more)
 
-    def noisy():
-        return [*run(), *given("--noise-multiplier", "1", "5"), *target()]
-
-    sizes = ["--n", "--epsilon", "--delta", "--d", "--L0", "--L1", "--F0"]
     kinds = [
         lambda: ["epsilon", *noisy()],
-        lambda: ["calibrate", *run(), *target()],
-        lambda: ["compare", *noisy(), *given("--accountants", "renyi", "a,b", ",")],
-        lambda: [
-            "certify",
-            "--check",
-            rng.choice(["/etc/passwd", "/dev/zero", ".", "nowhere", ""]),
-        ],
-        lambda: ["verify", rng.choice([".", "/etc/passwd", "nowhere", "", "/dev/zero", "\x00"])],
+        lambda: ["calibrate", *run(rng.choice(TARGETS))],
+        lambda: ["compare", *noisy("--accountants")],
+        lambda: ["certify", "--check", rng.choice([*FILES, ""])],
+        lambda: ["verify", rng.choice([*FILES, "", "\x00"])],
         lambda: ["optimizers", *rng.choice([[], ["dpsgd"], ["zzz"], [rng.choice(ODD)]])],
-        lambda: ["schedule", "spiderboost", *(w for s in sizes for w in given(s, "1", "0.5", "9"))],
-        lambda: ["budget", rng.choice(["b", "nowhere/b", "", "/etc/passwd", "."]), *target()],
-        lambda: ["predict", rng.choice(["/etc/passwd", ".", "/dev/zero", "nowhere"]), "x.csv"],
+        lambda: ["schedule", "spiderboost", *given("--n --epsilon --delta --d --L0 --L1 --F0")],
+        lambda: ["budget", rng.choice(BOOKS), *given(rng.choice(TARGETS))],
+        lambda: ["predict", rng.choice(FILES), "x.csv"],
         lambda: ["plot", rng.choice(["profile", "zzz"]), *noisy(), "-o", "/nowhere/x.png"],
         lambda: [rng.choice(["epsilonn", "trian", "", "\x00", "verify --help", "-h"]), *run()],
     ]
@@ -214,34 +184,25 @@ def lines(seed, count):
         yield [*rng.choice(kinds)(), *(["--json"] if rng.random() < 0.5 else [])]
 
 
-def complain(words, status, out, err):
-    """Assert what every command line promises of its status and its words."""
-    assert status in (0, 1, 2), words
-    assert "Traceback" not in out + err, words
-    if status != 2:
-        if "--json" in words and "-h" not in words:
-            json.loads(out)
-        assert " nan" not in out, words
-    elif "--json" in words:
-        assert out == "", words
-        document = json.loads(err)
-        assert document["status"] == 2
-        assert document["error"].endswith((".", "?")), words
-    else:
-        # Lines above it are warnings, or tell on a slow machine what takes long.
-        sentence = err.splitlines()[-1]
-        assert sentence.startswith("dpcal: "), words
-        assert sentence.endswith((".", "?")), words
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(4))
-def test_odd_command_lines(capsys, tmp_path, monkeypatch, seed):
+def test_odd_command_lines(cli, tmp_path, monkeypatch, seed):
+    """What every command line promises of its status and its words."""
     monkeypatch.chdir(tmp_path)
     for words in lines(seed, 60):
-        try:
-            status = cli.main(words)
-        except SystemExit as left:  # a help text
-            status = left.code or 0
-        complain(words, status, *capsys.readouterr())
+        status, out, err = cli.run(words)
+        assert status in (0, 1, 2), words
+        assert "Traceback" not in out + err, words
+        if status != 2:
+            if "--json" in words and "-h" not in words:
+                json.loads(out)
+            assert " nan" not in out, words
+            continue
+        sentence = err.splitlines()[-1]
+        if "--json" in words:
+            document = json.loads(err)
+            assert (out, document["status"]) == ("", 2), words
+            sentence = f"dpcal: {document['error']}"
+        assert sentence.startswith("dpcal: "), words
+        assert sentence.endswith((".", "?")), words

@@ -82,8 +82,9 @@ def test_the_source_distribution_holds_what_it_is_built_and_tested_from(source_d
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"LICENSE", "CHANGELOG.md", "Makefile", "docs/index.md", "docs/conf.py"} <= names
     kernels = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("_ext/*.p[xy]*")}
-    tests = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/*.py")}
-    assert kernels | tests <= names
+    read = {".ambr", ".json", ".py", ".toml"}
+    tests = {path for path in ROOT.glob("tests/**/*") if path.suffix in read}
+    assert kernels | {path.relative_to(ROOT).as_posix() for path in tests} <= names
     made = re.compile(r"\.(so|c|pyc|html)$|^(build|\.venv|\.git|docs/api)/")
     assert [name for name in names if made.search(name)] == ["docs/site/index.html"]
 

@@ -41,6 +41,7 @@ def door(asked):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ASKED)
 def test_a_search_finds_nothing(name):
@@ -51,21 +52,19 @@ def test_a_search_finds_nothing(name):
     assert any(found.moved for found in shown)
 
 
-def _less_the_largest(rows, total, sizes):
+CELLS_OF = Rows.cells_of
+
+
+def less_the_largest(rows, total, sizes):
     """Numbers less the largest of the records, which a record moves for all others."""
-    made = _CELLS(rows, total, sizes)
-    return (
-        made
-        if made.values is None
-        else type(made)(made.places, made.count, made.values - np.nanmax(made.values))
-    )
-
-
-_CELLS = Rows.cells_of
+    made = CELLS_OF(rows, total, sizes)
+    if made.values is None:
+        return made
+    return type(made)(made.places, made.count, made.values - np.nanmax(made.values))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_hole_is_found(monkeypatch):
-    monkeypatch.setattr(Rows, "cells_of", _less_the_largest)
+    monkeypatch.setattr(Rows, "cells_of", less_the_largest)
     shown = attacks.replay_table(door(ASKED["one total"]), X, Y, price=False, seed=1)
     assert not all(found.holds for found in shown)

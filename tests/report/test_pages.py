@@ -1,35 +1,26 @@
 """The pages of a report: the claim first, the book that was charged, answers for an auditor."""
 
-import numpy as np
 import pytest
+from _patients import SCHEMA, as_csv, patients
 
 import dpcal
 from dpcal import report
-from dpcal.cli import main
 from dpcal.report import answers_page, statement_page
 
-RNG = np.random.default_rng(0)
-TABLE = {"age": RNG.uniform(20, 80, 2000), "sick": RNG.choice(["no", "yes"], 2000)}
-SCHEMA = {
-    "columns": {
-        "age": {"type": "number", "range": [0, 100]},
-        "sick": {"type": "class", "categories": ["no", "yes"]},
-    }
-}
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Reports of a release and of a model that one book was charged with, one after the other."""
-    pl = pytest.importorskip("polars")
     folder = tmp_path_factory.mktemp("clinic")
+    schema = dpcal.tables.Schema.from_toml(SCHEMA)
     table, book = folder / "people.csv", folder / "clinic.budget"
-    pl.DataFrame(TABLE).write_csv(table)
+    table.write_text(as_csv(patients()))
     total = {"epsilon": 3.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
     dpcal.BudgetBook(book, records=table, **total)
-    first = dpcal.release(table, SCHEMA, ["mean age"], budget=book, **TARGET)
-    second = dpcal.train(table, SCHEMA, target="sick", budget=str(book), epochs=2, **TARGET)
+    first = dpcal.release(table, schema, ["mean age"], budget=book, **TARGET)
+    second = dpcal.train(table, schema, target="sick", budget=str(book), epochs=2, **TARGET)
     second.save(folder / "model")
     return first.save(folder / "release"), folder / "model"
 
@@ -50,21 +41,16 @@ def test_the_statement_names_the_run_of_the_book_and_what_all_spent(folders):
     assert budget["spent"] > 1.3
 
 
-def test_the_answers_say_what_is_known_and_mark_the_rest(folders):
+def test_the_answers_say_what_is_known_and_mark_the_rest(cli, folders):
     for folder in folders:
         page = (folder / "sp800-226.html").read_text()
         document = report.read(folder)
-        for words in (
-            document["privacy"]["unit"],
-            "budget book clinic.budget",
-            "How were the records collected",
-            "not known to dpcal",
-            "blanked",
-        ):
+        told = [document["privacy"]["unit"], "budget book clinic.budget", "blanked"]
+        for words in (*told, "How were the records collected", "not known to dpcal"):
             assert words in page, words
         assert "None" not in page
         assert "http" not in page
-    assert main(["verify", *map(str, folders)]) == 0
+    assert cli("verify", *folders)
 
 
 def test_numbers_on_the_pages_are_rounded_up(folders):

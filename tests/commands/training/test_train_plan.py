@@ -8,56 +8,28 @@ import pytest
 
 import dpcal
 from dpcal import calibrate, optim
-from dpcal.cli import main
 
-WORDS = [
-    "--target",
-    "y",
-    "--classes",
-    "0,1",
-    "--bounds",
-    "0:1",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-6",
-]
+WORDS = "--target answer --classes no,yes --bounds 0:10 --epsilon 1 --delta 1e-6 --plan"
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(600, 3))
-    y = rng.random(600) < 1 / (1 + np.exp(-(X @ [3, -2, 1] - 1)))
-    path = tmp_path_factory.mktemp("table") / "table.csv"
-    lines = [",".join(f"{cell:.4f}" for cell in row) for row in X]
-    cells = (f"{line},{int(label)}" for line, label in zip(lines, y, strict=True))
-    path.write_text("a,b,c,y\n" + "\n".join(cells))
-    return path
-
-
-def test_a_plan_is_printed_and_nothing_is_spent_or_written(table, tmp_path, capsys):
-    book, report = tmp_path / "clinic.budget", tmp_path / "report"
-    words = ["train", str(table), *WORDS, "--plan", "-o", str(report), "--budget", str(book)]
-    assert main([*words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path):
+    book = ["--budget", tmp_path / "clinic.budget", "-o", tmp_path / "report"]
+    told = cli.json("train", table, WORDS, *book)
     assert not list(tmp_path.iterdir())
     # What is printed is a plan within its target, and its cost is the plan's.
     plan = calibrate.Plan.from_json(json.dumps(told["plan"]))
     assert plan.price() <= 1.0
     assert told["passes"] == pytest.approx(plan.evaluations / plan.n)
-    rows = told["recommendation"]["rows"]
     assert told["chosen"]
-    independent = [row["optimizer"] for row in rows if row["optimizer"] != "correlated_dpsgd"]
-    assert told["optimizer"] == independent[0]
+    names = [row["optimizer"] for row in told["recommendation"]["rows"]]
+    assert told["optimizer"] == next(name for name in names if name != "correlated_dpsgd")
 
 
-@pytest.mark.parametrize("tuning", [["--steps", "30"], ["--optimizer", "dpsgd"]])
-def test_what_is_given_is_taken(table, tuning, capsys):
-    assert main(["train", str(table), *WORDS, "--plan", *tuning]) == 0
-    text = capsys.readouterr().out
+@pytest.mark.parametrize("tuning", ["--steps 30", "--optimizer dpsgd"])
+def test_what_is_given_is_taken(cli, table, tuning):
+    text = cli("train", table, WORDS, tuning)
     assert text.startswith("plan of dpsgd, target epsilon = 1 at delta = 1e-06")
-    assert ("steps 30," in text) is (tuning[0] == "--steps")
+    assert ("steps 30," in text) is (tuning == "--steps 30")
     assert "passes" in text.splitlines()[-2]
     assert "of this machine" in text.splitlines()[-2]
     assert text.endswith("nothing was spent: without --plan this plan is run\n")
@@ -65,9 +37,9 @@ def test_what_is_given_is_taken(table, tuning, capsys):
 
 def test_training_runs_what_is_chosen(table):
     """With few parameters and little noise full batches have the smaller predicted error."""
-    columns = {name: {"type": "number", "range": [0, 1]} for name in "abc"}
-    schema = {"columns": {**columns, "y": {"type": "class", "categories": ["0", "1"]}}}
-    found = dpcal.train(table, schema, target="y", epsilon=4.0, delta=1e-6, seed=1)
+    columns = {name: {"type": "number", "range": [0, 10]} for name in "abc"}
+    schema = {"columns": {**columns, "answer": {"type": "class", "categories": ["no", "yes"]}}}
+    found = dpcal.train(table, schema, target="answer", epsilon=4.0, delta=1e-6, seed=1)
     assert found.result.plan.optimizer == "noisy_gd"
     assert found.document["training"]["optimizer"] == "noisy_gd"
     assert found.document["training"]["averaging"] == "linear"
@@ -83,15 +55,14 @@ def test_seconds_are_predicted_within_a_factor_of_two():
     X = np.random.default_rng(1).standard_normal((n, d)) / d**0.5
     objective = optim.Logistic(X, X[:, 0] > 0, l2=0.05, fit_intercept=False, classes=[False, True])
     target = {"n": n, "epsilon": 1.0, "delta": 1e-6}
-    constants = calibrate.Constants(
-        lipschitz=1.0, smoothness=0.25, gap=0.7, strong_convexity=objective.l2
-    )
-    few = {"dimension": d, "steps": 5, "release": "last", "l2": objective.l2, **target}
-    last = calibrate.noisy_gd(constants, **few)
+    known = {"lipschitz": 1.0, "smoothness": 0.25, "gap": 0.7, "strong_convexity": objective.l2}
+    descent = {"dimension": d, "steps": 5, **target}
+    constants = calibrate.Constants(**known)
+    # Of the last iterate rows are shortened once: with few steps that is most of the time.
+    last = calibrate.noisy_gd(constants, release="last", l2=objective.l2, **descent)
     plans = (
         calibrate.dpsgd(batch_size=2_000, steps=200, **target),
-        calibrate.noisy_gd(constants, dimension=d, steps=20, **target),
-        # Rows are shortened once: with few steps that is most of the time.
+        calibrate.noisy_gd(constants, **{**descent, "steps": 20}),
         last,
     )
     for plan in plans:
@@ -101,5 +72,5 @@ def test_seconds_are_predicted_within_a_factor_of_two():
             optim.run(objective, plan)
             taken.append(time.thread_time() - began)
         assert 0.5 < min(taken) / plan.seconds(d) < 2.0
-    every = calibrate.noisy_gd(constants, **{**few, "release": "all", "l2": None})
+    every = calibrate.noisy_gd(constants, release="all", **descent)
     assert last.seconds(d) > 1.2 * every.seconds(d)
