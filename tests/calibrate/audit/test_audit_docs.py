@@ -20,14 +20,7 @@ def test_page_runs_and_prints_what_it_says():
     assert output.getvalue() == "".join(printed)
 
 
-def test_own_schedule_is_short():
-    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    body = block.split("settings = (", 1)[1]
-    assert len([line for line in body.splitlines() if line.strip()]) <= 40
-
-
-@pytest.mark.slow
+@pytest.mark.study
 def test_notebook_runs():
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
