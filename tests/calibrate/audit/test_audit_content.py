@@ -30,14 +30,9 @@ SIZES = (Quantity("n", "records", range="[1, oo)"), *auxiliary("x y u v"))
 
 
 def schedule(text, source="Theorem 1, proof", settings=SETTINGS):
-    return Schedule(
-        name="s",
-        title="",
-        citation="",
-        quantities=SIZES,
-        settings=settings,
-        claims=claims_of(source, text),
-    )
+    claims = claims_of(source, text)
+    titles = {"name": "s", "title": "", "citation": ""}
+    return Schedule(quantities=SIZES, settings=settings, claims=claims, **titles)
 
 
 @pytest.mark.parametrize(
@@ -164,11 +159,8 @@ def test_releases_and_programs_are_lines():
         """,
         checks,
     )
-    assert [claim.source for claim in (zcdp, pair, program)] == [
-        "Theorem 1",
-        "Theorem 1",
-        "Theorem 2, proof",
-    ]
+    sources = [claim.source for claim in (zcdp, pair, program)]
+    assert sources == ["Theorem 1", "Theorem 1", "Theorem 2, proof"]
     assert (zcdp.kind, zcdp.neighboring_relation) == ("private", "replace-special")
     assert [(show(r.std), show(r.count)) for r in zcdp.releases] == [("u", "n"), ("v", "1")]
     assert [show(term) for term in (zcdp.rho, pair.epsilon, pair.delta)] == ["y", "u", "1/100000"]
@@ -198,13 +190,8 @@ def test_settings_as_text():
         s: sqrt(T)/n
             # Theorem 1
     """)
-    assert (steps.name, steps.corrected, steps.printed, steps.rounding, steps.source) == (
-        "T",
-        "n**2*x",
-        "n*x",
-        "up",
-        "Theorem 1; the introduction",
-    )
+    assert (steps.name, steps.corrected, steps.printed) == ("T", "n**2*x", "n*x")
+    assert (steps.rounding, steps.source) == ("up", "Theorem 1; the introduction")
     assert (noise.printed, noise.rounding, noise.source) == (None, "", "Theorem 1")
     with pytest.raises(ValueError, match="rounding must be 'up', 'down' or ''"):
         settings_of("T: n; upward  # Theorem 1")
@@ -223,11 +210,8 @@ def test_errata_as_text():
             open: an index
             use: i.
     """)
-    assert (wrong.title, wrong.severity, wrong.use) == (
-        "A square is missing.",
-        "rate",
-        "the square.",
-    )
+    assert (wrong.title, wrong.severity) == ("A square is missing.", "rate")
+    assert wrong.use == "the square."
     assert wrong.printed.source == wrong.corrected.source == "Theorem 1"
     assert remark.printed.kind == "prose"
     assert remark.corrected is None
@@ -241,19 +225,16 @@ def test_errata_as_text():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_printed_side_uses_a_setting_or_says_what_it_is_about(paper):
     schedule, doubled = load(paper), copy.copy(load(paper))
-    object.__setattr__(
-        doubled,
-        "settings",
-        tuple(
-            dataclasses.replace(s, corrected=twice(s.term()), printed=twice(s.term(printed=True)))
-            for s in schedule.settings
-        ),
-    )
+
+    def twice(term):
+        return times(number(2), term)
+
+    settings = [
+        dataclasses.replace(s, corrected=twice(s.term()), printed=twice(s.term(printed=True)))
+        for s in schedule.settings
+    ]
+    object.__setattr__(doubled, "settings", tuple(settings))
     for wrong in schedule.errata:
         sides = [one.resolve(wrong.printed).all_terms() for one in (schedule, doubled)]
         alone = wrong.printed.kind != "prose" and sides[0] == sides[1]
         assert alone == bool(wrong.about), wrong.name
-
-
-def twice(term):
-    return times(number(2), term)

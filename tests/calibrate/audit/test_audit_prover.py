@@ -185,34 +185,6 @@ def test_settings_unfold_and_claims_see_the_printed_version():
     assert prove(schedule.resolve(claim.as_printed("y"))).status == "REFUTED"
 
 
-def test_a_restated_setting_must_be_called_a_definition():
-    settings_ = (Setting("y", "x**2", source="Theorem 1"),)
-    for kind in (Identity, Definition):
-        claims = (kind("c", "y = x**2", source="Theorem 1"),)
-        if kind is Definition:
-            Schedule(name="s", title="", citation="", settings=settings_, claims=claims)
-        else:
-            with pytest.raises(ValueError, match="restates the setting of y"):
-                Schedule(name="s", title="", citation="", settings=settings_, claims=claims)
-
-
-def test_circular_settings_are_refused():
-    schedule = Schedule(
-        name="s",
-        title="",
-        citation="",
-        settings=(Setting(x, y, source="a"), Setting(y, x + 1, source="b")),
-    )
-    with pytest.raises(ValueError, match="in a circle"):
-        schedule.resolve(Identity("c", x, 1))
-
-
-def test_repeated_names_are_refused():
-    claim = Identity("c", x, y)
-    with pytest.raises(ValueError, match="distinct"):
-        Schedule(name="s", title="", citation="", claims=(claim, claim))
-
-
 def test_verdict_reads_only_its_own_json():
     with pytest.raises(ValueError, match="verdict in JSON"):
         Verdict.from_json("[1]")

@@ -150,11 +150,3 @@ def test_the_whole_audit():
 def test_unknown_names_offer_the_nearest(paper, claim):
     with pytest.raises(ValueError, match="did you mean"):
         audit(paper, only=claim)
-
-
-def test_no_bound_restates_its_hypothesis():
-    for paper in PAPERS:
-        for claim in load(paper).all_claims():
-            if claim.kind == "bound":
-                given = {tuple(pair[:2]) for pair in claim.where}
-                assert (claim.left, claim.right) not in given, (paper, claim.name)
