@@ -242,13 +242,10 @@ def test_random_batches_without_a_theorem_are_refused(options, error, sentence):
         calibrate.compare_strategies(**{**asked, **TARGET, **options})
 
 
-def test_table_as_text_and_json():
+def test_a_table_is_a_document():
     table = calibrate.compare_strategies(steps=8, strategies=(Identity(8), Tree(8)), **TARGET)
     document = json.loads(json.dumps(table.to_dict()), parse_constant=pytest.fail)
     assert document["rows"][1]["strategy"] == Tree(8).to_dict()
-    lines = str(table).splitlines()
-    assert "8 steps, each record at most once" in lines[0]
-    assert [line.split()[0] for line in lines[3:]] == ["identity", "tree"]
 
 
 @pytest.mark.parametrize(

@@ -112,17 +112,6 @@ def test_noise_as_printed_costs_far_more_than_is_claimed():
     assert float(epsilon(one, delta=1e-6)) >= 100
 
 
-def test_poisson_and_separate_blocks_are_not_the_joint_release():
-    """Blocks that are counted as samples of their own seem cheaper than they are together."""
-    rounds, z = 100, 0.8
-    one_block = events.PoissonSampledDpEvent(0.05, events.GaussianDpEvent(z))
-    separately = events.SelfComposedDpEvent(one_block, 2 * rounds)
-    both = events.PoissonSampledDpEvent(0.05, events.GaussianDpEvent(z / np.sqrt(2)))
-    together = events.SelfComposedDpEvent(both, rounds)
-    assert float(epsilon(separately, delta=1e-6)) == pytest.approx(8.87, abs=0.02)
-    assert float(epsilon(together, delta=1e-6)) == pytest.approx(15.46, abs=0.02)
-
-
 # -- what is estimated
 
 

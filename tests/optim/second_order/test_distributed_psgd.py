@@ -14,8 +14,6 @@ from scipy import stats
 
 import dpcal
 from dpcal import calibrate, optim, report
-from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.second_order.gauss_psgd import Options, errors_of
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
 from dpcal.optim.problems import Trigonometric
@@ -137,24 +135,6 @@ def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
         alone = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
     for square in (((answers - exact) ** 2).sum() * m / s**2, (alone**2).sum() / s**2):
         assert 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D)) > 1e-4
-
-
-@pytest.mark.parametrize("m", [2, 5, 10])
-def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
-    """Psi falls as 1 / sqrt(m) at n records each; at n in all the noise grows as sqrt(m)."""
-    multiplier = planned(1).queries[0].noise_multiplier
-    constants = records(0, 10).constants
-
-    def errors(n, silos):
-        given = Given.of(constants, n=n, dimension=D, epsilon=1.0, delta=1e-6)
-        sizes = {"batch_size": n // 20, "difference_batch_size": n // 1000}
-        return errors_of(given, None, multiplier, Options(**sizes, drift=0.02), silos)
-
-    one = errors(100_000, 1)
-    assert errors(100_000, m).size == pytest.approx(one.size / math.sqrt(m))
-    spread = errors(100_000 // m, m)
-    assert spread.noise == pytest.approx(one.noise * math.sqrt(m))
-    assert spread.spread == pytest.approx(one.spread)
 
 
 def own_plans(*epsilon, **changes):

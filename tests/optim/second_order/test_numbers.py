@@ -42,19 +42,6 @@ def test_multipliers_of_one_release(epsilon, delta, z, c1):
     assert accountants.epsilon(again, delta=delta) == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_printed_constants_give_too_little_noise():
-    """Erratum E22 takes c1 = 1; erratum E23 uses noise that was calibrated for one use E times."""
-    z = math.sqrt(math.log(1e5))
-    for relation, truth in (("replace-one", 2.397), ("replace-special", 1.110)):
-        event = events.GaussianDpEvent(z)
-        price = accountants.epsilon(event, delta=1e-5, neighboring_relation=relation)
-        assert price == pytest.approx(truth, abs=6e-4)
-    z = single_release(1.0, 1e-5, "replace-special")
-    for uses, truth in {2: 1.465, 5: 2.442, 10: 3.619, 50: 9.359}.items():
-        event = events.SelfComposedDpEvent(events.GaussianDpEvent(z), uses)
-        assert accountants.epsilon(event, delta=1e-5) == pytest.approx(truth, abs=6e-4)
-
-
 # -- the fixed point
 
 UNIT = {"G": 1.0, "M": 1.0, "rho": 1.0, "U": 1.0, "m": 1}
