@@ -242,23 +242,25 @@ def test_records_of_the_training_are_composed(trained):
     assert alike.training is None
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
-def test_a_noisy_score_is_one_gaussian_number(relation):
+@pytest.mark.parametrize(
+    ("relation", "noise"), [("replace-one", "discrete"), ("replace-special", "gaussian")]
+)
+def test_a_noisy_score_is_one_gaussian_number(relation, noise):
     """300 scores of one point: mean and spread, with a false alarm once in 10,000 times."""
     plan = planned(n=400, candidates=300, method="gaussian-score", neighboring_relation=relation)
     (query,) = plan.queries
     z = single_release(1.0, 1e-6, relation)
     assert query.noise_multiplier == pytest.approx(math.sqrt(300) * z, rel=1e-9)
     objective = Trigonometric.drawn(400, 5, seed=2)
-    oracle = SecondOrderOracle(objective, plan, seed=8)
+    oracle = SecondOrderOracle(objective, plan, seed=8, noise=noise)
     ask = {"thresholds": (0.4, 0.3), "norms": (math.sqrt(5), 1.0)}
     answers = np.array([oracle.saddle_score(SADDLE, "score", **ask) for _ in range(300)])
     gradient = np.linalg.norm(objective.gradient(SADDLE))
     least = np.cos(objective._Z + SADDLE).mean(axis=0).min()
     exact = max((gradient - 0.4) / math.sqrt(5), -least - 0.3)
-    noise = (answers - exact) * 400 / query.noise_multiplier
-    assert abs(noise.sum()) < 3.9 * math.sqrt(300)
-    square = float((noise**2).sum())
+    drawn = (answers - exact) * 400 / query.noise_multiplier
+    assert abs(drawn.sum()) < 3.9 * math.sqrt(300)
+    square = float((drawn**2).sum())
     assert 2 * min(stats.chi2.cdf(square, 300), stats.chi2.sf(square, 300)) > 1e-4
     with pytest.raises(BudgetExceeded):
         oracle.saddle_score(SADDLE, "score", **ask)
