@@ -212,6 +212,7 @@ def test_runs_pass_the_saddle_and_stop_at_a_minimum():
             continue
         certified += 1
         assert result.anchors[-1].outcome == "certified"
+        assert (result.x == result.anchors[-1].x).all()
         assert curvature(problem, result.x) >= 0.9
         assert np.linalg.norm(problem.phi_gradient(result.x)) <= 0.15
         assert len(result.estimate_norms) < 400
