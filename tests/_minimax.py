@@ -1,4 +1,4 @@
-"""What tests of minimax optimizers share: the acceptance problem, its plan, runs without noise."""
+"""What tests of minimax optimizers share: problems, the acceptance plan, runs without noise."""
 
 from contextlib import contextmanager
 from unittest import mock
@@ -9,9 +9,26 @@ from benchmarks.minimax import SADDLE
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.optim.boundary import noise as noise_module
-from dpcal.optim.minimax import ToySaddle
+from dpcal.optim.minimax import (
+    AUCMaximization,
+    CovariateShift,
+    FairClassification,
+    Minimax,
+    ToySaddle,
+)
 
-__all__ = ["EXPERIMENT", "START", "acceptance", "curvature", "noiseless", "toy"]
+__all__ = [
+    "EXPERIMENT",
+    "LABELS",
+    "PROBLEMS",
+    "START",
+    "N",
+    "X",
+    "acceptance",
+    "curvature",
+    "noiseless",
+    "toy",
+]
 
 START = [0.3, 0.0]
 
@@ -26,6 +43,31 @@ EXPERIMENT = Releases(
     relation="add-or-remove-one",
     literal=True,
 )
+
+
+RNG = np.random.default_rng(3)
+N = 120
+X = RNG.standard_normal((N, 3))
+LABELS = (X @ [1.0, -1.0, 0.5] + 0.3 * RNG.standard_normal(N) > 0).astype(int)
+GROUPS = RNG.integers(0, 3, N)
+TARGETS = X @ [0.5, 0.2, -0.4] + 0.1 * RNG.standard_normal(N)
+FROM_DATA = {"classes_from_data": True}
+FAIR = {"dual_l2": 0.3, "primal_l2": 0.1, "groups_from_data": True, **FROM_DATA}
+
+
+def bilinear(x, y, rows):
+    """Gradients of F = <a, x> <a, y>."""
+    a = X[rows]
+    return (a @ y)[:, np.newaxis] * a, (a @ x)[:, np.newaxis] * a
+
+
+PROBLEMS = {
+    "toy": lambda **more: ToySaddle(n=N, seed=1, **more),
+    "fair": lambda **more: FairClassification(X, LABELS, GROUPS, **FAIR, **more),
+    "shift": lambda **more: CovariateShift(X, TARGETS, dual_l2=3.0, tilt_norm=2.0, **more),
+    "auc": lambda **more: AUCMaximization(X, LABELS, positive_share=0.4, **FROM_DATA, **more),
+    "own": lambda **more: Minimax(bilinear, n=N, dimensions=(3, 3), dual_l2=2.0, **more),
+}
 
 
 def toy(n=20_000, **more):

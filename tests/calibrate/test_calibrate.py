@@ -1,5 +1,6 @@
 """Calibration meets its target from the safe side, as tightly as it says."""
 
+import dataclasses
 import json
 import math
 import pickle
@@ -20,7 +21,7 @@ def dpsgd(q, sigma, steps):
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.floats(-3, 0).map(lambda x: 10.0**x),
     st.integers(1, 10**6),
@@ -47,37 +48,27 @@ def test_noise_multiplier_known_values():
 def test_noise_of_random_allocation_is_found_from_its_price():
     def event(x):
         # In halves of it, beside an answer that costs next to nothing.
-        epoch = events.RandomAllocationDpEvent(x / 2, 100)
-        return events.ComposedDpEvent(
-            [events.SelfComposedDpEvent(epoch, 10), events.GaussianDpEvent(1e9)]
-        )
+        epochs = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(x / 2, 100), 10)
+        return events.ComposedDpEvent([epochs, events.GaussianDpEvent(1e9)])
 
     # From contours in 400-bit arithmetic on two rays.
     found = calibrate.noise_multiplier(event, epsilon=1.7014984358, delta=1e-5)
     assert found == pytest.approx(2.0, rel=2e-6)
 
 
-def test_a_heterogeneous_schedule_is_scaled_as_one():
-    def event(scale):
-        return events.ComposedDpEvent([dpsgd(0.01, scale, 100), dpsgd(0.05, 3 * scale, 50)])
-
-    sigma = calibrate.noise_multiplier(event, epsilon=1.0, delta=1e-6)
-    assert accountants.epsilon(event(sigma), delta=1e-6) <= 1.0
-    assert accountants.epsilon(event(sigma * (1 - 1e-6)), delta=1e-6) > 1.0
-
-
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.floats(1e-3, 0.5), st.floats(0.7, 5.0), st.floats(0.5, 8.0))
 def test_steps_is_the_largest(q, sigma, epsilon):
-    delta = 1e-6
-    if accountants.epsilon(dpsgd(q, sigma, 1), delta=delta) > epsilon:
+    def cost(count):
+        return accountants.epsilon(dpsgd(q, sigma, count), delta=1e-6)
+
+    if cost(1) > epsilon:
         with pytest.raises(TargetUnreachable, match="steps=1 misses"):
-            calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=delta)
+            calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=1e-6)
         return
-    count = calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=delta)
-    assert accountants.epsilon(dpsgd(q, sigma, count), delta=delta) <= epsilon
-    assert accountants.epsilon(dpsgd(q, sigma, count + 1), delta=delta) > epsilon
+    count = calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=1e-6)
+    assert cost(count) <= epsilon < cost(count + 1)
 
 
 def test_sampling_probability_and_batch_size_are_the_largest():
@@ -95,9 +86,10 @@ def test_everything_allowed():
     def gentle(q):
         return dpsgd(q, 100.0, 1)
 
-    assert calibrate.sampling_probability(gentle, epsilon=2.0, delta=1e-6) == 1.0
-    assert calibrate.batch_size(lambda b: gentle(b / 10), n=10, epsilon=2.0, delta=1e-6) == 10
-    assert calibrate.steps(lambda t: dpsgd(0.01, 50.0, t), epsilon=2.0, delta=1e-6, at_most=7) == 7
+    target = {"epsilon": 2.0, "delta": 1e-6}
+    assert calibrate.sampling_probability(gentle, **target) == 1.0
+    assert calibrate.batch_size(lambda b: gentle(b / 10), n=10, **target) == 10
+    assert calibrate.steps(lambda t: dpsgd(0.01, 50.0, t), at_most=7, **target) == 7
 
 
 @pytest.mark.parametrize("epsilon", [4e3, 6e3, 1e5, 1e8])
@@ -115,15 +107,11 @@ def test_hardly_any_noise_for_a_huge_epsilon_is_that_of_the_closed_form(epsilon)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("q", "steps", "epsilon"),
-    [(0.9, 10, 1e6), pytest.param(0.01, 10, 1e4, marks=pytest.mark.study)],
-)
-def test_samples_never_ask_for_more_noise_than_all_records(q, steps, epsilon):
-    z = calibrate.noise_multiplier(lambda s: dpsgd(q, s, steps), epsilon=epsilon, delta=1e-3)
-    assert accountants.epsilon(dpsgd(q, z, steps), delta=1e-3) <= epsilon
+def test_samples_never_ask_for_more_noise_than_all_records():
+    z = calibrate.noise_multiplier(lambda s: dpsgd(0.9, s, 10), epsilon=1e6, delta=1e-3)
+    assert accountants.epsilon(dpsgd(0.9, z, 10), delta=1e-3) <= 1e6
     # Where no quadrature is affordable the bound is a Renyi bound.
-    assert accountants.epsilon(dpsgd(1.0, z, steps), delta=1e-3) >= epsilon * (1 - 1e-3)
+    assert accountants.epsilon(dpsgd(1.0, z, 10), delta=1e-3) >= 1e6 * (1 - 1e-3)
 
 
 def test_a_remainder_that_costs_too_much_is_found_at_once():
@@ -166,35 +154,24 @@ def test_dpsgd_plan():
     ("change", "message"),
     [
         ({"batch_size": 101}, "batch_size must be at most n=100, got 101"),
-        ({"batch_size": 0}, "batch_size must be a whole number >= 1"),
-        ({"n": 0}, "n must be a whole number >= 1"),
         ({"epochs": None}, "Exactly one of epochs and steps"),
         ({"steps": 5}, "Exactly one of epochs and steps"),
-        ({"epochs": math.nan}, "epochs must be a finite number > 0"),
-        ({"epsilon": -1.0}, "epsilon must be a finite number >= 0"),
-        ({"epsilon": math.inf}, "epsilon must be"),
-        ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
-        ({"max_norm": 0.0}, "max_norm must be a finite number > 0"),
-        ({"learning_rate": -1.0}, "learning_rate must be a finite number > 0"),
     ],
 )
-def test_wrong_plans(change, message):
+def test_arguments_that_do_not_go_together(change, message):
     arguments = {"n": 100, "epochs": 2, "batch_size": 10, "epsilon": 1.0, "delta": 1e-5}
     with pytest.raises(ValueError, match=message):
         calibrate.dpsgd(**{**arguments, **change})
 
 
-def _query(**changes):
-    fields = {
-        "name": "gradient",
-        "kind": "gradient",
-        "sampler": "poisson",
-        "sampling_probability": 0.1,
-        "max_norm": 1.0,
-        "noise_multiplier": 2.0,
-        "count": 10,
-    }
-    return Query(**{**fields, **changes})
+POISSON = {"sampler": "poisson", "sampling_probability": 0.1}
+FULL = {"sampler": "full"}
+PARTS = {"sampler": "fixed-size", "batch_size": 5}
+
+
+def _query(sampled=POISSON, **changes):
+    asked = {"name": "gradient", "kind": "gradient", "max_norm": 1.0}
+    return Query(**{**asked, "noise_multiplier": 2.0, "count": 10, **sampled, **changes})
 
 
 def _plan(*queries, **changes):
@@ -205,8 +182,8 @@ def _plan(*queries, **changes):
 def test_plans_round_trip():
     plan = _plan(
         _query(),
-        _query(name="full", sampler="full", sampling_probability=None, count=1),
-        _query(name="batch", sampler="fixed-size", sampling_probability=None, batch_size=5),
+        _query(FULL, name="full", count=1),
+        _query(PARTS, name="batch"),
         parameters={"steps": 10, "note": "x", "flag": True, "rate": 0.5, "none": None},
     )
     assert Plan.from_json(plan.to_json()) == plan
@@ -218,14 +195,9 @@ def test_plans_round_trip():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: _query(kind="jacobian"), "kind must be one of"),
-        (lambda: _query(sampler="shuffle"), "sampler must be one of"),
         (lambda: _query(sampling_probability=None), "sampling_probability goes with"),
         (lambda: _query(batch_size=3), "batch_size goes with"),
         (lambda: _query(proportional=True), "proportional=True is for"),
-        (lambda: _query(noise_multiplier=math.nan), "noise_multiplier must be"),
-        (lambda: _query(count=0), "count must be a whole number >= 1"),
-        (lambda: _query(name=""), "name must be a non-empty string"),
         (lambda: _plan(), "queries must be one or more"),
         (lambda: _plan(_query(), _query()), "distinct names"),
         (lambda: _plan(_query()).query("x"), "query must be one of 'gradient'"),
@@ -239,18 +211,11 @@ def test_wrong_queries_and_documents(build, message):
         build()
 
 
-def test_parallel_composition_needs_a_relation_that_keeps_the_parts():
-    query = _query(composition="disjoint", sampler="full", sampling_probability=None)
+@pytest.mark.parametrize("sampled", [FULL, PARTS])
+def test_parts_cost_as_one_answer_under_a_relation_that_keeps_the_parts(sampled):
+    query = _query(sampled, composition="disjoint")
     with pytest.raises(UnsupportedEvent, match="disjoint parts"):
         _ = _plan(query).event
-    event = _plan(query, neighboring_relation="replace-one").event
-    assert event == events.GaussianDpEvent(2.0)
-
-
-def test_parts_of_a_partition_earn_no_amplification():
-    query = _query(
-        composition="disjoint", sampler="fixed-size", sampling_probability=None, batch_size=5
-    )
     event = _plan(query, neighboring_relation="replace-one").event
     assert event == events.GaussianDpEvent(2.0)
 
@@ -276,18 +241,11 @@ def test_bounds_at_which_doubles_end_are_refused(bound):
     assert _query(max_norm=1e-140).max_norm == 1e-140
 
 
-@pytest.mark.parametrize(
-    ("written", "kind", "more"),
-    [
-        ("gradient-difference", "gradient difference", {}),
-        ("gradient-norm", "gradient norm", {}),
-        ("above-threshold", "above threshold", {"sampler": "full", "sampling_probability": None}),
-    ],
-)
-def test_a_kind_is_read_with_hyphens_and_written_with_spaces(written, kind, more):
-    query = _query(kind=written, **more)
-    assert query == _query(kind=kind, **more)
-    assert query.to_dict()["kind"] == kind
+def test_a_kind_is_read_with_hyphens_and_written_with_spaces():
+    for kind, sampled in (("gradient norm", POISSON), ("above threshold", FULL)):
+        query = _query(sampled, kind=kind.replace(" ", "-"))
+        assert query == _query(sampled, kind=kind)
+        assert query.to_dict()["kind"] == kind
 
 
 def test_the_price_of_a_plan_is_asked_both_ways():
@@ -302,14 +260,10 @@ def test_the_price_of_a_plan_is_asked_both_ways():
     assert ledger.delta(1.0) == plan.price(epsilon=1.0)
 
 
-def test_a_builder_refuses_keywords_that_it_does_not_take():
-    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+def test_constants_that_were_measured_are_no_public_constants():
     target = {"n": 100, "dimension": 2, "epsilon": 1.0, "delta": 1e-5}
-    with pytest.raises(TypeError, match=r"gauss_psgd\(\) got an unexpected keyword .*'step'"):
-        calibrate.gauss_psgd(constants, step=3, **target)
-    with pytest.raises(TypeError, match=r"noisy_gd\(\) missing a required argument: 'dimension'"):
-        calibrate.noisy_gd(constants, n=100, epsilon=1.0, delta=1e-5)
-    measured = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0, measured=True)
+    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+    measured = dataclasses.replace(constants, measured=True)
     with pytest.raises(ValueError, match="constants must be known without a look"):
         calibrate.noisy_gd(measured, **target)
     assert calibrate.noisy_gd(measured, public=True, **target) == calibrate.noisy_gd(

@@ -22,17 +22,10 @@ from dpcal.accountants.matrix import (
 )
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.calibrate.correlated.strategies import Calibrated, SampledBatches
-from dpcal.cli import main
 from dpcal.errors import UnsupportedEvent
 
 TARGET = {"epsilon": 2.0, "delta": 1e-6}
-SCHEMAS = [
-    Single(),
-    FixedEpochs(4, 16),
-    LeastSeparation(8, 3),
-    LeastSeparation(1),
-    FixedEpochs(64, 1, independent=True),
-]
+SCHEMAS = [FixedEpochs(4, 16), LeastSeparation(8, 3), FixedEpochs(64, 1, independent=True)]
 
 
 @pytest.mark.slow
@@ -103,10 +96,7 @@ def test_correlation_pays_in_several_epochs():
 def test_replacing_a_record_takes_twice_the_noise():
     special, replace = (
         calibrate.compare_strategies(
-            steps=20,
-            strategies=(LambdaCGD(20, 0.9),),
-            neighboring_relation=relation,
-            **TARGET,
+            steps=20, strategies=(LambdaCGD(20, 0.9),), neighboring_relation=relation, **TARGET
         ).rows[0]
         for relation in ("replace-special", "replace-one")
     )
@@ -127,11 +117,8 @@ def test_other_pricings_plug_in_and_may_refuse():
         steps=9, strategies=(Banded(9, 2), SquareRoot(9)), pricing=OnlyBanded(), **TARGET
     )
     first, second = table.rows
-    assert (first.noise_multiplier, first.label, second.noise_multiplier) == (
-        3.0,
-        "certified",
-        None,
-    )
+    assert (first.noise_multiplier, first.label) == (3.0, "certified")
+    assert second.noise_multiplier is None
     assert "No theorem for full matrices." in str(table)
     assert "sampled" in str(table)
     with pytest.raises(UnsupportedEvent, match="full matrices"):
@@ -154,18 +141,17 @@ def test_random_batches_are_priced_by_the_sampler():
     assert table.rows[0].noise_multiplier == pytest.approx(exact, rel=1e-6)
     for row in table.rows[1:]:
         # The reported multiplier is the standard deviation of z: the accountant takes it as it is.
-        asked = {"delta": 1e-6, "statistics": "none"}
-        price = correlated.epsilon(
-            row.strategy, correlated.Poisson(q), noise_multiplier=row.noise_multiplier, **asked
+        met, missed = (
+            correlated.epsilon(
+                row.strategy,
+                correlated.Poisson(q),
+                noise_multiplier=factor * row.noise_multiplier,
+                delta=1e-6,
+                statistics="none",
+            )
+            for factor in (1, 0.99)
         )
-        assert price <= 2.0
-        less = correlated.epsilon(
-            row.strategy,
-            correlated.Poisson(q),
-            noise_multiplier=0.99 * row.noise_multiplier,
-            **asked,
-        )
-        assert less > 2.0
+        assert met <= 2.0 < missed
     known = calibrate.compare_strategies(
         steps=32, participation=LeastSeparation(1), strategies=run, **TARGET
     )
@@ -186,8 +172,8 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
             pricing=SampledBatches(sampler, statistics=statistics, draws=2048, seed=2),
         )
         for delta, statistics, which in (
-            (1e-2, "none", run),
-            (1e-2, "certified", run),
+            (1e-2, "none", run[:1]),
+            (1e-2, "certified", run[:1]),
             (1e-7, "certified", run[1:]),
         )
     )
@@ -198,8 +184,8 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
 
 
 @pytest.mark.slow
-def test_names_and_other_processes_give_the_same_table(capsys):
-    asked = {"steps": 24, "epsilon": 4.0, "delta": 1e-5}
+def test_names_and_other_processes_give_the_same_table():
+    asked = {"steps": 12, "epsilon": 4.0, "delta": 1e-5}
     pricing = SampledBatches(
         correlated.Poisson(0.05), "certified", draws=2048, seed=4, failure_probability=1e-8
     )
@@ -218,19 +204,6 @@ def test_names_and_other_processes_give_the_same_table(capsys):
     run = (table.rows[2].strategy,)
     alone = calibrate.compare_strategies(strategies=run, pricing=pricing, **asked)
     assert alone.rows[0].noise_multiplier == table.rows[2].noise_multiplier
-    options = ["--steps", "24", "--epsilon", "4", "--delta", "1e-5", "--draws", "2048"]
-    options += ["--sampling-probability", "0.05", "--failure-probability", "1e-8", "--seed", "4"]
-    options += ["--strategies", ",".join(names), "--workers", "2", "--progress", "--json"]
-    assert main(["strategies", *options]) == 0
-    out, err = capsys.readouterr()
-    assert [row["noise_multiplier"] for row in json.loads(out)["rows"]] == [
-        row.noise_multiplier for row in table.rows
-    ]
-    assert f"[{'#' * 24}] 4/4" in err
-    # Rows in other processes say what they are asked, before they are done.
-    told = [line for line in err.splitlines() if "noise multiplier" in line]
-    assert {"lambda-CGD", "banded", "BLT"} <= {line.strip().split(",")[0] for line in told}
-    assert "noise multiplier" in err.split("] 2/4")[0]
 
 
 @pytest.mark.parametrize("name", ["lambda-cgd", "banded=2.5", "tree=3", "dense"])
@@ -246,7 +219,7 @@ def test_unknown_names_are_refused(name):
 def test_draws_stop_where_a_proof_needs_no_more_noise(statistics):
     # Long memory: draws of removing have no finite range near the noise that is proved, and normal
     # intervals hang on few draws.
-    run, sampler = BLT(20, (0.9,), (0.3,)), correlated.Poisson(0.01)
+    run, sampler = BLT(12, (0.9,), (0.3,)), correlated.Poisson(0.01)
     target = {"epsilon": 1.0, "delta": 1e-6}
     proved = proved_noise_multiplier(run, sampler, **target)
     found = noise_multiplier(run, sampler, statistics=statistics, draws=2048, seed=1, **target)
@@ -269,64 +242,17 @@ def test_random_batches_without_a_theorem_are_refused(options, error, sentence):
         calibrate.compare_strategies(**{**asked, **TARGET, **options})
 
 
-@pytest.mark.slow
-def test_picture_shows_what_the_table_says():
-    pytest.importorskip("matplotlib")
-    table = calibrate.compare_strategies(
-        steps=6,
-        sampler=correlated.Poisson(0.2),
-        strategies=(Identity(6), LambdaCGD(6, 0.5)),
-        **TARGET,
-    )
-    (axes,) = plot.strategies(table).axes
-    points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
-    level = table.baseline.mean_error
-    assert any(list(line.get_ydata()) == [level, level] for line in axes.lines)
-    for row in table.rows:
-        assert {(row.noise_multiplier, row.mean_error), (row.noise_multiplier, row.max_error)} <= (
-            points
-        )
-    assert [text.get_text() for text in axes.texts] == [
-        "identity",
-        "lambda-CGD, decay 0.5 (certified)",
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.study
-def test_command_prices_random_batches(capsys):
-    words = ["strategies", "--steps", "24", "--epsilon", "2", "--delta", "1e-4"]
-    assert main([*words, "--sampling-probability", "0.2", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert {row["label"] for row in document["rows"]} == {"exact", "certified"}
-    assert main([*words, "--sampling-probability", "0.2", "--progress"]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    done = [line for line in lines if line.startswith("[")]
-    assert f"1/{len(done)} identity: mean error " in done[0]
-    assert any("noise multiplier" in line for line in lines)
-    assert main([*words, "--draws", "100"]) == 2
-    assert "go with --sampling-probability" in capsys.readouterr().err
-
-
-def test_table_as_text_and_json():
+def test_a_table_is_a_document():
     table = calibrate.compare_strategies(steps=8, strategies=(Identity(8), Tree(8)), **TARGET)
     document = json.loads(json.dumps(table.to_dict()), parse_constant=pytest.fail)
     assert document["rows"][1]["strategy"] == Tree(8).to_dict()
-    lines = str(table).splitlines()
-    assert "8 steps, each record at most once" in lines[0]
-    assert [line.split()[0] for line in lines[3:]] == ["identity", "tree"]
 
 
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"steps": 0}, ValueError, "steps must be a whole number >= 1"),
-        ({"epsilon": 0.0}, ValueError, "epsilon must be a finite number > 0"),
-        ({"delta": 1.0}, ValueError, "delta must be a number in"),
         ({"strategies": (Identity(4),)}, ValueError, "strategies must be for steps=8, got"),
-        ({"strategies": ()}, ValueError, "strategies must be one or more"),
         ({"participation": FixedEpochs(3, 2)}, ValueError, r"be in \[5, 6\], got 8"),
-        ({"neighboring_relation": "user"}, ValueError, "neighboring_relation must be one of"),
         ({"neighboring_relation": "add-or-remove-one"}, UnsupportedEvent, "may change the steps"),
     ],
 )
@@ -336,28 +262,13 @@ def test_wrong_input_gets_a_sentence(options, error, sentence):
 
 
 @pytest.mark.slow
-def test_command_prints_the_table(capsys):
-    words = ["strategies", "--steps", "40", "--epsilon", "2", "--delta", "1e-6"]
-    assert main([*words, "--steps-per-epoch", "10", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    expected = calibrate.compare_strategies(
-        steps=40, participation=FixedEpochs(4, 10), **TARGET
-    ).to_dict()
-    assert document == json.loads(json.dumps(expected))
-    assert main([*words, "--min-separation", "5", "--at-most", "2", "--momentum", "0.9"]) == 0
-    text = capsys.readouterr().out
-    assert "at least 5 steps apart, at most 2 times" in text
-    assert "errors of momentum 0.9" in text
-
-
-def test_command_refuses_in_a_sentence(capsys):
-    words = ["strategies", "--steps", "40", "--epsilon", "2", "--delta", "1e-6"]
-    for more in (
-        ["--at-most", "2"],
-        ["--steps-per-epoch", "0"],
-        ["--neighboring-relation", "add-or-remove-one"],
-    ):
-        assert main([*words, *more]) == 2
-        assert capsys.readouterr().err.endswith(".\n")
-    relation = ["--neighboring-relation", "add-or-remove-one", "--independent"]
-    assert main([*words, *relation]) == 0
+def test_picture_shows_what_the_table_says():
+    pytest.importorskip("matplotlib")
+    table = calibrate.compare_strategies(steps=6, strategies=(Identity(6), Tree(6)), **TARGET)
+    (axes,) = plot.strategies(table).axes
+    points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    level = table.baseline.mean_error
+    assert any(list(line.get_ydata()) == [level, level] for line in axes.lines)
+    for row in table.rows:
+        shown = {(row.noise_multiplier, error) for error in (row.mean_error, row.max_error)}
+        assert shown <= points

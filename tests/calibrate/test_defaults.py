@@ -5,11 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import dpcal
 from dpcal import calibrate, optim
 from dpcal.calibrate.defaults import Defaults, full_steps
+from dpcal.estimators import LogisticRegression
 from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
@@ -150,42 +150,29 @@ def test_units_of_rows_do_not_matter():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", [0.0, -2.5])
-def test_training_is_near_the_best_in_hindsight(prior):
-    """Of 32 settings; the rate of the regret bound at a clip of 1 is ten times as far."""
-    X, y = problem(n=6000, d=8, prior=prior)
+def test_training_is_near_the_best_in_hindsight():
+    """Of 12 settings; the rate of the regret bound at a clip of 1 is ten times as far."""
+    X, y = problem(n=6000, d=8, prior=-2.5)
     objective = optim.Logistic(X, y, classes=[False, True])
     n, d = objective.n, objective.dimension
-    every = np.arange(n)
-    least = minimize(
-        objective.loss,
-        np.zeros(d),
-        jac=lambda w: objective.clipped_sum(w, every, 1e9) / n,
-        method="L-BFGS-B",
-        options={"ftol": 1e-14, "gtol": 1e-9},
-    ).fun
+    least = objective.loss(objective.minimize())
     norm = float(np.sqrt((X**2).sum(axis=1).mean() + 1))
 
-    def excess(plan, seeds=(0, 1, 2), **how):
+    def excess(plan, seeds=(0, 1), **how):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             runs = [optim.dpsgd(objective, plan, seed=seed, **how) for seed in seeds]
         return np.mean([objective.loss(run.w) - least for run in runs])
 
-    found = []
-    for clip in (1.5, 1.0, 0.5, 0.25):
+    best = np.inf
+    for clip in (1.0, 0.5, 0.25):
         plan = calibrate.dpsgd(n=n, batch_size=n // 16, epochs=20, max_norm=clip * norm, **TARGET)
         for rate in 4 / norm**2 * 4.0 ** np.arange(-3, 1):
-            for output in ("tail", "linear"):
-                one = excess(plan, seeds=(7,), learning_rate=rate, output=output)
-                found.append((one, plan, rate, output))
-    _, plan, rate, output = min(found, key=lambda each: each[0])
-    best = excess(plan, learning_rate=rate, output=output)
+            best = min(best, excess(plan, seeds=(7,), learning_rate=rate, output="linear"))
     release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **TARGET)
     tuned = Defaults.of("logistic", n=n, dimension=d, row_norm=norm, release=release)
     assert tuned.batch_size == n
-    sizes = {"batch_size": tuned.batch_size, "steps": tuned.steps, "max_norm": tuned.max_norm}
-    plan = calibrate.dpsgd(n=n, **sizes, **TARGET)
+    plan = calibrate.dpsgd(n=n, batch_size=n, steps=tuned.steps, max_norm=tuned.max_norm, **TARGET)
     rate = tuned.learning_rate(plan.query("gradient").noise_multiplier)
     ours = excess(plan, learning_rate=rate, output="linear")
     assert ours < 2.5 * best
@@ -196,27 +183,13 @@ def test_training_is_near_the_best_in_hindsight(prior):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", DRAWN)
-@pytest.mark.parametrize("door", ["train", "estimator"])
-def test_probabilities_of_a_rare_class_are_true_at_both_doors(door, columns):
+def test_probabilities_of_a_rare_class_are_true(columns):
     """A clip far below the rows' norm had said a quarter of the prevalence, or twice as much."""
     X, y = problem(d=20, columns=columns)
-    labels = np.where(y, "yes", "no")
-    truth = y.mean()
-    if door == "train":
-        names = [f"x{j}" for j in range(X.shape[1])]
-        numbers = {name: {"type": "number", "range": [-4, 4]} for name in names}
-        schema = {"columns": {**numbers, "y": {"type": "class", "categories": ["no", "yes"]}}}
-        table = {**dict(zip(names, X.T, strict=True)), "y": labels}
-        model = dpcal.train(table, schema, target="y", epsilon=1.0, delta=1e-6).model
-        scores = X @ model.weights + model.intercept
-        said = 1 / (1 + np.exp(-scores))
-    else:
-        from dpcal.estimators import LogisticRegression
-
-        model = LogisticRegression(classes=["no", "yes"], bounds=(-4, 4), epsilon=1.0, delta=1e-6)
-        said = model.fit(X, labels).predict_proba(X)[:, 1]
-    assert 0.05 < truth < 0.12
-    assert 0.8 < said.mean() / truth < 1.25
+    model = LogisticRegression(classes=[False, True], bounds=(-4, 4), epsilon=1.0, delta=1e-6)
+    said = model.fit(X, y).predict_proba(X)[:, 1]
+    assert 0.05 < y.mean() < 0.12
+    assert 0.8 < said.mean() / y.mean() < 1.25
     # Of those that are told one in five or more, about as many are of the class.
     likely = said > 0.2
     assert 0.75 < said[likely].mean() / y[likely].mean() < 1.35
@@ -225,11 +198,9 @@ def test_probabilities_of_a_rare_class_are_true_at_both_doors(door, columns):
 def test_the_mean_of_iterates_has_growing_weights():
     X, y = problem(n=300, d=3, prior=0.0)
     plan = calibrate.dpsgd(n=300, batch_size=300, steps=9, epsilon=5.0, delta=1e-4)
-    objective = optim.Logistic(X, y, classes=[False, True])
-    iterates = []
+    objective, seen = optim.Logistic(X, y, classes=[False, True]), []
     kept = optim.dpsgd(
-        objective, plan, seed=3, output="linear", callback=lambda now: iterates.append(now.w.copy())
+        objective, plan, seed=3, output="linear", callback=lambda now: seen.append(now.w.copy())
     )
-    iterates = iterates[-9:]
     weights = np.arange(1, 10) / 45
-    assert kept.w == pytest.approx(weights @ np.array(iterates), rel=1e-12)
+    assert kept.w == pytest.approx(weights @ np.array(seen[-9:]), rel=1e-12)

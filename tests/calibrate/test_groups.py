@@ -76,24 +76,13 @@ def test_all_records_move_a_sum_k_times_as_far():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_a_plan_for_people_meets_its_target(relation):
-    plan = calibrate.dpsgd(
-        n=2000,
-        batch_size=100,
-        epochs=5,
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation=relation,
-        group_size=4,
-    )
+def test_a_plan_for_people_knows_of_people(relation):
+    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": relation}
+    plan = calibrate.dpsgd(n=2000, batch_size=100, epochs=5, group_size=4, **target)
     assert 1 - 1e-4 < plan.price() <= 1
-    assert plan.query("gradient").group_size == 4
     assert Plan.from_json(plan.to_json()) == plan
-    X = np.random.default_rng(0).standard_normal((2000, 2))
-    result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan, seed=0)
-    assert result.epsilon(1e-6) == plan.price()
-    # The ledger knows of people: a record's price alone would be about a quarter.
-    (query,) = result.plan.queries
+    # A record's price alone would be about a quarter.
+    (query,) = plan.queries
     alone = dataclasses.replace(query, group_size=1).event(2000)
     assert epsilon(events.SelfComposedDpEvent(alone, query.count), delta=1e-6) < 0.3
 
@@ -110,8 +99,6 @@ def test_what_no_theorem_covers_is_refused(changes):
     given = {"name": "a", "kind": "gradient", "max_norm": 1.0, "noise_multiplier": 2.0, "count": 3}
     with pytest.raises(ValueError, match="group_size > 1 is for"):
         Query(**given, **changes, group_size=2)
-    with pytest.raises(ValueError, match="group_size must be"):
-        Query(**given, sampler="full", group_size=0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])
@@ -147,13 +134,9 @@ def test_what_no_theorem_prices_for_a_group_is_refused_by_name():
         for_group(events.SelfComposedDpEvent(fixed, 9), 3)
 
 
-def gradients(name, count, **given):
-    rest = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 40.0, "count": count}
-    return Query(name=name, kind="gradient", **{**rest, **given})
-
-
 def test_all_queries_of_a_plan_are_priced_for_its_largest_person():
-    mixed = (gradients("a", 1), gradients("b", 1, group_size=3))
+    asked = {"kind": "gradient", "sampler": "full", "max_norm": 1.0, "noise_multiplier": 40.0}
+    mixed = Query(name="a", count=1, **asked), Query(name="b", count=1, group_size=3, **asked)
     plan = Plan(optimizer="noisy_gd", n=9, queries=mixed, epsilon=9.0, delta=1e-6)
     both = epsilon(events.GaussianDpEvent(40.0 / 3 / math.sqrt(2)), delta=1e-6)
     assert plan.price() == pytest.approx(both, rel=1e-9)
@@ -209,36 +192,20 @@ def test_the_unit_of_a_filter_does_not_grow(tmp_path):
         book.check(calibrate.dpsgd(**OPTIONS, group_size=4))
 
 
-@pytest.mark.parametrize("k", [2, 4, 9])
-@pytest.mark.parametrize("sigma", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("k", [2, 9])
+@pytest.mark.parametrize("sigma", [0.5, 20.0])
 def test_labels_of_a_person_are_priced_with_all_her_rows(k, sigma):
     """Her own label shows with the probability that k records pass: no epsilon makes it less."""
     threshold = 1 + 5 * sigma
-    labels = Query(
-        name="labels",
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=sigma,
-        threshold=threshold,
-        count=1,
-    )
-    total = Query(
-        name="count",
-        kind="total",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=50.0 * k,
-        count=1,
-        group_size=k,
-    )
+    asked = {"sampler": "full", "max_norm": 1.0, "count": 1}
+    noise = {"noise_multiplier": sigma, "threshold": threshold}
+    labels = Query(name="labels", kind="labels", **noise, **asked)
+    total = Query(name="count", kind="total", noise_multiplier=50.0 * k, group_size=k, **asked)
     plan = Plan(optimizer="release", n=100, queries=(labels, total), epsilon=9.0, delta=1e-6)
     shows = 0.5 * math.erfc((threshold - k) / (sigma * math.sqrt(2)))
     # At an epsilon that the noise does not reach, what is left is that a label of hers shows.
     far = 60.0 * (k / sigma) + 60.0 * (k / sigma) ** 2 + 5.0
     assert float(plan.price(epsilon=far).upper) >= min(1.0, shows) * (1 - 1e-9)
-    for alone in (plan.event_for(3 * k), Plan.from_json(plan.to_json()).event):
-        assert alone.events
 
 
 def test_a_failure_beside_noise_has_no_price_for_several_records():

@@ -70,21 +70,14 @@ def test_deltas_of_their_own_may_take_the_whole_target():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"sensitivity": 0.0}, "sensitivity must be a finite number > 0"),
         ({"mechanism": "discrete-laplace", "sensitivity": 1.5}, "sensitivity must be a whole"),
-        ({"mechanism": "cauchy"}, "mechanism must be one of"),
-        ({"weight": -1.0}, "weight must be"),
-        ({"count": 0}, "count must be"),
         ({"delta": 0.5}, "delta goes with mechanism='any'"),
         ({"mechanism": "any", "delta": 1.0}, r"delta must be in \[0, 1\)"),
     ],
 )
-def test_values_outside_their_range(values, words):
+def test_values_that_do_not_go_together(values, words):
     with pytest.raises(ValueError, match=words):
         Release("x", **values)
-
-
-def test_nothing_to_release():
     with pytest.raises(ValueError, match="one release at least"):
         releases([], **TARGET)
 

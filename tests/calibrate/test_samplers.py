@@ -50,11 +50,7 @@ def query(name, fields, **more):
     )
 
 
-def test_every_sampler_has_a_case():
-    assert set(FIELDS) == set(SAMPLERS)
-
-
-@pytest.mark.parametrize("name", sorted(set(FIELDS) - ALONE))
+@pytest.mark.parametrize("name", sorted(SAMPLERS.keys() - ALONE))
 def test_the_expected_batch_is_what_the_law_of_one_record_gives(name):
     correlation = Correlation(strategy=LambdaCGD(ROUNDS, 0.5))
     asked = query(name, FIELDS[name], correlation=correlation)
@@ -70,13 +66,12 @@ def test_a_batch_of_fixed_size_has_its_size_and_no_law_under_correlated_noise():
 
 def test_events_of_one_answer():
     gaussian = events.GaussianDpEvent(2.0)
-    assert query("full", {}).event(N) == gaussian
-    assert query("poisson", FIELDS["poisson"]).event(N) == events.PoissonSampledDpEvent(
-        0.2, gaussian
-    )
-    assert query("fixed-size", FIELDS["fixed-size"]).event(
-        N
-    ) == events.SampledWithoutReplacementDpEvent(N, 20, gaussian)
+    for name, event in {
+        "full": gaussian,
+        "poisson": events.PoissonSampledDpEvent(0.2, gaussian),
+        "fixed-size": events.SampledWithoutReplacementDpEvent(N, 20, gaussian),
+    }.items():
+        assert query(name, FIELDS[name]).event(N) == event
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -93,27 +88,23 @@ def test_independent_noise_goes_with_batches_that_have_a_price(name):
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@pytest.mark.parametrize("field", WRONG)
-def test_fields_are_those_of_the_sampler_and_within_range(name, field):
-    fields = {**FIELDS[name], field: WRONG[field]}
-    with pytest.raises(ValueError, match=field):
-        sampler_of(name, **fields)
-    if field in FIELDS[name]:
+def test_fields_are_those_of_the_sampler_and_within_range(name):
+    for field, wrong in WRONG.items():
+        with pytest.raises(ValueError, match=field):
+            sampler_of(name, **{**FIELDS[name], field: wrong})
+    for field in FIELDS[name]:
         without = {**FIELDS[name], field: None}
         if (name, field) == ("random-allocation", "epoch"):
             assert sampler_of(name, **without) == samplers.RandomAllocation(1)
-            return
-        with pytest.raises(ValueError, match=f"{field} goes with"):
-            sampler_of(name, **without)
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_words_name_the_values_of_the_fields(name):
-    sampler = sampler_of(name, **FIELDS[name])
+        else:
+            with pytest.raises(ValueError, match=f"{field} goes with"):
+                sampler_of(name, **without)
+    # What is printed of it names the values of all fields.
+    said = sampler_of(name, **FIELDS[name])
     for field, value in FIELDS[name].items():
         named = value - 1 if (name, field) == ("min-separation", "separation") else value
-        assert repr(named) in sampler.sentence
-    assert "{" not in sampler.sentence + sampler.summary
+        assert repr(named) in said.sentence
+    assert "{" not in said.sentence + said.summary
 
 
 DRAWN = [
@@ -144,14 +135,6 @@ def test_batches_are_drawn_by_the_law_that_is_priced(sampler):
     assert np.abs(counts - np.exp(law.counts())).max() < 5 * 0.5 / np.sqrt(records)
     apart = sampler.least_separation
     assert all((y[t : t + apart].sum(axis=0) <= 1).all() for t in range(ROUNDS) if apart > 1)
-
-
-def test_a_batch_of_fixed_size_has_distinct_records():
-    batches = samplers.FixedSize(20).batches(N, ROUNDS, np.random.default_rng(0))
-    for _ in range(ROUNDS):
-        rows = next(batches)
-        assert len(rows) == len(set(rows)) == 20
-        assert rows.max() < N
 
 
 # -- samplers of other packages
@@ -210,24 +193,18 @@ def test_its_fields_are_checked_and_its_name_is_unknown_elsewhere(entered, monke
     monkeypatch.setattr(calibrate.samplers, "_ENTERED", {})
     with pytest.raises(ValueError, match=r"sampler must be one of .*, got 'halved'"):
         calibrate.Plan.from_json(document)
-    with pytest.raises(ValueError, match=r"sampler must be one of 'poisson', .*, got 'halved'"):
-        calibrate.dpsgd(n=9, batch_size=1, steps=2, epsilon=1.0, delta=1e-6, sampler="halved")
 
 
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
+def test_a_sampler_that_lacks_something_is_refused():
+    for changed, sentence in (
         ({"name": "poisson"}, "name must be new, got 'poisson'"),
         ({"independent_noise": False}, "independent_noise = True"),
-    ],
-)
-def test_a_sampler_that_lacks_something_is_refused(changed, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        calibrate.register_sampler(type("Other", (Halved,), changed))
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            calibrate.register_sampler(type("Other", (Halved,), changed))
     with pytest.raises(ValueError, match="must be a class that inherits from Sampler"):
         calibrate.register_sampler(Halved(0.5))
-    stranger = dataclasses.make_dataclass(
-        "Stranger", [("rate", float)], bases=(Halved,), frozen=True
-    )
+    fields = [("rate", float)]
+    stranger = dataclasses.make_dataclass("Stranger", fields, bases=(Halved,), frozen=True)
     with pytest.raises(ValueError, match="fields must be among"):
         calibrate.register_sampler(stranger)

@@ -43,8 +43,7 @@ def best_run_delta(sigma, mean, shape, level):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [0.0, 1.0, 2.5, math.inf])
-@pytest.mark.parametrize("mean", [3.0, 30.0])
+@pytest.mark.parametrize(("shape", "mean"), [(0.0, 30.0), (1.0, 3.0), (2.5, 30.0), (math.inf, 3.0)])
 def test_the_price_covers_the_best_of_gaussian_scores(shape, mean):
     """The score is all that a run puts out: then the law of the best is a formula."""
     sigma, delta = 4.0, 1e-3
@@ -103,7 +102,7 @@ def loss_between(one, two):
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(neighbors(), st.sampled_from([1.5, 6.0, 40.0]), st.sampled_from([0.0, 0.5, 2.0, math.inf]))
 def test_it_covers_the_best_run_of_every_mechanism_with_few_outputs(laws, mean, shape):
     directions = (
@@ -112,15 +111,13 @@ def test_it_covers_the_best_run_of_every_mechanism_with_few_outputs(laws, mean, 
     )
     bounds = best_run_laws(directions, mean, shape)
     exact = [best_of(law, mean, shape) for law in laws]
-    for bound, (one, two) in zip(bounds, (exact, exact[::-1]), strict=True):
-        once = Direction("one", ((bound, 1),))
-        twice = Direction("two", ((bound, 2),))
-        pairs = [np.multiply.outer(law, law).ravel() for law in (one, two)]
-        for level in (0.0, 0.3, 1.0, 2.5):
-            held = math.exp(characteristic.log_delta_bounds(once, level).upper)
-            assert hockey_stick(one, two, level) <= held * (1 + 1e-9)
-            held = math.exp(characteristic.log_delta_bounds(twice, level).upper)
-            assert hockey_stick(*pairs, level) <= held * (1 + 1e-9)
+    for bound, pair in zip(bounds, (exact, exact[::-1]), strict=True):
+        twice = [np.multiply.outer(law, law).ravel() for law in pair]
+        for number, (one, two) in ((1, pair), (2, twice)):
+            direction = Direction("best", ((bound, number),))
+            for level in (0.0, 0.3, 1.0, 2.5):
+                held = math.exp(characteristic.log_delta_bounds(direction, level).upper)
+                assert hockey_stick(one, two, level) <= held * (1 + 1e-9)
 
 
 def test_every_accountant_prices_it_alone_and_beside_others():
@@ -131,10 +128,11 @@ def test_every_accountant_prices_it_alone_and_beside_others():
     pld = epsilon(price.event, delta=1e-6, accountant="pld", interval=1e-3)
     assert price <= pld * (1 + 1e-6)
     assert pld == pytest.approx(price, rel=5e-3)
-    beside = events.ComposedDpEvent([price.event, events.GaussianDpEvent(4.0)])
+    again = events.GaussianDpEvent(4.0)
+    beside = events.ComposedDpEvent([price.event, again])
     together = epsilon(beside, delta=1e-6)
+    assert price.single < price < together < price + epsilon(again, delta=1e-6)
     assert together < epsilon(beside, delta=1e-6, accountant="renyi")
-    assert price < together < price + epsilon(events.GaussianDpEvent(4.0), delta=1e-6)
     other = epsilon(beside, delta=1e-6, accountant="pld", interval=1e-3)
     assert other == pytest.approx(together, rel=5e-3)
     assert delta(beside, epsilon=float(together)) == pytest.approx(1e-6, rel=1e-6)
@@ -147,8 +145,8 @@ def test_it_is_close_to_the_worst_order_of_scores():
     y = np.linspace(-9 * sigma, 9 * sigma, 20_001)
     one, two = (norm.pdf(y, shift, sigma) for shift in (1.0, 0.0))
     worst = 0.0
-    for rare in np.arange(2.5, 5.5, 0.5) * sigma:
-        for best in np.arange(-2.4, -0.8, 0.2) * sigma:
+    for rare in np.arange(2.5, 5.5, 1.0) * sigma:
+        for best in np.arange(-2.4, -0.8, 0.4) * sigma:
             groups = [(y >= best) & (y < rare), y >= rare, y < best]
             order = np.concatenate([np.flatnonzero(group)[::-1] for group in groups])
             laws = [best_of(law[order] / law.sum(), mean, 0.0) for law in (one, two)]
@@ -156,15 +154,6 @@ def test_it_is_close_to_the_worst_order_of_scores():
             worst = max(worst, found)
     assert worst <= price
     assert price <= 1.1 * worst
-
-
-@pytest.mark.slow
-def test_it_is_below_renyi_and_far_below_releasing_everything():
-    once = events.dpsgd(sampling_probability=0.02, noise_multiplier=1.5, steps=100)
-    price = calibrate.tuning(once, candidates=50, delta=1e-6)
-    renyi = epsilon(price.event, delta=1e-6, accountant="renyi")
-    assert price.single < price < renyi < price.released
-    assert price.method == "privacy profile"
 
 
 def test_one_run_costs_one_run_and_a_run_that_may_fail_has_a_price():
@@ -176,20 +165,6 @@ def test_one_run_costs_one_run_and_a_run_that_may_fail_has_a_price():
     price = calibrate.tuning(failing, candidates=10, delta=1e-6)
     assert price.method == "privacy profile"
     assert calibrate.tuning(once, candidates=10, delta=1e-6) < price < 2 * price.single
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"candidates": 0.5}, "candidates must be a number >= 1, got 0.5"),
-        ({"delta": 0.0}, "delta must be a number in"),
-        ({"shape": -0.5}, "shape must be a number >= 0 or infinite, got -0.5"),
-    ],
-)
-def test_bad_input_is_a_sentence(changes, told):
-    settings = {"candidates": 10, "delta": 1e-6, **changes}
-    with pytest.raises(ValueError, match=told):
-        calibrate.tuning(events.GaussianDpEvent(3.0), **settings)
 
 
 @pytest.mark.slow

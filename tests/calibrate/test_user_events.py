@@ -31,9 +31,9 @@ def test_reference_values(user, sampler, expected):
 
 
 def test_one_row_is_a_record():
-    gaussian = events.GaussianDpEvent(2.0)
     for sampler in (Full(), Poisson(0.01), FixedSize(100)):
-        assert User(1).event(sampler, 2.0, 10_000) == sampler.event(gaussian, 10_000)
+        record = sampler.event(events.GaussianDpEvent(2.0), 10_000)
+        assert User(1).event(sampler, 2.0, 10_000) == record
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,6 @@ def test_weights_are_hypergeometric_and_rounded_towards_more_rows(n, k, b):
     ways = math.perm(n, k)
     for j in range(1, len(shares)):
         assert sum(map(Fraction, shares[j:])) >= Fraction(sum(exact[j:]), ways)
-
-
-def test_more_rows_and_larger_batches_cost_more():
-    by_rows = [price(User(k).event(FixedSize(100), 2.0, 10_000)) for k in (1, 2, 3, 4)]
-    by_batch = [price(User(3).event(FixedSize(b), 2.0, 10_000)) for b in (20, 50, 100)]
-    assert by_rows == sorted(by_rows)
-    assert by_batch == sorted(by_batch)
 
 
 def test_many_rows_make_batches_like_coins():
@@ -122,5 +115,3 @@ def test_bad_sizes_are_named():
         User(1).event(FixedSize(5), 2.0, 4)
     with pytest.raises(ValueError, match="n must be given"):
         User(2).event(FixedSize(5), 2.0)
-    with pytest.raises(ValueError, match="rows"):
-        User(0)

@@ -1,6 +1,7 @@
 """Notebooks run to their ends here, and once more where the site shows their outputs."""
 
 import json
+import shutil
 
 import pytest
 from _tree import ROOT
@@ -26,7 +27,7 @@ def test_a_notebook_runs_to_its_end(path, monkeypatch, tmp_path):
     """Its own assertions hold."""
     if path.stem.endswith("torch"):
         pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(shutil.copytree(path.parent, tmp_path / "notebooks"))
     monkeypatch.setenv("MPLBACKEND", "agg")
     names = {"__name__": "__main__"}
     for cell in cells(path):

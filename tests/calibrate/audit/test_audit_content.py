@@ -30,14 +30,9 @@ SIZES = (Quantity("n", "records", range="[1, oo)"), *auxiliary("x y u v"))
 
 
 def schedule(text, source="Theorem 1, proof", settings=SETTINGS):
-    return Schedule(
-        name="s",
-        title="",
-        citation="",
-        quantities=SIZES,
-        settings=settings,
-        claims=claims_of(source, text),
-    )
+    claims = claims_of(source, text)
+    titles = {"name": "s", "title": "", "citation": ""}
+    return Schedule(quantities=SIZES, settings=settings, claims=claims, **titles)
 
 
 @pytest.mark.parametrize(
@@ -121,139 +116,75 @@ def test_orders_of_differences_and_of_what_falls(text, status):
     assert prove(claim).status == status
 
 
-def test_lines_are_claims():
-    first, second, third = read("""
-        a: x <= y <= u where v in [1, 2], y <= v at u = 2*x  # two conditions
-        b: [x*y] = loss**2/parameter**(1/2); free T s
-        c: open a hidden constant
-            # a statement of its own
-    """)
-    assert (first.kind, second.kind, third.kind) == ("feasible", "units", "prose")
-    assert len(first.conditions) == 2
-    assert first.statement == "two conditions"
-    assert second.free == ("T", "s")
-    assert second.formula() == "[x*y] = loss^(2) parameter^(-1/2)"
-    assert third.statement == "a statement of its own"
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("x <= y", "must begin with its name and a colon"),
-        ("a: x <= y; whenever x", "option must begin with"),
-        ("a: x <=", "claim 'a'"),
-        ("a: x <= y at 3 = x", "values must be text such as"),
-        ("a: [x] = 1 + loss", "unit must be a product of powers"),
-    ],
-)
-def test_wrong_lines_are_one_sentence(text, sentence):
-    with pytest.raises(ValueError, match="a") as refusal:
-        read(text)
-    assert sentence in str(refusal.value)
+CHECKS = {"halves": Enumeration("", lambda size: size % 2 == 0, [2, 4], complete=True)}
 
 
 def test_releases_and_programs_are_lines():
-    checks = {"halves": Enumeration("", lambda size: size % 2 == 0, [2, 4], complete=True)}
-    zcdp, pair, program = theorems_of(
-        """
+    zcdp, pair, program = theorems("""
         Theorem 1:
             a: release 2*x/n with noise u times n, x with noise v within y; relation replace-special
             b: release 1 with noise x within u, 1/10**5 where u in [1/2, 1]
         Theorem 2, proof:
             c: check halves  # even sizes
-        """,
-        checks,
-    )
-    assert [claim.source for claim in (zcdp, pair, program)] == [
-        "Theorem 1",
-        "Theorem 1",
-        "Theorem 2, proof",
-    ]
+    """)
+    sources = [claim.source for claim in (zcdp, pair, program)]
+    assert sources == ["Theorem 1", "Theorem 1", "Theorem 2, proof"]
     assert (zcdp.kind, zcdp.neighboring_relation) == ("private", "replace-special")
     assert [(show(r.std), show(r.count)) for r in zcdp.releases] == [("u", "n"), ("v", "1")]
     assert [show(term) for term in (zcdp.rho, pair.epsilon, pair.delta)] == ["y", "u", "1/100000"]
     assert (program.name, program.statement) == ("c", "even sizes")
     assert prove(program).status == "PROVED"
-    (wrong,) = errata_of("E1 (minor; here): No.\n    printed: check halves", checks=checks)
+    (wrong,) = errata_of("E1 (minor; here): No.\n    printed: check halves", checks=CHECKS)
     assert wrong.printed.cases == [2, 4]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("Theorem 1\n    a: x <= y", "theorem must end with a colon"),
-        ("T:\n    a: check halfs", "check must be one of 1 known names, got 'halfs'; did you mean"),
-        ("T:\n    a: release x noise y within u", "releases must be 'release S with noise N"),
-        ("T:\n    a: release x with noise y", "releases must be 'release S with noise N"),
-    ],
-)
-def test_wrong_theorems_are_one_sentence(text, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        theorems_of(text, {"halves": Enumeration("", bool, [1])})
+def theorems(text):
+    return theorems_of(text, CHECKS)
 
 
-def test_settings_as_text():
-    steps, noise = settings_of("""
-        T: n**2*x; printed n*x; up  # Theorem 1; the introduction
-        s: sqrt(T)/n
-            # Theorem 1
-    """)
-    assert (steps.name, steps.corrected, steps.printed, steps.rounding, steps.source) == (
-        "T",
-        "n**2*x",
-        "n*x",
-        "up",
-        "Theorem 1; the introduction",
-    )
-    assert (noise.printed, noise.rounding, noise.source) == (None, "", "Theorem 1")
-    with pytest.raises(ValueError, match="rounding must be 'up', 'down' or ''"):
-        settings_of("T: n; upward  # Theorem 1")
-    with pytest.raises(ValueError, match="setting must begin with its name and a colon"):
-        settings_of("T = n")
+# Texts of a paper's files: the reader of each, a wrong text, and what is said of it.
+WRONG = [
+    (read, "x <= y", "must begin with its name and a colon"),
+    (read, "a: x <= y; whenever x", "option must begin with"),
+    (read, "a: x <=", "claim 'a'"),
+    (read, "a: x <= y at 3 = x", "values must be text such as"),
+    (read, "a: [x] = 1 + loss", "unit must be a product of powers"),
+    (theorems, "Theorem 1\n    a: x <= y", "theorem must end with a colon"),
+    (theorems, "T:\n    a: check halfs", "got 'halfs'; did you mean"),
+    (theorems, "T:\n    a: release x noise y within u", "be 'release S with noise N"),
+    (theorems, "T:\n    a: release x with noise y", "be 'release S with noise N"),
+    (settings_of, "T: n; upward  # Theorem 1", "rounding must be 'up', 'down' or ''"),
+    (settings_of, "T = n", "setting must begin with its name and a colon"),
+    (
+        errata_of,
+        "E3 (rate; a): Title.\n    claim: x <= y\n    becuse: no",
+        "part of erratum E3 must be",
+    ),
+    (errata_of, "E3: Title.", "erratum must begin with"),
+]
 
 
-def test_errata_as_text():
-    wrong, remark = errata_of("""
-        E1 (rate; Theorem 1): A square
-            is missing.
-            claim: x**2 <= x**2 + y
-            printed: x + y <= x
-            use: the square.
-        E2 (minor; page 3): A misprint.
-            open: an index
-            use: i.
-    """)
-    assert (wrong.title, wrong.severity, wrong.use) == (
-        "A square is missing.",
-        "rate",
-        "the square.",
-    )
-    assert wrong.printed.source == wrong.corrected.source == "Theorem 1"
-    assert remark.printed.kind == "prose"
-    assert remark.corrected is None
-    with pytest.raises(ValueError, match="part of erratum E3 must be one of"):
-        errata_of("E3 (rate; here): Title.\n    claim: x <= y\n    becuse: no")
-    with pytest.raises(ValueError, match="erratum must begin with"):
-        errata_of("E3: Title.")
+@pytest.mark.parametrize(("reader", "text", "sentence"), WRONG)
+def test_wrong_texts_are_one_sentence(reader, text, sentence):
+    with pytest.raises(ValueError, match=r"must be|must begin|must end|claim") as refusal:
+        reader(text)
+    assert sentence in str(refusal.value)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_printed_side_uses_a_setting_or_says_what_it_is_about(paper):
     schedule, doubled = load(paper), copy.copy(load(paper))
-    object.__setattr__(
-        doubled,
-        "settings",
-        tuple(
-            dataclasses.replace(s, corrected=twice(s.term()), printed=twice(s.term(printed=True)))
-            for s in schedule.settings
-        ),
-    )
+
+    def twice(term):
+        return times(number(2), term)
+
+    settings = [
+        dataclasses.replace(s, corrected=twice(s.term()), printed=twice(s.term(printed=True)))
+        for s in schedule.settings
+    ]
+    object.__setattr__(doubled, "settings", tuple(settings))
     for wrong in schedule.errata:
         sides = [one.resolve(wrong.printed).all_terms() for one in (schedule, doubled)]
         alone = wrong.printed.kind != "prose" and sides[0] == sides[1]
         assert alone == bool(wrong.about), wrong.name
-
-
-def twice(term):
-    return times(number(2), term)

@@ -73,23 +73,6 @@ def sources(paper):
     return set().union(*(named(part.source) for part in parts))
 
 
-def test_lists_of_numbers_are_read():
-    assert named("Theorems 1 and 2, proof") == {("Theorem", "1"), ("Theorem", "2")}
-    assert named("Lemmas C.7 to C.9 and Corollary 5.3") == {
-        *(("Lemma", f"C.{k}") for k in (7, 8, 9)),
-        ("Corollary", "5.3"),
-    }
-    assert named("Algorithm 3, lines 7, 8 and 14; Lemma 2") == {
-        *(("Algorithm 3", n) for n in ("7", "8", "14")),
-        ("Lemma", "2"),
-    }
-    assert named("Lemma 4, (7)-(9) and (12)") == {
-        ("Lemma", "4"),
-        *(("Equation", n) for n in ("7", "8", "9", "12")),
-    }
-    assert named("the Chernoff bound at log(2)/L") == set()
-
-
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_statement_is_a_source_or_has_a_reason(paper):
     listed, outside = statements(paper)

@@ -1,4 +1,4 @@
-"""The page and the notebook about audits run, and the page prints what it says."""
+"""The page about audits runs, and prints what it says."""
 
 import contextlib
 import io
@@ -18,10 +18,3 @@ def test_page_runs_and_prints_what_it_says():
         for block in blocks:
             exec(block, names)
     assert output.getvalue() == "".join(printed)
-
-
-def test_own_schedule_is_short():
-    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    body = block.split("settings = (", 1)[1]
-    assert len([line for line in body.splitlines() if line.strip()]) <= 40

@@ -1,17 +1,21 @@
-"""A short document or claim is answered in a sentence, within its time and without all memory."""
+"""A short document or claim is answered in a sentence, within its limit and without all memory.
+
+The limit is a number of readings of the clock (conftest): a check that does much work without one
+waits for the limit of all tests.
+"""
 
 import subprocess
 import sys
-import time
 
 import pytest
 
+from dpcal.calibrate.papers.claims.formulas import parse
 from dpcal.calibrate.papers.claims.language import Bound, standalone
 from dpcal.calibrate.papers.kernel import terms
 from dpcal.calibrate.papers.kernel.checker import refusal
-from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbol, times
+from dpcal.calibrate.papers.kernel.terms import Undecided, encode, number, power, symbol, times
 
-SECONDS = 0.25
+SECONDS, READINGS = 0.25, 5_000
 X = ["sym", "x"]
 
 
@@ -26,48 +30,67 @@ def nested(head, part, count, inner=X):
     return inner
 
 
-def wide(head, rows):
-    return [head, *rows]
+def deep(count):
+    """Exponentials inside of exponentials."""
+    term = X
+    for _ in range(count):
+        term = ["exp", term]
+    return term
 
 
 LONG = ["num", "7" * 399]
 PRIMES = ["num", str((10**11 + 3) * (10**11 + 19))]
+HUGE = ["pow", ["num", "7"], ["num", "9" * 300]]
 SUMS = [["add", X, ["num", str(k)]] for k in range(1, 400)]
+POWERS = [
+    "x**(100000001/2)",
+    "x**(999999999/1000000007)",
+    "(x**1000000007 + 1)/(x + 1)",
+    "(x**(1000000007/1000003) + 1)/(x + 1)",
+    "(x + pi + exp(1) + exp(x) + exp(2*x) + exp(3*x) + 1)**(4001/2)",
+    "x**1000000000000000000000000000000",
+]
 EVIDENCE = {
     "a term that doubles": {"as": ["num", "1"], "by": doubled(200)},
-    "products of long numbers": {"as": nested("mul", wide("mul", [LONG] * 400), 40)},
+    "products of long numbers": {"as": nested("mul", ["mul", *[LONG] * 400], 40)},
     "sums of long fractions": {
-        "as": wide("add", [["pow", ["num", f"{k}" + "9" * 300], ["num", "-1"]] for k in range(400)])
+        "as": ["add", *(["pow", ["num", f"{k}" + "9" * 300], ["num", "-1"]] for k in range(400))]
     },
     "powers of powers": {"as": nested("pow", ["num", "3"], 40, ["add", X, ["num", "2"]])},
-    "sums of quotients": {"as": wide("add", [["pow", s, ["num", "-1"]] for s in SUMS])},
-    "products of sums": {"as": wide("mul", SUMS[:120])},
-    "products of sums of many": {
-        "as": wide("mul", [wide("add", [["exp", s] for s in SUMS[:25]])] * 30)
-    },
-    "logarithms of large numbers": {"as": wide("add", [["log", PRIMES]] * 400)},
+    "sums of quotients": {"as": ["add", *(["pow", s, ["num", "-1"]] for s in SUMS)]},
+    "products of sums": {"as": ["mul", *SUMS[:120]]},
+    "products of sums of many": {"as": ["mul", *[["add", *(["exp", s] for s in SUMS[:25])]] * 30]},
+    "logarithms of large numbers": {"as": ["add", *[["log", PRIMES]] * 400]},
     "large logarithms in rows": {"as": X, "by": [[["log", PRIMES], ["log", PRIMES]]] * 3000},
     "constants in constants": {"as": nested("add", ["gamma", ["num", "1/3"]], 50, ["exp", ["pi"]])},
-    "a wide term in a wide term": {"as": wide("add", [wide("mul", SUMS)] * 300)},
+    "a wide term in a wide term": {"as": ["add", *[["mul", *SUMS]] * 300]},
     "many lemmas": {"have": [[["pow", X, ["num", "2"]], False, {"rule": "plain"}]] * 20_000},
     "a slope of products": {
         "rule": "slope",
         "name": "z",
-        "of": wide("mul", [["add", ["sym", "z"], ["num", str(k)]] for k in range(400)]),
+        "of": ["mul", *(["add", ["sym", "z"], ["num", str(k)]] for k in range(400))],
         "start": X,
         "end": ["add", X, ["num", "1"]],
         "slope": {"rule": "plain"},
     },
+    **{f"a term {k} deep": {"as": deep(k)} for k in (100, 5_000)},
+    **{
+        f"a large power {place}": {"as": ["pow", root, ["num", "2"]]}
+        for place, root in enumerate([HUGE, ["mul", X, HUGE], ["gamma", HUGE]])
+    },
+    # A polynomial library ends the process where its memory ends, so a limit must come before.
+    **{text: {"as": encode(parse(text))} for text in POWERS},
 }
 
 
 @pytest.mark.parametrize("name", EVIDENCE)
-def test_a_document_is_refused_within_its_time(name):
+def test_a_document_is_refused_within_its_limit(name, counted):
     claim = standalone(Bound("c", "x <= x - 1", on={"x": (0, 1)}))
     evidence = {"witness": {"x": "1/2"}, "proofs": [{"rule": "plain", **EVIDENCE[name]}]}
-    started = time.thread_time()
-    assert refusal(claim, "PROVED", evidence, seconds=SECONDS)
-    assert time.thread_time() - started < SECONDS + 2
+    before = counted()
+    said = refusal(claim, "PROVED", evidence, seconds=SECONDS)
+    assert said == "a check within the time limit" if name == "many lemmas" else said
+    assert counted() - before < READINGS + 10  # it stops at the first reading beyond
 
 
 def test_derivatives_and_replacements_are_counted_before_they_are_made():
@@ -85,21 +108,17 @@ CLAIMS = [
     "1/(x + 1) + 1/(x + 2)**300 + x**(1/97) <= 3 + 1/(x + 3)**301",
 ]
 CHILD = """
-import resource, sys, time
+import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 from dpcal.calibrate.papers import Bound, prove
 for text in sys.argv[1:]:
-    started = time.thread_time()
-    found = prove(Bound("c", text, on={"x": (0, 10)}), seconds=0.5)
-    print(found.status, time.thread_time() - started < 4)
+    print(prove(Bound("c", text, on={"x": (0, 10)}), seconds=0.5).status)
 """
 
 
 @pytest.mark.slow
-def test_a_claim_is_answered_within_its_time_and_memory():
+def test_a_claim_is_answered_without_all_memory():
     run = [sys.executable, "-c", CHILD, *CLAIMS]
-    output = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True).stdout
-    rows = [line.split() for line in output.splitlines()]
-    assert len(rows) == len(CLAIMS)
-    assert all(status in ("PROVED", "OPEN") for status, _ in rows), rows
-    assert all(soon == "True" for _, soon in rows), rows
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    assert len(said) == len(CLAIMS)
+    assert set(said) <= {"PROVED", "OPEN"}

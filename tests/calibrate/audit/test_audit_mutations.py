@@ -3,7 +3,7 @@
 Changed settings of the six papers must be refuted by some claim; changed claims may only be
 proved where no point of the domain contradicts them.
 
-Every third of the changed settings is tried, from another one on for each setting, and 500 changed
+Every sixth of the changed settings is tried, from another one on for each setting, and 120 changed
 claims; with ``DPCAL_ALL_MUTANTS=1`` in the environment all changed settings.
 """
 
@@ -24,8 +24,8 @@ from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, symbol
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.search.points import points
 
-EVERY = 1 if os.environ.get("DPCAL_ALL_MUTANTS") == "1" else 3
-MUTATIONS = 500
+EVERY = 1 if os.environ.get("DPCAL_ALL_MUTANTS") == "1" else 6
+MUTATIONS = 120
 
 
 def mutants(expression):
@@ -99,12 +99,7 @@ def survivors(schedule, setting):
         ):
             continue
         resolved = [other.resolve(claim) for claim in claims]
-        # A second, patient look, so that a busy machine changes nothing.
-        if not any(
-            prove(claim, seconds=seconds).status == "REFUTED"
-            for seconds in (0.2, 20.0)
-            for claim in resolved
-        ):
+        if not any(prove(claim, seconds=5.0).status == "REFUTED" for claim in resolved):
             alive.append(mutant)
     return alive
 

@@ -99,62 +99,51 @@ def open_claims_are_exactly_the_prose(report):
     assert all(f.verdict.reason for f in report.findings if f.verdict.status == "OPEN")
 
 
-def the_printed_kl_noise_costs_17_eighths(report):
-    (finding,) = (f for f in report.findings if f.claim.name == "EP1.printed")
-    assert (
-        float(finding.verdict.evidence["left"]) / float(finding.verdict.evidence["right"]) == 17 / 8
-    )
-
-
 def verdicts_survive_json(report):
     for finding in report.findings:
         assert Verdict.from_json(finding.verdict.to_json()) == finding.verdict
 
 
-def errata_page_is_current(report):
-    page = ROOT / "docs" / "errata.md"
-    assert page.read_text(encoding="utf-8") == report.render("markdown"), (
-        "run: dpcal audit --format markdown -o docs/errata.md"
-    )
+def its_part_of_the_page_is_current(report):
+    head, part = report.render("markdown").split("\n## ")
+    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    said = "run: dpcal audit --format markdown -o docs/errata.md"
+    assert head.rstrip().splitlines()[-1] in page.splitlines(), said
+    assert part.strip() in [each.strip() for each in page.split("\n## ")], said
 
 
 def it_is_printed_in_every_format(report):
     assert json.loads(report.render("json"))["ok"] is True
     assert report.render("html").startswith("<!DOCTYPE html>")
-    assert "17/8" in report.render("table")
     with pytest.raises(ValueError, match="format must be one of"):
         report.render("pdf")
 
 
-def explain_shows_both_sides(report):
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_whole_audit(paper):
+    # One test of a paper makes its audit, and all checks read it.
+    report = audit(paper)
+    every_verdict_is_as_expected_and_its_evidence_is_sound(report)
+    open_claims_are_exactly_the_prose(report)
+    verdicts_survive_json(report)
+    its_part_of_the_page_is_current(report)
+    it_is_printed_in_every_format(report)
+
+
+def test_the_printed_kl_noise_costs_17_eighths():
+    report = audit("kl_condition", only="EP1")
+    (finding,) = (f for f in report.findings if f.claim.name == "EP1.printed")
+    evidence = finding.verdict.evidence
+    assert float(evidence["left"]) / float(evidence["right"]) == 17 / 8
+    assert "17/8" in report.render("table")
     text = report.explain("EP1")
     assert "EP1.printed" in text
     assert "EP1.corrected" in text
     assert "Use: The exact split" in text
 
 
-@pytest.mark.slow
-def test_the_whole_audit():
-    # The audit takes most of a minute, so that one test makes it and all checks read it.
-    report = audit()
-    every_verdict_is_as_expected_and_its_evidence_is_sound(report)
-    open_claims_are_exactly_the_prose(report)
-    the_printed_kl_noise_costs_17_eighths(report)
-    verdicts_survive_json(report)
-    errata_page_is_current(report)
-    it_is_printed_in_every_format(report)
-    explain_shows_both_sides(report)
-
-
 @pytest.mark.parametrize(("paper", "claim"), [("kl_conditon", None), ("kan", "E2"), ("kan", "i01")])
 def test_unknown_names_offer_the_nearest(paper, claim):
     with pytest.raises(ValueError, match="did you mean"):
         audit(paper, only=claim)
-
-
-def test_no_bound_restates_its_hypothesis():
-    for paper in PAPERS:
-        for claim in load(paper).all_claims():
-            if claim.kind == "bound":
-                given = {tuple(pair[:2]) for pair in claim.where}
-                assert (claim.left, claim.right) not in given, (paper, claim.name)

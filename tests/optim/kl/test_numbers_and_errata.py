@@ -1,36 +1,22 @@
 """Optimizers under the KL condition: published numbers, errata, and attacks on broken variants."""
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
-from _kl import HALF, big_plan, plan_for, power, start
-from _recording import record
+from _kl import HALF, big_plan, power
 from scipy import stats
 from scipy.optimize import brentq
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
-from dpcal.calibrate.plans.adaptive_gd import _norms
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
-from dpcal.calibrate.plans.proximal_point import (
-    _inner_steps,
-    _stage_count,
-    stage_weights,
-)
+from dpcal.calibrate.plans.proximal_point import _inner_steps, _stage_count, stage_weights
 from dpcal.errors import BudgetExceeded, LedgerMismatch
-from dpcal.optim import (
-    FromGradients,
-    Ledger,
-    PrivateOracle,
-    adaptive_gd,
-    kl_spider,
-    proximal_point,
-)
+from dpcal.optim import FromGradients, Ledger, PrivateOracle, adaptive_gd
 
 # -- published numbers (gamma = L0 = 1, L1 = 2, F0 = 1/2, n = 1e7, d = 100, rho = 1/2, beta = 0.05)
 
@@ -69,11 +55,10 @@ def test_spider_noise_by_hand(kappa, k, level, steps, noise):
     assert each.steps == steps
     if steps == 1:
         each = dataclasses.replace(each, shares=(each.shares[0], 1.0))
-    z_0, z_1 = multipliers(plan, each)
     # Standard deviations on the mean: multiplier times bound, over n.
-    assert z_0 * 1.0 / 10**7 == pytest.approx(noise[0], rel=2e-6)
-    if steps > 1:
-        assert z_1 * 2.0 * each.length / 10**7 == pytest.approx(noise[1], rel=2e-6)
+    bounds = (1.0, 2.0 * each.length)
+    found = [z * bound / 10**7 for z, bound in zip(multipliers(plan, each), bounds, strict=True)]
+    assert found[: len(noise)] == pytest.approx(noise, rel=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -90,58 +75,42 @@ def test_proximal_counts_by_hand(kappa, stages, printed_stages, points):
 
 
 def test_adaptive_noise_by_hand():
-    # n = 1e4, d = 20, rho = 1/2, replace-one: n sqrt(rho) / 2 norms, of 2 sqrt(rho) / n each.
+    """Of rho = 1/2 (n = 1e4): n sqrt(rho) / 2 norms of 2 sqrt(rho) / n each, by replacement.
+
+    Where a record is added there are 2 n sqrt(rho).
+    """
     constants = Constants(lipschitz=1.0, smoothness=1.0)
-    plan = calibrate.adaptive_gd(constants, n=10**4, dimension=20, preset="theory", **HALF)
-    norm = plan.query("norm")
+    given = {"n": 10**4, "dimension": 20, "preset": "theory", **HALF}
+    norm = calibrate.adaptive_gd(constants, **given).query("norm")
     assert norm.noise_multiplier / 10**4 == pytest.approx(0.011892071, rel=1e-6)
     assert norm.count == 3535
     assert 0.5 * float(norm.share) / norm.count == pytest.approx(1.4142136e-4, rel=1e-5)
+    added = {**given, "neighboring_relation": "add-or-remove-one", "epsilon": 2.0}
+    plan = calibrate.adaptive_gd(constants, **added)
+    rho = 1 / (2 * plan.query("norm").budget ** 2)
+    assert plan.query("norm").count == math.floor(2 * 10**4 * math.sqrt(rho))
 
 
-def test_shares_of_a_round_are_the_best_split():
-    # Minimise s_0^2 + m s_1^2 at a given cost by brute force over the gradient's share.
-    for kappa in (1.0, 1.3):
-        each = schedule(big_plan(kappa))[700]
-        m, drift = each.steps - 1, 2.0 * each.length
-        total = each.shares[0] + m * each.shares[1]
-        variance = [
-            1 / share + m * drift**2 / ((total - share) / m)
-            for share in np.linspace(0, total, 2001)[1:-1]
-        ]
-        best = 1 / each.shares[0] + m * drift**2 / each.shares[1]
-        assert m > 1
-        assert best == pytest.approx(min(variance), rel=1e-4)
-        assert best <= min(variance) * (1 + 1e-9)
+@pytest.mark.parametrize("kappa", [1.0, 1.3])
+def test_shares_of_a_round_are_the_best_split(kappa):
+    """Least s_0^2 + m s_1^2 at a given cost, by brute force over the gradient's share."""
+    rounds = schedule(big_plan(kappa))
+    each = rounds[700]
+    m, drift = each.steps - 1, 2.0 * each.length
+    total = each.shares[0] + m * each.shares[1]
+    variance = [
+        1 / share + m * drift**2 / ((total - share) / m)
+        for share in np.linspace(0, total, 2001)[1:-1]
+    ]
+    best = 1 / each.shares[0] + m * drift**2 / each.shares[1]
+    assert m > 1
+    assert best == pytest.approx(min(variance), rel=1e-4)
+    assert best <= min(variance) * (1 + 1e-9)
+    spent = [each.shares[0] + (each.steps - 1) * each.shares[1] for each in rounds]
+    assert math.fsum(spent) == pytest.approx(1.0, rel=1e-12)
 
 
 # -- errata
-
-
-def test_a_round_starts_where_the_last_gradient_was_tested():
-    objective = power(4.0)
-    plan = plan_for(calibrate.kl_spider, objective)
-    _, tape = record(kl_spider, objective, plan, seed=1, initial=start(objective))
-    stopped_by_test = 0
-    for before, after in itertools.pairwise(tape.answers):
-        if before.kind == "gradient difference" and after.kind == "gradient":
-            tested, at = before.at[0], after.at[0]
-            stopped_by_test += (tested == at).all()
-            # The last step of a full round is not tested; any other round ends where it was.
-            lengths = [each.length for each in schedule(plan)]
-            moved = np.linalg.norm(at - tested)
-            assert moved == 0 or np.isclose(moved, lengths, rtol=1e-9).any()
-    assert stopped_by_test >= 3
-
-
-def test_a_round_releases_one_difference_less_than_it_makes_steps():
-    objective = power(6.0)
-    plan = plan_for(calibrate.kl_spider, objective)
-    result, _ = record(kl_spider, objective, plan, seed=1, initial=start(objective))
-    asked = "".join(entry.name[0] * entry.count for entry in result.ledger.entries)
-    rounds = [len(part) for part in asked.split("g")[1:]]
-    assert len(rounds) == plan.parameters["rounds"]
-    assert all(m <= each.steps - 1 for m, each in zip(rounds, schedule(plan), strict=True))
 
 
 @pytest.mark.slow
@@ -190,14 +159,14 @@ def test_the_printed_charge_of_a_negative_norm_is_caught():
             w = w - 0.5 * oracle.gradient(w, "gradient", noise_multiplier=z)
 
     refused = 0
-    for seed in range(10):
+    for seed in range(4):
         try:
             literal(seed)
         except BudgetExceeded:
             refused += 1
-    assert refused >= 5
-    honest = [adaptive_gd(objective, plan, seed=seed) for seed in range(10)]
-    assert all(run.ledger.share(query.budget) <= 1 for run in honest)
+    assert refused >= 2
+    honest = adaptive_gd(objective, plan, seed=0)
+    assert honest.ledger.share(query.budget) <= 1
 
 
 def adversarial_stages(weights, error, p):
@@ -223,17 +192,10 @@ def test_growing_weights_reach_the_theorem_s_level_and_constant_ones_do_not():
     p, Ltil, ratios = 1.5, 0.2, {}
     gamma = p ** (-(p - 1) / p)
     constants = Constants(lipschitz=2.0, smoothness=math.inf, gap=1 / p)
+    given = {"dimension": 4, "epsilon": 1.0, "delta": 1e-6, "preset": "theory"}
     for n in (10**6, 10**8):
         plan = calibrate.proximal_point(
-            constants,
-            n=n,
-            dimension=4,
-            epsilon=1.0,
-            delta=1e-6,
-            gamma=gamma,
-            kappa=3.0,
-            weak_convexity=Ltil,
-            preset="theory",
+            constants, n=n, gamma=gamma, kappa=3.0, weak_convexity=Ltil, **given
         )
         weights, floor = stage_weights(plan), plan.parameters["accuracy"]
         error = (floor ** (1 / 3) / (8 * gamma)) ** 2
@@ -255,33 +217,32 @@ def tilted_line(x):
     return FromGradients(lambda w, rows: -x[rows], n=len(x), dimension=1)
 
 
-def epsilon_shown(optimizer, plan, runs, delta):
-    """A lower bound on epsilon from the outputs on two neighbors, wrong with a chance of 2e-6.
+def epsilon_shown(plan, runs):
+    """A lower bound on epsilon from the outputs on two neighbors, wrong with a chance of 2e-4.
 
     Half of the runs choose a threshold, the other half test it (Clopper and Pearson 1934).
     """
     spent = [
-        np.array([statistic(optimizer, tilted_line(x), plan) for _ in range(runs)])
-        for x in ([1, -1], [1, 1])
+        np.array([statistic(tilted_line(x), plan) for _ in range(runs)]) for x in ([1, -1], [1, 1])
     ]
     half = runs // 2
     (choose_0, test_0), (choose_1, test_1) = ((s[:half], s[half:]) for s in spent)
 
     def shown(level, low, high):
         hits, alarms = int((high > level).sum()), int((low > level).sum())
-        least = stats.beta.ppf(1e-6, hits, half - hits + 1) if hits else 0.0
-        most = stats.beta.ppf(1 - 1e-6, alarms + 1, half - alarms) if alarms < half else 1.0
-        return math.log((least - delta) / most) if least > delta else -math.inf
+        least = stats.beta.ppf(1e-4, hits, half - hits + 1) if hits else 0.0
+        most = stats.beta.ppf(1 - 1e-4, alarms + 1, half - alarms) if alarms < half else 1.0
+        return math.log((least - plan.delta) / most) if least > plan.delta else -math.inf
 
     levels = np.quantile(np.concatenate([choose_0, choose_1]), np.linspace(0.02, 0.98, 49))
     best = max(levels, key=lambda level: shown(level, choose_0, choose_1))
     return shown(best, test_0, test_1)
 
 
-def statistic(optimizer, objective, plan):
+def statistic(objective, plan):
     """What the whole released path says, or at least where it ends."""
     path = []
-    result = optimizer(objective, plan, callback=lambda p: path.append(p.w[0]), callback_every=1)
+    result = optim.run(objective, plan, callback=lambda p: path.append(p.w[0]), callback_every=1)
     return (sum(path) if path else 0.0) + 1e-9 * result.w[0]
 
 
@@ -295,27 +256,13 @@ ATTACKED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKED)
 def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
-    optimizer, build = {
-        "kl_spider": (kl_spider, calibrate.kl_spider),
-        "proximal_point": (proximal_point, calibrate.proximal_point),
-        "adaptive_gd": (adaptive_gd, calibrate.adaptive_gd),
-    }[name]
     constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
     given = {"n": 2, "dimension": 1, "delta": 1e-3, "neighboring_relation": "replace-one"}
 
     def shown(epsilon):
-        plan = build(constants, epsilon=epsilon, **given, **ATTACKED[name])
-        return epsilon_shown(optimizer, plan, 440, 1e-3)
+        plan = getattr(calibrate, name)(constants, epsilon=epsilon, **given, **ATTACKED[name])
+        return epsilon_shown(plan, 240)
 
     assert shown(2.0) <= 2.0
     # A tenth of the noise that a claim of 2 needs, or less.
     assert shown(80.0) > 2.0
-
-
-def test_the_printed_number_of_norms():
-    # n sqrt(rho) / 2 when a record is replaced, 2 n sqrt(rho) when one is added.
-    constants = Constants(lipschitz=1.0, smoothness=1.0)
-    given = {"n": 10_000, "dimension": 3, "epsilon": 1.0, "delta": 1e-5}
-    for relation, factor in (("replace-one", 0.5), ("add-or-remove-one", 2.0)):
-        problem = Problem.of(Given.of(constants, neighboring_relation=relation, **given), gamma=1.0)
-        assert _norms(problem) == math.floor(factor * 10_000 * math.sqrt(problem.rho))

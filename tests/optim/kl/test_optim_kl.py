@@ -1,15 +1,14 @@
-"""Optimizers under the KL condition: promises, guarantees, textbook loops, refusals."""
+"""Optimizers under the KL condition: guarantees, textbook loops, refusals."""
 
 import dataclasses
-import itertools
 import math
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _kl import RELATIONS, TARGET, N, X, Y, big_plan, plan_for, power, start
-from _recording import check_promises, record
+from _kl import TARGET, N, X, Y, plan_for, power, start
+from _recording import record
 from scipy import stats
 
 from benchmarks.problems.kl import Ripples, balanced
@@ -18,9 +17,7 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import schedule
-from dpcal.calibrate.plans.proximal_point import (
-    _inner_error,
-)
+from dpcal.calibrate.plans.proximal_point import _inner_error
 from dpcal.errors import VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -39,42 +36,18 @@ from dpcal.optim.first_order.proximal_point import regularized_descent
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
 
-# -- promises
-
-LOGISTIC = Logistic(X, Y, l2=0.1, fit_intercept=False, classes_from_data=True)
-CASES = {
-    "spider, strongly convex": (kl_spider, LOGISTIC, {"l2": 0.1}),
-    "spider, kappa = 1.2": (kl_spider, power(6.0), {}),
-    "spider, clipped": (kl_spider, Cauchy(X, 9 * X[:, 0]), {"gamma": 5.0}),
-    "proximal point": (proximal_point, power(1.5, n=200), {"inner_steps": 40}),
-    "proximal point, clipped": (
-        proximal_point,
-        Cauchy(X, 9 * X[:, 0]),
-        {"gamma": 5.0, "inner_steps": 64, "weak_convexity": 0.125},
-    ),
-    "adaptive": (adaptive_gd, LOGISTIC, {"l2": 0.1}),
-    "adaptive, clipped": (adaptive_gd, Cauchy(X, 9 * X[:, 0]), {"steps": 20}),
-}
+LOGISTIC = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
+ROUGH = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
+OTHER = Constants(lipschitz=1.0, smoothness=1.0, gap=0.7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("case", CASES)
-def test_optimizers_do_what_their_plans_promise(case, relation):
-    optimizer, objective, options = CASES[case]
-    build = getattr(calibrate, optimizer.__name__)
-    small = Constants(
-        lipschitz=objective.constants.lipschitz * (0.3 if "clipped" in case else 1.0),
-        smoothness=objective.constants.smoothness,
-        strong_convexity=objective.constants.strong_convexity,
-        gap=0.7,
-    )
-    plan = plan_for(build, objective, constants=small, neighboring_relation=relation, **options)
-    initial = 0.9 * start(objective)
-    result = check_promises(optimizer, objective, plan, seed=3, initial=initial)
-    assert result.complete
-    assert TARGET["epsilon"] * (1 - 1e-5) < plan.price() <= TARGET["epsilon"]
-    assert result.epsilon(TARGET["delta"]) == plan.price()
+def rows_of_norm_one(n, d):
+    rows = np.random.default_rng(0).standard_normal((n, d))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return Logistic(rows, rows[:, 0] > 0, l2=0.01, fit_intercept=False, classes=[0, 1])
+
+
+# -- fused loops
 
 
 @pytest.mark.slow
@@ -106,29 +79,28 @@ def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
 # -- guarantees
 
 
+def excess_of_spider(objective, plan, initial, runs):
+    ends = [kl_spider(objective, plan, seed=seed, initial=initial).w for seed in range(runs)]
+    return np.array([objective.loss(w) for w in ends])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("p", [2.0, 3.0, 6.0])
+@pytest.mark.parametrize("p", [2.0, 6.0])
 def test_spider_keeps_its_promise_at_practical_sizes(p):
-    # Failures are at most 5 %: more than 9 of 40 has a chance below 1e-4 for each p.
+    # Failures are at most 5 %: more than 6 of 20 has a chance below 1e-4 for each p.
     objective = power(p)
     plan = plan_for(calibrate.kl_spider, objective)
-    w = start(objective)
-    excess = [
-        objective.loss(kl_spider(objective, plan, seed=seed, initial=w).w) for seed in range(40)
-    ]
+    excess = excess_of_spider(objective, plan, start(objective), 20)
     assert plan.parameters["accuracy"] < 0.1 * plan.parameters["gap"]
-    assert np.sum(np.array(excess) > plan.parameters["accuracy"]) <= 9
+    assert np.sum(excess > plan.parameters["accuracy"]) <= 6
 
 
 def test_spider_keeps_its_promise_on_a_loss_that_is_not_convex():
     objective = Ripples(balanced(20_000, 3, seed=0), radius=2.0)
     plan = plan_for(calibrate.kl_spider, objective)
     w = np.array([2.0, 0.0, 0.0])
-    excess = [
-        objective.loss(kl_spider(objective, plan, seed=seed, initial=w).w) for seed in range(10)
-    ]
     assert plan.parameters["accuracy"] < 0.05 * objective.loss(w)
-    assert max(excess) <= plan.parameters["accuracy"]
+    assert excess_of_spider(objective, plan, w, 5).max() <= plan.parameters["accuracy"]
 
 
 def test_spider_is_near_sgd_where_it_promises_nothing():
@@ -136,20 +108,13 @@ def test_spider_is_near_sgd_where_it_promises_nothing():
 
     DP-SGD's rate is that of a linear model; those of Spider's plain steps hold for any KL loss.
     """
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((450, 10))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    objective = Logistic(X, X[:, 0] > 0, l2=0.01, fit_intercept=False, classes_from_data=True)
-    constants = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
+    objective = rows_of_norm_one(450, 10)
     target = {"n": 450, "epsilon": 2.0, "delta": 1e-5, "neighboring_relation": "replace-special"}
     with pytest.warns(VacuousSchedule, match="informative from about n="):
-        plan = calibrate.kl_spider(constants, dimension=10, l2=0.01, **target)
+        plan = calibrate.kl_spider(LOGISTIC, dimension=10, l2=0.01, **target)
     assert plan.parameters["informative_from_n"] > 450
     assert plan.parameters["accuracy"] == plan.parameters["gap"]
-    assert 2.0 * (1 - 1e-4) < plan.price() <= 2.0
     results = [kl_spider(objective, plan, seed=seed) for seed in range(10)]
-    assert all(result.complete for result in results)
-    assert results[0].epsilon(1e-5) == plan.price(1e-5)
     sgd = calibrate.dpsgd(batch_size=64, epochs=20, **target)
     others = [dpsgd(objective, sgd, seed=seed, output="tail") for seed in range(10)]
     least = objective.loss(objective.minimize())
@@ -159,67 +124,49 @@ def test_spider_is_near_sgd_where_it_promises_nothing():
     assert excess < 2 * other < objective.loss(np.zeros(10)) - least
 
 
-def test_spider_says_where_it_promises_more_than_plain_steps_reach():
-    constants = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
-    with pytest.warns(VacuousSchedule, match="the mean of noisy_gd's is at most"):
-        calibrate.kl_spider(constants, n=4_000, dimension=10, epsilon=0.5, delta=1e-5, l2=0.01)
+# What each says of the same sizes, and the losses that it says so of.
+REACH_LESS = {
+    "kl_spider": "ends where its proof does, at an excess risk of",
+    "proximal_point": "does not use that the loss is smooth",
+    "tree_spider": "reads each record once, and its gradients err by",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("kl_spider", "ends where its proof does, at an excess risk of"),
-        ("proximal_point", "does not use that the loss is smooth"),
-        ("tree_spider", "reads each record once, and its gradients err by"),
-    ],
-)
-def test_plans_say_before_anything_is_spent_where_plain_steps_reach_less(name, sentence):
+def test_plans_say_before_anything_is_spent_where_plain_steps_reach_less():
     """A regularised logistic loss at n = 20,000, d = 50; noisy_gd has the better bound in each."""
-    constants = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
     sizes = {"n": 20_000, "dimension": 50, "epsilon": 1.0, "delta": 1e-5}
-    more = {"l2": 0.01} if name == "kl_spider" else {}
-    with pytest.warns(VacuousSchedule, match=sentence) as told:
-        getattr(calibrate, name)(constants, **sizes, **more)
-    bound = float(str(told[0].message).split(" at most ")[1].split()[0].rstrip("."))
-    # A bound on a mean: runs of as many plain steps are below it.
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 50))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    objective = Logistic(X, X[:, 0] > 0, l2=0.01, fit_intercept=False, classes=[0, 1])
-    plan = calibrate.noisy_gd(constants, steps=64, **sizes)
+    objective = rows_of_norm_one(20_000, 50)
+    plan = calibrate.noisy_gd(LOGISTIC, steps=64, **sizes)
     ends = [noisy_gd(objective, plan, seed=seed).w for seed in range(3)]
-    if name == "tree_spider":
-        assert np.mean([np.linalg.norm(objective.gradient(w)) for w in ends]) < bound
-    else:
-        least = objective.loss(objective.minimize())
-        assert np.mean([objective.loss(w) - least for w in ends]) < bound
-
-
-def test_the_cost_of_rounds_that_may_end_early_is_the_most_that_they_cost():
-    objective = power(2.0)
-    plan = plan_for(calibrate.kl_spider, objective)
-    assert "cost: at most " in str(plan)
-    result = kl_spider(objective, plan, seed=0, initial=start(objective))
-    assert sum(entry.count for entry in result.ledger.entries) * plan.n <= plan.evaluations
-    steps = calibrate.noisy_gd(
-        Constants(lipschitz=1.0, smoothness=1.0),
-        steps=5,
-        n=100,
-        dimension=2,
-        epsilon=1.0,
-        delta=1e-5,
-    )
-    assert "cost: 5 passes" in str(steps)
-
-
-def test_losses_without_a_bound_for_plain_steps_are_not_compared_with_them():
-    sizes = {"n": 20_000, "dimension": 50, "epsilon": 1.0, "delta": 1e-5}
-    rough = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
-    smooth = Constants(lipschitz=1.0, smoothness=1.0, gap=0.7)
+    least = objective.loss(objective.minimize())
+    excess = np.mean([objective.loss(w) - least for w in ends])
+    norm = np.mean([np.linalg.norm(objective.gradient(w)) for w in ends])
+    for name, sentence in REACH_LESS.items():
+        more = {"l2": 0.01} if name == "kl_spider" else {}
+        with pytest.warns(VacuousSchedule, match=sentence) as told:
+            getattr(calibrate, name)(LOGISTIC, **sizes, **more)
+        # A bound on a mean: runs of as many plain steps are below it.
+        bound = float(str(told[0].message).split(" at most ")[1].split()[0].rstrip("."))
+        assert (norm if name == "tree_spider" else excess) < bound
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        calibrate.proximal_point(rough, **sizes)
-        calibrate.proximal_point(smooth, gamma=2.0, kappa=3.0, **sizes)
+        # No bound on plain steps is known for these losses.
+        calibrate.proximal_point(ROUGH, **sizes)
+        calibrate.proximal_point(OTHER, gamma=2.0, kappa=3.0, **sizes)
+
+
+def test_plans_for_convex_losses_name_dpsgd_and_other_losses_are_not_told():
+    sizes = {"n": 20_000, "dimension": 50, "epsilon": 1.0, "delta": 1e-6}
+    sizes["neighboring_relation"] = "replace-one"
+    for name in ("spiderboost", "adaptive_gd", "recursive_regularization"):
+        with pytest.warns(VacuousSchedule, match=f"is convex, and {name} ended above dpsgd"):
+            getattr(calibrate, name)(LOGISTIC, **sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VacuousSchedule)
+        calibrate.spiderboost(OTHER, **sizes)
+        calibrate.adaptive_gd(OTHER, **sizes)
+        # Nothing is proved, or was measured, of one pass: its plans promise nothing either.
+        calibrate.recursive_regularization(OTHER, subsolver="phased_sgd", **sizes)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +201,7 @@ def test_the_bound_on_plain_steps_is_that_of_the_worst_risk_on_the_way(
 def test_inner_steps_end_where_noise_makes_them_pointless():
     def inner(epsilon):
         given = {"n": 4_000, "dimension": 10, "epsilon": epsilon, "delta": 1e-5}
-        constants = Constants(lipschitz=1.0, smoothness=1.0, strong_convexity=0.01, gap=math.log(2))
+        constants = dataclasses.replace(LOGISTIC, smoothness=1.0)
         parameters = calibrate.proximal_point(constants, **given).parameters
         # Of the last stage: what more inner steps would lower, and noise, which they would not.
         excess, steps = parameters["predicted"], parameters["inner_steps"]
@@ -293,7 +240,7 @@ def test_adaptive_steps_descend_as_the_theory_says():
     s = stats.norm.isf(0.05 / (2 * norms)) * plan.query("norm").noise_multiplier
     s *= constants.lipschitz / objective.n
     broken = 0
-    for seed in range(5):
+    for seed in range(2):
         w = [start(objective)]
         adaptive_gd(
             objective,
@@ -318,7 +265,6 @@ def test_adaptive_steps_descend_as_the_theory_says():
     ("optimizer", "p", "sizes", "lowest", "highest"),
     [
         (kl_spider, 2.0, (4_000, 16_000, 64_000), 1.7, 2.4),
-        (kl_spider, 3.0, (4_000, 16_000, 64_000), 1.3, 1.9),
         (kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6),
         # A hundred thousand steps.
         pytest.param(proximal_point, 1.5, (500, 2_000), 1.8, 3.4, marks=pytest.mark.study),
@@ -330,7 +276,7 @@ def test_excess_risk_falls_as_fast_as_the_theorem_says(optimizer, p, sizes, lowe
     for n in sizes:
         objective = power(p, n=n, d=4)
         plan = plan_for(getattr(calibrate, optimizer.__name__), objective)
-        seeds = range(3 if optimizer is proximal_point else 5)
+        seeds = range(3)
         w = start(objective)
         found = [objective.loss(optimizer(objective, plan, seed=s, initial=w).w) for s in seeds]
         log_excess.append(np.log(found).mean())
@@ -343,27 +289,17 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
         raise AssertionError("a record was touched")
 
     objective = FromGradients(gradients, n=N, dimension=4)
-    constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
+    given = {"constants": OTHER, "preset": "theory", "gamma": 1.0}
     w = np.array([0.1, 0.2, 0.3, 0.4])
-    for optimizer, options in ((kl_spider, {"gamma": 1.0}), (proximal_point, {"gamma": 1.0})):
-        with pytest.warns(VacuousSchedule, match="informative from about n="):
-            plan = plan_for(
-                getattr(calibrate, optimizer.__name__),
-                objective,
-                constants=constants,
-                preset="theory",
-                **options,
-            )
+    for optimizer in (kl_spider, proximal_point, adaptive_gd):
+        with pytest.warns(VacuousSchedule):
+            plan = plan_for(getattr(calibrate, optimizer.__name__), objective, **given)
         assert plan.parameters["vacuous"] is True
-        result = optimizer(objective, plan, seed=0, initial=w)
-        assert (result.w == w).all()
-        assert result.ledger.entries == ()
-        assert "promises nothing" in result.message
-    with pytest.warns(VacuousSchedule):
-        plan = plan_for(
-            calibrate.adaptive_gd, objective, constants=constants, preset="theory", gamma=1.0
-        )
-    assert plan.parameters["vacuous"] is True
+        if optimizer is not adaptive_gd:
+            result = optimizer(objective, plan, seed=0, initial=w)
+            assert (result.w == w).all()
+            assert result.ledger.entries == ()
+            assert "promises nothing" in result.message
 
 
 # -- the loops, again
@@ -378,11 +314,8 @@ def test_spider_is_the_textbook_s(p):
     noise = Streams(4, plan, objective.digest).noise
     L0, L1 = (getattr(objective.constants, name) for name in ("lipschitz", "smoothness"))
     gamma, kappa = objective.kl
-    nu, c, z = (
-        plan.parameters["tolerance"],
-        plan.parameters["contraction"],
-        plan.queries[0].budget,
-    )
+    nu, c = plan.parameters["tolerance"], plan.parameters["contraction"]
+    z = plan.queries[0].budget
     gradient = objective.gradient
     rounds = []
     level = 1 / p
@@ -411,6 +344,7 @@ def test_spider_is_the_textbook_s(p):
     np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-9)
     assert result.message == f"ended all {len(rounds)} rounds after {steps} steps"
     assert float(result.ledger.share(z)) == pytest.approx(spent, rel=1e-9)
+    assert sum(entry.count for entry in result.ledger.entries) * n <= plan.evaluations
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -436,13 +370,8 @@ def test_a_gradient_that_the_budget_does_not_pay_for_is_not_taken(compiled):
 
 
 def test_the_inner_solver_is_the_textbook_s():
-    rng = np.random.default_rng(3)
-    noise, A, center, weight = (
-        rng.standard_normal((40, 3)),
-        np.diag([1.0, 2.0, 0.1]),
-        np.ones(3),
-        0.3,
-    )
+    noise = np.random.default_rng(3).standard_normal((40, 3))
+    A, center, weight = np.diag([1.0, 2.0, 0.1]), np.ones(3), 0.3
     answers = iter(noise)
     query = SimpleNamespace(max_norm=0.5)
     oracle = SimpleNamespace(
@@ -465,7 +394,7 @@ def test_the_inner_solver_is_the_textbook_s():
 
 @pytest.mark.slow
 def test_the_inner_error_stays_below_its_bound():
-    # The bound of every stage at once holds with probability 0.95: here 100 single stages.
+    # The bound of every stage at once holds with probability 0.95: here 20 single stages.
     weight, S = 0.05, 300
     objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     known = Constants(lipschitz=1.0, smoothness=0.25)
@@ -486,99 +415,41 @@ def test_the_inner_error_stays_below_its_bound():
             regularized_descent(PrivateOracle(objective, plan, seed=k), np.zeros(4), weight, S)
         )
         - best
-        for k in range(100)
+        for k in range(20)
     ]
     assert 0 < max(errors) <= tau
-
-
-# -- problems
-
-
-@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 6.0])
-def test_constants_of_powers_of_a_norm(p):
-    objective = power(p, n=40, d=3)
-    gamma, kappa = objective.kl
-    constants = objective.constants
-    directions = np.random.default_rng(0).standard_normal((200, 3))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    points = directions * np.linspace(0.01, 3.0, 200)[:, np.newaxis]
-    everyone = np.arange(40)
-    for w in points:
-        norms = [np.linalg.norm(objective.clipped_sum(w, [i], math.inf)) for i in everyone[:5]]
-        assert max(norms) <= constants.lipschitz
-        if np.linalg.norm(w) <= 1:
-            gradient = np.linalg.norm(objective.gradient(w))
-            assert objective.loss(w) == pytest.approx((gamma * gradient) ** kappa, rel=1e-9)
-    if p >= 2:
-        changes = [objective.slope(w) - objective.slope(v) for w, v in itertools.pairwise(points)]
-        far = np.linalg.norm(np.diff(points, axis=0), axis=1)
-        assert (np.linalg.norm(changes, axis=1) <= constants.smoothness * far).all()
-
-
-def test_constants_of_ripples():
-    objective = Ripples(balanced(40, 1, seed=0), radius=3.0)
-    gamma, kappa = objective.kl
-    w = np.linspace(1e-3, 12.0, 200_001)
-    loss, slope = w**2 + 3 * np.sin(w) ** 2, 2 * w + 3 * np.sin(2 * w)
-    worst = (loss / slope**2).max()
-    assert gamma**kappa * (1 - 1e-4) < worst <= gamma**kappa
-    assert np.abs(np.diff(slope) / np.diff(w)).max() <= objective.constants.smoothness
-    inside = np.abs(slope[w <= 3.0]).max() + 1.0
-    assert inside <= objective.constants.lipschitz
-    assert loss[w <= 3.0].max() <= objective.constants.gap
-
-
-def test_tilted_sums_clip_per_record():
-    objective = power(3.0, n=40, d=3)
-    w, rows = np.array([0.5, -0.4, 0.2]), np.array([3, 3, 17])
-    each = [objective.clipped_sum(w, np.array([i]), math.inf) for i in rows]
-    cut = [g * min(1.0, 0.7 / np.linalg.norm(g)) for g in each]
-    np.testing.assert_allclose(objective.clipped_sum(w, rows, 0.7), np.sum(cut, axis=0), rtol=1e-9)
-    with pytest.raises(ValueError, match="n must be even"):
-        balanced(3, 2)
 
 
 # -- arguments
 
 
-def test_all_shares_of_a_plan_are_its_budget():
-    for plan in (big_plan(1.0), plan_for(calibrate.kl_spider, power(4.0))):
-        spent = [each.shares[0] + (each.steps - 1) * each.shares[1] for each in schedule(plan)]
-        assert math.fsum(spent) == pytest.approx(1.0, rel=1e-12)
-
-
-def test_plans_that_lack_a_number_are_refused():
-    plan = plan_for(calibrate.adaptive_gd, LOGISTIC)
-    rest = {k: v for k, v in plan.parameters.items() if k != "shrink"}
-    with pytest.raises(ValueError, match=r"plan.parameters\['shrink'\] must be a number"):
-        adaptive_gd(LOGISTIC, dataclasses.replace(plan, parameters=rest))
-
-
 @pytest.mark.parametrize(
     ("build", "options", "sentence"),
     [
-        (calibrate.kl_spider, {"kappa": 3.0, "gamma": 1.0}, r"kappa must be in \[1, 2\]"),
         (calibrate.kl_spider, {}, "gamma must be given"),
         (calibrate.kl_spider, {"gamma": 0.1}, "gamma must be at least"),
-        (calibrate.kl_spider, {"gamma": 1.0, "preset": "best"}, "preset must be one of"),
-        (calibrate.proximal_point, {"kappa": 1.0, "gamma": 1.0}, "kappa must be at least 2"),
         (
             calibrate.proximal_point,
             {"gamma": 1.0, "inner_steps": 3, "preset": "theory"},
             "inner_steps is for preset 'practical'",
         ),
-        (calibrate.adaptive_gd, {"kappa": 2.5}, r"kappa must be in \[1, 2\]"),
-        (
-            calibrate.adaptive_gd,
-            {"steps": 5, "preset": "theory"},
-            "steps is for preset 'practical'",
-        ),
+        (calibrate.adaptive_gd, {"steps": 5, "preset": "theory"}, "steps is for preset 'practical"),
     ],
 )
-def test_wrong_arguments_are_refused_in_a_sentence(build, options, sentence):
-    constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
+def test_arguments_that_do_not_go_together_are_refused(build, options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        build(constants, n=1_000, dimension=3, **TARGET, **options)
+        build(OTHER, n=1_000, dimension=3, **TARGET, **options)
+
+
+def test_the_range_of_kappa_is_that_of_each_theorem():
+    given = {"n": 1_000, "dimension": 3, "gamma": 1.0, **TARGET}
+    for build, kappa in (
+        (calibrate.kl_spider, 3.0),
+        (calibrate.adaptive_gd, 2.5),
+        (calibrate.proximal_point, 1.0),
+    ):
+        with pytest.raises(ValueError, match="kappa must be"):
+            build(OTHER, kappa=kappa, **given)
 
 
 def test_missing_constants_are_named():

@@ -11,15 +11,14 @@ from scipy import stats
 
 from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
-from dpcal.accountants import epsilon
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.calibrate.plans.common import Target
-from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.errors import BrokenObjective, VacuousSchedule
 from dpcal.optim import attacks
 from dpcal.optim.minimax import AveragedClip, Minimax, MinimaxObjective
 
+LOOSE = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0)
 quiet = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 # The paper's theorem on empirical risk at n = 1e5, d = 100, epsilon = 1/2, delta = 1e-6.
@@ -63,32 +62,7 @@ def test_a_split_in_halves_and_the_constants_it_implies():
         assert z / size * 0.5 / printed == pytest.approx(constant, rel=1e-2)
 
 
-@pytest.mark.slow
-def test_three_accountants_on_the_experiment():
-    common, _ = EXPERIMENT.scaled((1.0, 1.0), Target(2.0, 1e-6, EXPERIMENT.relation))
-    exact = epsilon(EXPERIMENT.event((common, common)), delta=1e-6)
-    convolved = epsilon(EXPERIMENT.event((common, common)), delta=1e-6, accountant="pld")
-    assert convolved.upper == pytest.approx(exact.upper, rel=1e-2)
-    by_renyi = epsilon(EXPERIMENT.event((15.36, 15.36)), delta=1e-6, accountant="renyi")
-    assert by_renyi.upper == pytest.approx(2.0, rel=1e-2)
-    assert by_renyi.upper >= epsilon(EXPERIMENT.event((15.36, 15.36)), delta=1e-6).lower
-
-
 # -- what the schedule auditor flags is refused or said
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        # The population theorem prints a period of eb^(1/3), which is below 1.
-        ({"period": 0.0227}, "period must be"),
-        ({"steps": 123, "period": 1_700}, "steps must be at least period=1700"),
-        ({"escape_rate": 100.0}, "escape_rate must be at most 1 / L_Phi"),
-    ],
-)
-def test_printed_settings_that_cannot_run_are_refused(changes, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        acceptance(**changes)
 
 
 def test_steps_that_cannot_descend_are_said():
@@ -99,55 +73,17 @@ def test_steps_that_cannot_descend_are_said():
         acceptance()
 
 
-def test_the_population_schedule_keeps_its_budget_and_its_batches():
-    for n in (10**5, 10**7, 10**9):
-        for noise in (1.0, 12.0, 300.0):
-            plan = OnePass.solve(n, noise=noise, inner=2)
-            assert plan.records(2) <= n
-            assert plan.period >= 1
-            # The printed refresh of all records would overrun the budget at once.
-            assert -(-plan.steps // plan.period) * n > n
-            # Steps of alpha / (2 L_Phi), each sure of eta alpha / 2, cover the gap.
-            assert plan.steps * plan.accuracy**2 / 4 >= 1.0 - 1e-9
-
-
-@quiet
-@pytest.mark.slow
-def test_the_theorem_s_schedule_has_enough_records_in_an_increment():
-    constants = calibrate.Constants(
-        lipschitz=1.0, smoothness=1.0, strong_concavity=1.0, gap=1.0, hessian_lipschitz=1.0
-    )
-    for n in (10**4, 10**6):
-        plan = calibrate.dp_rgda(
-            constants, n=n, dimensions=(5, 5), epsilon=1.0, delta=1e-6, preset="theory"
-        )
-        read = plan.parameters
-        assert read["steps"] >= read["period"] >= 1
-        assert read["batch_size"] >= n / np.sqrt(read["steps"] * read["inner_steps"])
-
-
 def test_a_dual_number_for_each_record_is_said_with_its_noise():
-    loose = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0)
     sizes = {"n": 400, "steps": 20, "period": 10, "batch_size": 400, "inner_steps": 2}
+    given = {"epsilon": 2.0, "delta": 1e-6}
     with pytest.warns(VacuousSchedule, match=r"With d2=400 dual numbers for n=400 records, noise"):
         calibrate.dp_rgda(
-            loose,
-            dimensions=(120, 400),
-            epsilon=2.0,
-            delta=1e-6,
-            accuracy=0.1,
-            escape_steps=5,
-            **sizes,
+            LOOSE, dimensions=(120, 400), accuracy=0.1, escape_steps=5, **sizes, **given
         )
     # It is said too where a phase can last.
+    smooth = dataclasses.replace(LOOSE, smoothness=1.0, gap=0.5, hessian_lipschitz=1.0)
     with pytest.warns(VacuousSchedule, match=r"^With d2=20000 dual numbers for n=20000 records"):
-        plan = calibrate.dp_rgda(
-            dataclasses.replace(loose, smoothness=1.0, gap=0.5, hessian_lipschitz=1.0),
-            n=20_000,
-            dimensions=(2, 20_000),
-            epsilon=2.0,
-            delta=1e-6,
-        )
+        plan = calibrate.dp_rgda(smooth, n=20_000, dimensions=(2, 20_000), **given)
     assert plan.parameters["certifiable"]
 
 
@@ -167,39 +103,20 @@ def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
     """The paper's experiment cannot tell its method from a walk that sees no record."""
     problem = MatrixSensing.generated(n=400, shape=(20, 20), rank=3, seed=0)
     control = NoData(n=400, dimensions=problem.dimensions)
+    sizes = {"refresh_size": 200, "batch_size": 50, "steps": 100, "period": 10, "inner_steps": 5}
+    rates = {"step_length": 0.2, "ascent_rate": 0.8, "value_smoothness": 1.0, "accuracy": 1e-6}
+    given = {"n": 400, "dimensions": problem.dimensions, "epsilon": 2.0, "delta": 1e-6}
     plan = calibrate.dp_rgda(
-        calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0),
-        n=400,
-        dimensions=(120, 400),
-        epsilon=2.0,
-        delta=1e-6,
-        steps=200,
-        period=10,
-        inner_steps=5,
-        refresh_size=200,
-        batch_size=50,
-        difference_norm=1.0,
-        accuracy=1e-6,
-        step_length=0.2,
-        ascent_rate=0.8,
-        value_smoothness=1.0,
-        escape_steps=10,
-        split="common",
+        LOOSE, difference_norm=1.0, escape_steps=10, split="common", **sizes, **rates, **given
     )
     start = 0.1 * np.random.default_rng(0).standard_normal(120)
-    norms = {
-        name: [
-            np.linalg.norm(
-                problem.value.gradient(optim.dp_rgda(run, plan, seed=s, initial=start).x)
-            )
-            for s in range(2)
-        ]
-        for name, run in (("private", problem), ("control", control))
-    }
-    begun = np.linalg.norm(problem.value.gradient(start))
-    for private in norms["private"]:
-        assert private > 3 * begun
-        assert 0.5 < private / np.mean(norms["control"]) < 2
+
+    begun, alone, private = (
+        np.linalg.norm(problem.value.gradient(x))
+        for x in (start, *(optim.dp_rgda(r, plan, initial=start).x for r in (control, problem)))
+    )
+    assert private > 2 * begun
+    assert 0.5 < private / alone < 2
 
 
 def test_a_clipped_average_is_run_at_an_honest_price():
@@ -214,18 +131,10 @@ def test_a_clipped_average_is_run_at_an_honest_price():
 
         return AveragedClip(Minimax(gradients, n=n, dimensions=(2, 2), dual_l2=1.0))
 
+    sizes = {"n": n, "batch_size": n, "steps": 6, "period": 3, "inner_steps": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VacuousSchedule)
-        plan = acceptance(
-            n=n,
-            batch_size=n,
-            steps=6,
-            period=3,
-            max_norm=2.0 * n,
-            difference_norm=2.0 * n,
-            algorithm="literal",
-            inner_steps=2,
-        )
+        plan = acceptance(max_norm=2.0 * n, difference_norm=2.0 * n, algorithm="literal", **sizes)
     first = rng.standard_normal((n, 2)) - [3.0, 0.0]
     second = first.copy()
     second[7] = [1e6, 0.0]
@@ -280,7 +189,7 @@ def joint_plan(**changes):
     ids=["all steps", "an early end"],
 )
 def test_canaries_in_joint_releases_stay_below_the_claim(changes):
-    found = attacks.likelihood(joint_plan(**changes), samples=20_000, seed=4)
+    found = attacks.likelihood(joint_plan(**changes), samples=10_000, seed=4)
     assert found.holds, str(found)
 
 
@@ -296,7 +205,7 @@ def test_canaries_that_move_every_difference_stay_below_the_claim_and_come_near(
         def clipped_difference_sum(self, w, v, rows, max_norm):
             return self.clipped_sum(w, rows, max_norm)
 
-    def attacked(plan, truth):
+    def attacked(plan):
         """Return log-likelihood ratios of canaries that were in, and of those that were not."""
         included = rng.random(plan.n) < 0.5
         ratios = np.zeros(plan.n)
@@ -304,7 +213,7 @@ def test_canaries_that_move_every_difference_stay_below_the_claim_and_come_near(
         before = np.zeros(plan.n)
         for query in plan.queries:
             size, q = query.expected_batch_size(plan.n), query.sampling_probability
-            z = truth.query(query.name).noise_multiplier
+            z = query.noise_multiplier
             for _ in range(query.count):
                 w = before + rng.standard_normal(plan.n)
                 if query.kind == "gradient":
@@ -317,31 +226,24 @@ def test_canaries_that_move_every_difference_stay_below_the_claim_and_come_near(
                 before = w
         return ratios[included], ratios[~included]
 
-    def rates(plan, truth):
-        members, others = (
-            np.concatenate(part)
-            for part in zip(*(attacked(plan, truth) for _ in range(10)), strict=True)
+    def rates(plan):
+        """Return a false positive rate from above, and a true one from below."""
+        inside, outside = (
+            np.concatenate(part) for part in zip(*map(attacked, [plan] * 4), strict=True)
         )
-        counts = [int((part > 0).sum()) for part in (others, members)]
-        sizes = [len(others), len(members)]
-        most = stats.beta.ppf(0.9995, counts[0] + 1, sizes[0] - counts[0])
-        least = stats.beta.ppf(0.0005, counts[1], sizes[1] - counts[1] + 1)
-        return float(most), float(least)
+        alarms, hits = int((outside > 0).sum()), int((inside > 0).sum())
+        most = stats.beta.ppf(0.9995, alarms + 1, len(outside) - alarms)
+        return float(most), float(stats.beta.ppf(0.0005, hits, len(inside) - hits + 1))
 
-    def power(of, most):
+    def power(most):
+        """Return the largest true positive rate that the claim allows."""
         return true_positive_rate(
-            of.event, false_positive_rate=most, neighboring_relation="add-or-remove-one"
+            plan.event, false_positive_rate=most, neighboring_relation="add-or-remove-one"
         ).upper
 
-    most, least = rates(plan, plan)
-    assert least <= power(plan, most)
+    most, least = rates(plan)
+    assert least <= power(most)
     # With half the noise the same attack is beyond what the claim allows.
-    loud = dataclasses.replace(
-        plan,
-        queries=tuple(
-            dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
-            for query in plan.queries
-        ),
-    )
-    most, least = rates(loud, loud)
-    assert least > power(plan, most)
+    half = [dataclasses.replace(q, noise_multiplier=q.noise_multiplier / 2) for q in plan.queries]
+    most, least = rates(dataclasses.replace(plan, queries=tuple(half)))
+    assert least > power(most)

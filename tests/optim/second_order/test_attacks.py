@@ -28,22 +28,32 @@ OTHER[17] = [math.pi, -math.pi / 2, math.pi / 2]
 
 
 def planned(build=calibrate.gauss_psgd, **changes):
+    given = {"batch_size": 200, "difference_batch_size": 40, "drift": 0.05, "escape_steps": 5}
+    given |= {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, **changes}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VacuousSchedule)
-        return build(
-            Trigonometric(Z[:1]).constants,
-            n=N,
-            dimension=D,
-            epsilon=2.0,
-            delta=1e-6,
-            **{
-                "batch_size": 200,
-                "difference_batch_size": 40,
-                "drift": 0.05,
-                "escape_steps": 5,
-                **changes,
-            },
-        )
+        return build(Trigonometric(Z[:1]).constants, **given)
+
+
+def selecting(**changes):
+    given = {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, "candidates": 3, **changes}
+    return calibrate.select_point(Trigonometric(Z[:1]).constants, **{"accuracy": 0.3, **given})
+
+
+def attacked(run, plan, *, seed, price=False):
+    """Run a plan on two tables, by the optimizer that a name says or a program."""
+
+    def on(table):
+        if run == "gauss_psgd":
+            return optim.gauss_psgd(Trigonometric(table), plan, initial=START)
+        return run(table, plan)
+
+    return replay(on, Z, OTHER, seed=seed, price=price)
+
+
+def select(table, plan):
+    points = [START, np.full(D, 1.0), np.full(D, 2.0)]
+    return optim.select_point(Trigonometric(table), points, plan)
 
 
 PLANS = {
@@ -62,13 +72,7 @@ def violations(found):
 @pytest.mark.parametrize("name", PLANS)
 def test_no_record_is_found_outside_the_answers(name):
     plan = planned(**PLANS[name])
-    found = replay(
-        lambda table: optim.gauss_psgd(Trigonometric(table), plan, initial=START),
-        Z,
-        OTHER,
-        seed=2,
-        price=False,
-    )
+    found = attacked("gauss_psgd", plan, seed=2)
     assert found.holds, found.findings
     # The record is in one answer of a pass at most, and moves it by no more than was planned.
     assert 1 <= found.moved <= plan.parameters["passes"]
@@ -87,59 +91,32 @@ class InTurn(Executor):
         return future
 
 
-def test_silos_and_selection_hold_too():
-    plan = planned(calibrate.distributed_psgd, silos=2)
+def spread(table, plan):
     friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
+    silos = [Trigonometric(table), friend]
+    result = optim.distributed_psgd(silos, plan, initial=START, executor=InTurn())
+    return result.of_silo(0), result.of_silo(1), result.escapes
 
-    def spread(table):
-        silos = [Trigonometric(table), friend]
-        result = optim.distributed_psgd(silos, plan, initial=START, executor=InTurn())
-        return result.of_silo(0), result.of_silo(1), result.escapes
 
-    found = replay(spread, Z, OTHER, seed=2, price=False)
+def test_silos_and_selection_hold_too():
+    found = attacked(spread, planned(calibrate.distributed_psgd, silos=2), seed=2)
     assert found.holds, found.findings
     assert found.moved == 1
-    constants = friend.constants
-    chosen = calibrate.select_point(
-        constants, n=N, dimension=D, epsilon=2.0, delta=1e-6, candidates=3, accuracy=0.3
-    )
-    found = replay(
-        lambda table: optim.select_point(
-            Trigonometric(table), [START, np.full(D, 1.0), np.zeros(D)], chosen
-        ),
-        Z,
-        OTHER,
-        seed=3,
-        price=False,
-    )
+    found = attacked(select, selecting(), seed=3)
     assert found.holds, found.findings
     assert found.moved == found.answers
 
 
 def test_noisy_scores_hold_and_with_half_their_noise_they_do_not():
-    given = {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, "accuracy": 0.3}
-    plan = calibrate.select_point(
-        Trigonometric(Z[:1]).constants, candidates=3, method="gaussian-score", **given
-    )
+    plan = selecting(method="gaussian-score")
     (query,) = plan.queries
     half = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
-    points = [START, np.full(D, 1.0), np.full(D, 2.0)]
-
-    def attacked(asked):
-        return replay(
-            lambda table: optim.select_point(Trigonometric(table), points, asked),
-            Z,
-            OTHER,
-            seed=3,
-            price=True,
-        )
-
-    found = attacked(plan)
+    found = attacked(select, plan, seed=3, price=True)
     assert found.holds, found.findings
     assert found.moved == found.answers == 3
     assert 0 < found.largest <= 2 * (1 + 1e-9)
     broken = dataclasses.replace(plan, queries=(half,))
-    assert "price" in violations(attacked(broken))
+    assert "price" in violations(attacked(select, broken, seed=3, price=True))
 
 
 # -- broken variants
@@ -167,7 +144,7 @@ def recycling(parts, query, count, spent):
 def test_records_that_are_used_twice_are_found(broken):
     plan = planned(drift=0.0, steps=9, threshold=1e-3)
 
-    def run(table):
+    def run(table, plan):
         oracle = optim.PrivateOracle(Trigonometric(table), plan)
         w = START
         for _ in range(7):
@@ -180,7 +157,7 @@ def test_records_that_are_used_twice_are_found(broken):
         mock.patch.object(Parts, "allot", broken),
         mock.patch.object(Parts, "check", return_value=None),
     ):
-        found = replay(run, Z, OTHER, seed=4, price=False)
+        found = attacked(run, plan, seed=4)
         assert "sampler" in violations(found)
         oracle = optim.PrivateOracle(Trigonometric(Z), plan)
         for _ in range(7):
@@ -196,13 +173,7 @@ def test_one_z_for_several_passes_is_found_by_the_price():
     broken = dataclasses.replace(thrice, queries=tuple(cheap))
     assert thrice.price() <= 2.0
     assert broken.price() > 3.0
-    found = replay(
-        lambda table: optim.gauss_psgd(Trigonometric(table), broken, initial=START),
-        Z,
-        OTHER,
-        seed=5,
-        price=True,
-    )
+    found = attacked("gauss_psgd", broken, seed=5, price=True)
     assert "price" in violations(found)
 
 
@@ -225,17 +196,8 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
 @pytest.mark.slow
 def test_comparisons_are_no_more_telling_than_claimed():
     """2,000 comparisons on each of two neighbours; a false alarm happens once in 10,000 times."""
-    plan = calibrate.select_point(
-        Trigonometric(Z[:1]).constants,
-        n=4,
-        dimension=1,
-        epsilon=1.0,
-        delta=1e-6,
-        candidates=1,
-        accuracy=0.5,
-        method="above-threshold",
-        max_norm=1.0,
-    )
+    given = {"n": 4, "dimension": 1, "candidates": 1, "accuracy": 0.5, "max_norm": 1.0}
+    plan = selecting(epsilon=1.0, method="above-threshold", **given)
     tables = [np.full((4, 1), math.pi / 2), np.array([[-math.pi / 2], *[[math.pi / 2]] * 3])]
     runs, counts = 2_000, []
     for table in tables:
@@ -246,15 +208,9 @@ def test_comparisons_are_no_more_telling_than_claimed():
                 np.zeros(1), "score", thresholds=(0.75, 9.0), norms=(1.0, 1.0)
             )
         counts.append(accepted / runs)
-    for one, other in (
-        counts,
-        counts[::-1],
-        [1 - c for c in counts],
-        [1 - c for c in counts[::-1]],
-    ):
-        error = 4 * (
-            math.sqrt(one * (1 - one) / runs) + math.e * math.sqrt(other * (1 - other) / runs)
-        )
-        assert one <= math.e * other + error
+    missed = [1 - count for count in counts]
+    for one, other in (counts, counts[::-1], missed, missed[::-1]):
+        spread = math.sqrt(one * (1 - one) / runs) + math.e * math.sqrt(other * (1 - other) / runs)
+        assert one <= math.e * other + 4 * spread
     # The attack does see a difference: with a tenth of the noise it would refute the claim.
     assert abs(counts[0] - counts[1]) > 0.05

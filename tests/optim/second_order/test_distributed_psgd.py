@@ -13,11 +13,7 @@ from _cluster import two_workers
 from scipy import stats
 
 import dpcal
-from benchmarks.problems.kl import PowerNorm
 from dpcal import calibrate, optim, report
-from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.second_order.gauss_psgd import Options, errors_of
-from dpcal.cli import main
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
 from dpcal.optim.problems import Trigonometric
@@ -38,12 +34,12 @@ def children(seed, count):
 
 
 def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
-    given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05, **changes}
+    given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05}
+    given |= {"epsilon": 4.0, "delta": 1e-6, **changes}
     if silos is not None:
         given["silos"] = silos
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VacuousSchedule)
-        given = {"epsilon": 4.0, "delta": 1e-6, **given}
         return build(records(0, 10).constants, n=n, dimension=D, **given)
 
 
@@ -57,36 +53,21 @@ def same(one, other):
     )
 
 
-def test_one_silo_is_algorithm_2_bit_for_bit():
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_one_silo_is_algorithm_2_bit_for_bit(noise):
     plan = planned(None, build=calibrate.gauss_psgd)
-    alone = optim.gauss_psgd(records(0), plan, seed=7, initial=SADDLE)
-    silo = optim.distributed_psgd([Silo(records(0), seed=7)], plan, initial=SADDLE)
+    alone = optim.gauss_psgd(records(0), plan, seed=7, initial=SADDLE, noise=noise)
+    given = [Silo(records(0), seed=7)]
+    silo = optim.distributed_psgd(given, plan, initial=SADDLE, noise=noise)
     assert same(alone, silo)
     assert alone.difference_calls == silo.difference_calls > 0
 
 
-def test_silos_sum_in_whole_numbers_too():
-    given, plan = [records(j) for j in range(2)], planned(2)
-    whole = optim.distributed_psgd(given, plan, seed=3, initial=SADDLE, noise="discrete")
-    alone = optim.gauss_psgd(
-        records(0), planned(None, build=calibrate.gauss_psgd), seed=7, noise="discrete"
-    )
-    one = optim.distributed_psgd(
-        [Silo(records(0), seed=7)], planned(None, build=calibrate.gauss_psgd), noise="discrete"
-    )
-    assert same(alone, one)
-    assert whole.epsilon(1e-6) <= plan.epsilon
-    with pytest.raises(ValueError, match="noise must be one of"):
-        optim.distributed_psgd(given, plan, noise="laplace")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 3])
-def test_numbers_do_not_depend_on_workers(workers):
+def test_numbers_do_not_depend_on_workers():
     plan = planned(3)
     given = [records(j) for j in range(3)]
     first = optim.distributed_psgd(given, plan, seed=1, initial=SADDLE)
-    with ThreadPoolExecutor(workers) as executor:
+    with ThreadPoolExecutor(3) as executor:
         again = optim.distributed_psgd(given, plan, seed=1, initial=SADDLE, executor=executor)
     assert same(first, again)
 
@@ -111,15 +92,13 @@ def test_each_silo_pays_for_itself_alone():
 def test_a_report_of_silos_sums_nothing_over_them(tmp_path):
     plan = planned(3)
     result = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=10, initial=SADDLE)
-    folder = report.save(tmp_path / "report", result)
-    document = report.read(folder)
+    document = report.read(report.save(tmp_path / "report", result))
     rows = report.verify(document)
     assert [row["claim"] for row in rows] == [
         *(f"target epsilon 4, silo {j}" for j in range(3)),
         "all runs of each silo",
     ]
     assert all(row["holds"] for row in rows)
-    assert main(["verify", str(folder)]) == 0
     # The plan's epsilon is that of each ledger, and that of the report.
     for run, ledger in zip(document["runs"], result.ledgers, strict=True):
         assert run["epsilon"]["upper"] == ledger.epsilon(1e-6).upper == plan.price(1e-6).upper
@@ -132,10 +111,9 @@ def test_a_report_of_silos_sums_nothing_over_them(tmp_path):
             if silo is not None:
                 run["silo"] = silo
         assert not report.verify(document)[-1]["holds"]
-    for silo in (-1, True, "0"):
-        document["runs"][0]["silo"] = silo
-        with pytest.raises(ValueError, match="silo must be a whole number"):
-            report.verify(document)
+    document["runs"][0]["silo"] = -1
+    with pytest.raises(ValueError, match="silo must be a whole number"):
+        report.verify(document)
     document["runs"][0]["silo"] = 0
     with pytest.raises(ValueError, match="the silo of each run"):
         report.verify(document)
@@ -152,41 +130,15 @@ def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
     exact = np.mean([math.sin(0.1 * j) for j in range(m)])
     query = plan.query("refresh")
     s = query.noise_multiplier * query.max_norm / query.batch_size
-    square = ((answers - exact) ** 2).sum() / (s**2 / m)
-    chance = 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D))
-    assert chance > 1e-4
     # A silo that divided its noise by m would be found: its answers are its own.
     with SiloOracle(silos[:1], planned(1, n=80_000), seed=4) as server:
         alone = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
-    square = (alone**2).sum() / s**2
-    assert 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D)) > 1e-4
-
-
-@pytest.mark.parametrize("m", [2, 5, 10])
-def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
-    """Psi falls as 1 / sqrt(m) at n records each; at n in all the noise grows as sqrt(m)."""
-    multiplier = planned(1).queries[0].noise_multiplier
-    constants = records(0, 10).constants
-
-    def errors(n, silos):
-        given = Given.of(constants, n=n, dimension=D, epsilon=1.0, delta=1e-6)
-        sizes = {"batch_size": n // 20, "difference_batch_size": n // 1000}
-        return errors_of(given, None, multiplier, Options(**sizes, drift=0.02), silos)
-
-    one = errors(100_000, 1)
-    assert errors(100_000, m).size == pytest.approx(one.size / math.sqrt(m))
-    spread = errors(100_000 // m, m)
-    assert spread.noise == pytest.approx(one.noise * math.sqrt(m))
-    assert spread.spread == pytest.approx(one.spread)
+    for square in (((answers - exact) ** 2).sum() * m / s**2, (alone**2).sum() / s**2):
+        assert 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D)) > 1e-4
 
 
 def own_plans(*epsilon, **changes):
-    given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05, **changes}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        return calibrate.silo_plans(
-            records(0, 10).constants, epsilon=epsilon, n=N, dimension=D, delta=1e-6, **given
-        )
+    return planned(None, build=calibrate.silo_plans, epsilon=epsilon, **changes)
 
 
 def test_silos_with_targets_of_their_own_pay_them_and_no_more(tmp_path):
@@ -201,7 +153,7 @@ def test_silos_with_targets_of_their_own_pay_them_and_no_more(tmp_path):
     assert result.epsilon(1e-6) == spent[1]
     saved = report.read(report.save(tmp_path / "r", result))
     assert saved["everything"]["epsilon"]["upper"] == spent[1]
-    assert main(["verify", str(tmp_path / "r")]) == 0
+    assert all(row["holds"] for row in report.verify(saved))
 
 
 def test_the_schedule_of_silos_is_that_of_the_noise_of_their_mean():
@@ -233,12 +185,8 @@ def test_plans_of_silos_differ_in_noise_alone():
         SiloOracle([*silos, records(2)], plans)
     with pytest.raises(ValueError, match="must differ in noise and epsilon alone"):
         SiloOracle(silos, [plans[0], own_plans(1.0, 2.0, drift=0.06)[1]])
-    with pytest.raises(ValueError, match="epsilon must be"):
-        own_plans(1.0, -2.0)
     with pytest.raises(ValueError, match="a number > 0 for each silo"):
         own_plans()
-    with pytest.raises(TypeError, match="plan must be a Plan"):
-        optim.distributed_psgd(silos, [plans[0], None])
 
 
 def test_silos_of_unequal_size_share_the_noise_multiplier():
@@ -317,43 +265,40 @@ def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
         optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4))
 
 
-@pytest.mark.parametrize(
-    ("silos", "sentence"),
-    [
-        (lambda: [records(0), Trigonometric.drawn(N, D + 1, seed=9)], "the same dimension"),
-        (lambda: [records(0), records(0)], "the same records twice"),
-        (lambda: [records(0)], "as many as the plan says, 2, got 1"),
-        (lambda: [records(0), records(1, N - 1)], "at least the plan's n=4000 records"),
-    ],
-)
-def test_wrong_silos_are_one_sentence(silos, sentence):
+WRONG = {
+    "the same dimension": lambda: [records(0), Trigonometric.drawn(N, D + 1, seed=9)],
+    "the same records twice": lambda: [records(0), records(0)],
+    "as many as the plan says, 2, got 1": lambda: [records(0)],
+    "at least the plan's n=4000 records": lambda: [records(0), records(1, N - 1)],
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_wrong_silos_are_one_sentence(sentence):
     with pytest.raises(ValueError, match=sentence):
-        optim.distributed_psgd(silos(), planned(2))
+        optim.distributed_psgd(WRONG[sentence](), planned(2))
 
 
 X = np.random.default_rng(5).uniform(-1, 1, (9, D))
+CLASSES = {"classes_from_data": True}
 
 
 # What holds the records, made of rows of a table; every class that digests records its own way.
-@pytest.mark.parametrize(
-    "made",
-    [
-        Trigonometric,
-        lambda rows: PowerNorm(rows, power=3.0),
-        lambda rows: optim.Logistic(rows, np.resize([0.0, 1.0], len(rows)), classes_from_data=True),
-        lambda rows: optim.Squared(rows, rows[:, 0]),
-        lambda rows: optim.Softmax(rows, np.resize([0, 1], len(rows)), classes_from_data=True),
-        lambda rows: optim.MLP(rows, np.resize([0, 1], len(rows)), width=2, classes_from_data=True),
-        lambda rows: optim.KAN(rows, np.resize([0, 1], len(rows)), width=2, classes_from_data=True),
-        lambda rows: optim.FromGradients(lambda w, i: w - rows[i], n=len(rows), dimension=D),
-        lambda rows: optim.minimax.AUCMaximization(
-            rows,
-            np.resize([0, 1], len(rows)),
-            positive_share=0.5,
-            classes_from_data=True,
-        ),
-    ],
-)
+HOLDERS = [
+    Trigonometric,
+    lambda rows: optim.Logistic(rows, np.resize([0.0, 1.0], len(rows)), **CLASSES),
+    lambda rows: optim.Squared(rows, rows[:, 0]),
+    lambda rows: optim.Softmax(rows, np.resize([0, 1], len(rows)), **CLASSES),
+    lambda rows: optim.MLP(rows, np.resize([0, 1], len(rows)), width=2, **CLASSES),
+    lambda rows: optim.KAN(rows, np.resize([0, 1], len(rows)), width=2, **CLASSES),
+    lambda rows: optim.FromGradients(lambda w, i: w - rows[i], n=len(rows), dimension=D),
+    lambda rows: optim.minimax.AUCMaximization(
+        rows, np.resize([0, 1], len(rows)), positive_share=0.5, **CLASSES
+    ),
+]
+
+
+@pytest.mark.parametrize("made", HOLDERS)
 def test_silos_that_share_a_record_are_refused(made):
     """Row 4 of nine is the last of one silo, and the first of another one."""
     check_distinct([Silo(made(X[:4])), Silo(made(X[4:8]))])
@@ -403,18 +348,6 @@ def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
         check_distinct([], "some")
 
 
-def test_a_file_holds_what_a_silo_released(tmp_path):
-    silos = [
-        Silo(records(j), store=tmp_path / f"{j}.db", seed=child)
-        for j, child in enumerate(children(8, 2))
-    ]
-    plain = optim.distributed_psgd([records(0), records(1)], planned(2), seed=8, initial=SADDLE)
-    stored = optim.distributed_psgd(silos, planned(2), initial=SADDLE)
-    assert same(plain, stored)
-    for j, ledger in enumerate(stored.ledgers):
-        assert read_ledger(tmp_path / f"{j}.db").totals == ledger.totals
-
-
 # -- on a Dask cluster, in processes of its own
 
 
@@ -450,37 +383,31 @@ def cluster():
         yield client
 
 
+@pytest.mark.parametrize(("m", "psi"), [(1, 0.295), (2, 0.208), (5, 0.132), (10, 0.093)])
+def test_the_error_of_section_5_3_falls_with_silos(m, psi):
+    ten = calibrate.Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
+    given = {"n": 20_000, "batch_size": 1_000, "difference_batch_size": 20, "drift": 0.02}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan = calibrate.distributed_psgd(
+            ten, silos=m, dimension=10, epsilon=1.0, delta=1e-6, **given
+        )
+    assert plan.parameters["error"] == pytest.approx(psi, abs=5e-4)
+
+
 @pytest.mark.slow
 def test_dask_and_threads_release_the_same_numbers(cluster):
-    """Section 5.3's psi, on threads and on two workers: 0.295, 0.208, 0.132, 0.093."""
-    ten = calibrate.Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
-    for m, psi in ((1, 0.295), (2, 0.208), (5, 0.132), (10, 0.093)):
-        given = {"n": 20_000, "batch_size": 1_000, "difference_batch_size": 20, "drift": 0.02}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousSchedule)
-            printed = calibrate.distributed_psgd(
-                ten, silos=m, dimension=10, epsilon=1.0, delta=1e-6, **given
-            )
-            plan = planned(m, steps=4)
-        assert printed.parameters["error"] == pytest.approx(psi, abs=5e-4)
-        here = optim.distributed_psgd([records(j) for j in range(m)], plan, seed=m, initial=SADDLE)
-        silos = optim.DaskSilos(cluster, makers(m, m))
-        there = optim.distributed_psgd(silos, plan, initial=SADDLE)
-        assert same(here, there)
-        assert [each.totals for each in there.ledgers] == [each.totals for each in here.ledgers]
-        assert there.plan.parameters["error"] == pytest.approx(
-            planned(1).parameters["error"] / math.sqrt(m)
-        )
+    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
+    plan, where = planned(3, steps=4), [workers[0], workers[1], workers[1]]
+    here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=3, initial=SADDLE)
+    silos = optim.DaskSilos(cluster, makers(3, 3), workers=where)
+    there = optim.distributed_psgd(silos, plan, initial=SADDLE)
+    assert same(here, there)
+    assert [each.totals for each in there.ledgers] == [each.totals for each in here.ledgers]
     # Digests cross the network only where that is asked for.
     twins = optim.DaskSilos(cluster, [Maker(0), Maker(0)])
     with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
         optim.distributed_psgd(twins, planned(2, steps=4), overlap="all")
-    # All but one silo on one worker.
-    plan = planned(3, steps=4)
-    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
-    fewer = optim.DaskSilos(cluster, makers(22, 3), workers=[workers[0], workers[1], workers[1]])
-    here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=22, initial=SADDLE)
-    assert same(here, optim.distributed_psgd(fewer, plan, initial=SADDLE))
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Private selection: prices, thresholds and their coverage, comparisons on neighbours."""
 
 import math
-import tempfile
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from scipy import stats
 from dpcal import accountants, calibrate, report
 from dpcal.accountants import events
 from dpcal.calibrate.plans.common import single_release
-from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
 from dpcal.optim.problems import Trigonometric
@@ -45,34 +43,17 @@ def test_algorithm_4_costs_exactly_what_is_asked_for():
     spent = 50 / gradient.noise_multiplier**2 + 50 / hessian.noise_multiplier**2
     assert spent == pytest.approx(z**-2, rel=1e-9)
     assert hessian.max_norm == pytest.approx(math.sqrt(5))
-    assert 0.9999 < plan.price() <= 1.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
 @pytest.mark.parametrize("method", ["above-threshold", "report-noisy-max"])
-def test_comparisons_are_pure_whatever_the_number_of_candidates(method, relation):
-    for candidates in (1, 1000):
-        plan = planned(method=method, candidates=candidates, neighboring_relation=relation)
+def test_comparisons_are_pure_whatever_the_number_of_candidates(method):
+    for relation, moved in (("replace-special", 1), ("replace-one", 2)):
+        plan = planned(method=method, candidates=1000, neighboring_relation=relation)
         (query,) = plan.queries
-        moved = 2 if relation == "replace-one" else 1
         assert query.noise_multiplier == pytest.approx(2 * moved)
         # Pure: at a delta that nothing but certainty leaves room for, the epsilon is the same.
         assert 0.999 < plan.price(1e-30) <= 1.0
-
-
-def test_events_compose_with_gaussians():
-    """A pure mechanism costs no more than randomized response does, and no less at its loss."""
-    above = events.AboveThresholdDpEvent(4.0, 8.0)
-    alike = events.EpsilonDeltaDpEvent(0.5 * (1 + 1e-12), 0.0)
-    gaussian = events.GaussianDpEvent(3.0)
-    for event in (above, events.ReportNoisyMaxDpEvent(4.0)):
-        assert accountants.epsilon(event, delta=1e-9) == pytest.approx(0.5, rel=1e-8)
-        both = accountants.epsilon(events.ComposedDpEvent([event, gaussian]), delta=1e-6)
-        expected = accountants.epsilon(events.ComposedDpEvent([alike, gaussian]), delta=1e-6)
-        assert both == pytest.approx(float(expected), rel=1e-6)
-        alone = accountants.epsilon(gaussian, delta=1e-6)
-        assert alone < both < alone + 0.5
 
 
 def test_the_price_of_noisy_max_is_reached():
@@ -99,10 +80,10 @@ def test_the_price_of_noisy_max_is_reached():
 def test_scores_move_by_one_contribution(relation):
     rng = np.random.default_rng(0)
     plan = planned(n=6, d=3, method="above-threshold", candidates=1)
-    options = {"thresholds": (0.3, 0.2), "norms": (math.sqrt(3), 1.0)}
+    limits = (0.3, 0.2), (math.sqrt(3), 1.0)
     rows, moved = np.arange(6), 2 if relation == "replaced" else 1
     largest = 0.0
-    for trial in range(300):
+    for trial in range(120):
         Z = rng.uniform(-4, 4, (6, 3))
         if trial % 3 == 0:
             Z[:] = rng.choice([0.0, math.pi / 2, math.pi])
@@ -114,7 +95,7 @@ def test_scores_move_by_one_contribution(relation):
             objective = Trigonometric(table)
             oracle = SecondOrderOracle(objective, plan, seed=0)
             asked = rows if relation == "replaced" or table is Z else rows[1:]
-            scores.append(oracle._score(w, asked, options["thresholds"], options["norms"]))
+            scores.append(oracle._score(w, asked, *limits))
         largest = max(largest, abs(scores[0] - scores[1]))
     assert largest <= moved * (1 + 1e-9)
     assert largest > 0.9 * moved
@@ -136,14 +117,6 @@ def test_above_threshold_stops_at_its_first_acceptance():
     with pytest.raises(BudgetExceeded, match="has accepted a point"):
         oracle.accepts(np.zeros(5), "score", **ask)
     assert oracle.ledger.count("score") == 2
-
-
-def test_noisy_max_takes_the_best():
-    plan = planned(method="report-noisy-max")
-    chosen = select_point(
-        Trigonometric.drawn(20_000, 5, seed=3), [SADDLE, np.full(5, 0.6), np.zeros(5)], plan, seed=1
-    )
-    assert (chosen.index, chosen.ledger.count("score")) == (2, 1)
 
 
 # -- thresholds
@@ -181,14 +154,13 @@ def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
     assert parameters["accuracy"] == pytest.approx(alpha, rel=1e-3)
     # One silo's comparisons have no factor of the dimension but the gradient bound's root.
     alone = planned(d=d, method="above-threshold", accuracy=0.5).parameters
-    if d == 80:
-        assert alone["hessian_threshold"] < parameters["hessian_threshold"]
+    assert d < 80 or alone["hessian_threshold"] < parameters["hessian_threshold"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["gaussian", "gaussian-score", "above-threshold"])
 def test_explicit_thresholds_cover(method):
-    """200 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
+    """60 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
 
     Candidates begin at borderline points: just within alpha (must pass) and just outside alpha'
     (must not).
@@ -201,11 +173,11 @@ def test_explicit_thresholds_cover(method):
     assert passes(inside, alpha)
     assert not any(passes(w, claimed) for w in outside)
     failures = 0
-    for run in range(200):
+    for run in range(60):
         holdout = Trigonometric.drawn(n, d, seed=1000 + run)
         chosen = select_point(holdout, [*outside, inside], plan, seed=run)
         failures += chosen.index != 2
-    assert failures / 200 <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 200)
+    assert failures / 60 <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 60)
 
 
 @pytest.mark.slow
@@ -229,20 +201,26 @@ def test_printed_thresholds_reject_borderline_points():
     flat = Trigonometric(holdout._Z)
     flat.clipped_sum = lambda w, rows, max_norm: np.zeros(40)
     outcomes = [
-        [select_point(flat, [w], plan, seed=run).status for run in range(5)]
+        [select_point(flat, [w], plan, seed=run).status for run in range(2)]
         for plan in (printed, explicit)
     ]
-    assert outcomes == [["none"] * 5, ["accepted"] * 5]
+    assert outcomes == [["none"] * 2, ["accepted"] * 2]
 
 
 # -- records that were used before
 
 
-def test_records_of_the_training_are_composed():
+@pytest.fixture(scope="module")
+def trained():
+    """Return the records of a training, records of others, and what the training returned."""
     objective, other = (Trigonometric.drawn(20_000, 5, seed=seed) for seed in (0, 1))
     with pytest.warns(VacuousSchedule):
         train = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=5, **TARGET)
-    result = gauss_psgd(objective, train, seed=0, initial=SADDLE)
+    return objective, other, gauss_psgd(objective, train, seed=0, initial=SADDLE)
+
+
+def test_records_of_the_training_are_composed(trained):
+    objective, other, result = trained
     plan = planned()
     alone = select_point(other, result, plan, seed=1)
     assert alone.training is None
@@ -264,64 +242,51 @@ def test_records_of_the_training_are_composed():
     assert alike.training is None
 
 
-@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
-def test_a_noisy_score_is_one_gaussian_number(relation):
+@pytest.mark.parametrize(
+    ("relation", "noise"), [("replace-one", "discrete"), ("replace-special", "gaussian")]
+)
+def test_a_noisy_score_is_one_gaussian_number(relation, noise):
     """300 scores of one point: mean and spread, with a false alarm once in 10,000 times."""
     plan = planned(n=400, candidates=300, method="gaussian-score", neighboring_relation=relation)
     (query,) = plan.queries
     z = single_release(1.0, 1e-6, relation)
     assert query.noise_multiplier == pytest.approx(math.sqrt(300) * z, rel=1e-9)
-    assert 0.9999 < plan.price() <= 1.0
     objective = Trigonometric.drawn(400, 5, seed=2)
-    oracle = SecondOrderOracle(objective, plan, seed=8)
+    oracle = SecondOrderOracle(objective, plan, seed=8, noise=noise)
     ask = {"thresholds": (0.4, 0.3), "norms": (math.sqrt(5), 1.0)}
     answers = np.array([oracle.saddle_score(SADDLE, "score", **ask) for _ in range(300)])
     gradient = np.linalg.norm(objective.gradient(SADDLE))
     least = np.cos(objective._Z + SADDLE).mean(axis=0).min()
     exact = max((gradient - 0.4) / math.sqrt(5), -least - 0.3)
-    noise = (answers - exact) * 400 / query.noise_multiplier
-    assert abs(noise.sum()) < 3.9 * math.sqrt(300)
-    square = float((noise**2).sum())
+    drawn = (answers - exact) * 400 / query.noise_multiplier
+    assert abs(drawn.sum()) < 3.9 * math.sqrt(300)
+    square = float((drawn**2).sum())
     assert 2 * min(stats.chi2.cdf(square, 300), stats.chi2.sf(square, 300)) > 1e-4
     with pytest.raises(BudgetExceeded):
         oracle.saddle_score(SADDLE, "score", **ask)
 
 
-def test_what_is_chosen_can_be_checked_from_its_report(tmp_path):
-    objective, other = (Trigonometric.drawn(20_000, 5, seed=seed) for seed in (0, 1))
-    with pytest.warns(VacuousSchedule):
-        train = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=5, **TARGET)
-    result = gauss_psgd(objective, train, seed=0, initial=SADDLE)
-    for name, holdout, method, runs in (
-        ("apart", other, "above-threshold", 1),
-        ("score", other, "gaussian-score", 1),
-        ("composed", objective, "gaussian", 2),
-    ):
-        chosen = select_point(holdout, result, planned(method=method), seed=1)
-        folder = report.save(tmp_path / name, chosen)
-        document = report.read(folder)
-        rows = report.verify(document)
-        assert len(document["runs"]) == runs
-        assert all(row["holds"] for row in rows)
-        # Plan, ledger and report say one number.
-        assert document["everything"]["epsilon"]["upper"] == chosen.epsilon(1e-6).upper
-        assert main(["verify", str(folder)]) == 0
-        document["everything"]["epsilon"]["upper"] *= 0.99
-        assert not report.verify(document)[-1]["holds"]
-    with pytest.raises(ValueError, match="report"):
-        report.save(tmp_path / "apart", chosen)
+@pytest.mark.parametrize(("method", "runs"), [("gaussian-score", 1), ("gaussian", 2)])
+def test_what_is_chosen_can_be_checked_from_its_report(tmp_path, trained, method, runs):
+    holdout = trained[1] if runs == 1 else trained[0]
+    chosen = select_point(holdout, trained[2], planned(method=method), seed=1)
+    document = report.read(report.save(tmp_path / method, chosen))
+    assert len(document["runs"]) == runs
+    assert all(row["holds"] for row in report.verify(document))
+    # Plan, ledger and report say one number.
+    assert document["everything"]["epsilon"]["upper"] == chosen.epsilon(1e-6).upper
+    document["everything"]["epsilon"]["upper"] *= 0.99
+    assert not report.verify(document)[-1]["holds"]
 
 
-def test_many_silos():
+def test_many_silos(tmp_path):
     silos = [Trigonometric.drawn(5_000, 5, offset=o, seed=s) for s, o in enumerate(0.2 * np.eye(5))]
     plan = planned(n=5_000, silos=5, candidates=2, epsilon=4.0, accuracy=0.3)
     chosen = select_point(silos, [SADDLE, np.zeros(5)], plan, seed=0)
     assert (chosen.index, len(chosen.ledgers)) == (1, 5)
     for ledger in chosen.ledgers:
         assert ledger.epsilon(1e-6) <= plan.price(1e-6)
-    with tempfile.TemporaryDirectory() as parent:
-        document = report.read(report.save(f"{parent}/report", chosen))
-    rows = report.verify(document)
+    rows = report.verify(report.read(report.save(tmp_path / "report", chosen)))
     assert [row["claim"] for row in rows[-2:]] == [
         "target epsilon 4, silo 4",
         "all runs of each silo",
@@ -331,26 +296,6 @@ def test_many_silos():
         select_point([*silos[:4], silos[0]], [SADDLE], plan)
     with pytest.raises(ValueError, match="plan must be for 4 silos"):
         select_point(silos[:4], [SADDLE], plan)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"method": "guess"}, "method must be one of"),
-        ({"method": "above-threshold", "silos": 2}, "silos must be 1 for method"),
-        ({"method": "gaussian-score", "silos": 2}, "silos must be 1 for method"),
-        ({"accuracy": 0.0}, "accuracy must be a finite number > 0"),
-        ({"candidates": 0}, "candidates must be a whole number"),
-        ({"thresholds": "both"}, "thresholds must be one of"),
-    ],
-)
-def test_wrong_arguments_are_one_sentence(changes, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        planned(**changes)
-
-
-def test_the_chance_that_laplace_noise_exceeds_its_share():
-    """3 b ln(1 / beta) covers noise of scale b and of scale 2 b, each but with chance beta."""
-    beta, b = 0.01, 1.7
-    assert 2 * stats.laplace.sf(b * math.log(1 / beta), scale=b) == pytest.approx(beta)
-    assert 2 * stats.laplace.sf(2 * b * math.log(1 / beta), scale=2 * b) == pytest.approx(beta)
+    for method in ("above-threshold", "gaussian-score"):
+        with pytest.raises(ValueError, match="silos must be 1 for method"):
+            planned(method=method, silos=2)

@@ -22,29 +22,17 @@ ASK = {"thresholds": (0.3, 0.3), "norms": (2.0**0.5, 1.0)}
 SADDLE, MINIMUM = [np.pi, 0.0], [0.0, 0.0]
 
 
-def scored(kind, relation="replace-one", n=N, noise_multiplier=4.0):
-    query = Query(
-        name="score",
-        kind=kind,
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=noise_multiplier,
-        count=50,
-    )
-    return Plan(
-        optimizer="select_point",
-        n=n,
-        queries=(query,),
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation=relation,
-    )
+def scored(kind, relation="replace-one", noise_multiplier=4.0):
+    asked = {"max_norm": 1.0, "noise_multiplier": noise_multiplier, "count": 50}
+    query = Query(name="score", kind=kind, sampler="full", **asked)
+    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": relation}
+    return Plan(optimizer="select_point", n=N, queries=(query,), **target)
 
 
 @pytest.mark.parametrize("scale", [1, 7])
 def test_whole_laplace_noise_has_its_law(scale):
     bits = keyed_generator(bytes(32))
-    drawn = np.array([whole_laplace(scale, bits) for _ in range(40_000)])
+    drawn = np.array([whole_laplace(scale, bits) for _ in range(20_000)])
     ends = 4 * scale
     share = math.exp(-1 / scale)
     law = (1 - share) / (1 + share) * share ** np.abs(np.arange(-ends, ends + 1))
@@ -52,12 +40,6 @@ def test_whole_laplace_noise_has_its_law(scale):
     deviations = (counts - len(drawn) * law) / np.sqrt(len(drawn) * law * (1 - law))
     assert np.abs(deviations).max() < 4.5
     assert abs((drawn < 0).mean() - (drawn > 0).mean()) < 0.02
-
-
-def test_a_scale_out_of_range_is_refused():
-    for scale in (0, 2**60):
-        with pytest.raises(ValueError, match="scale must be a whole number"):
-            whole_laplace(scale, keyed_generator(bytes(32)))
 
 
 def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
@@ -87,14 +69,6 @@ def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
             assert abs(whole - moved) <= one
 
 
-def test_the_best_of_points_is_chosen_from_whole_scores():
-    oracle = SecondOrderOracle(
-        OBJECTIVE, scored("noisy max", noise_multiplier=1.0), noise="discrete"
-    )
-    assert oracle.best([SADDLE, MINIMUM, SADDLE], "score", **ASK) == 1
-    assert oracle.ledger.count("score") == 1
-
-
 def test_a_noisy_score_is_a_whole_number_of_steps_and_close():
     oracle = SecondOrderOracle(OBJECTIVE, scored("saddle score"), noise="discrete")
     exact = oracle._score(np.array(SADDLE), np.arange(N), *ASK.values())
@@ -109,16 +83,9 @@ def test_a_noisy_score_is_a_whole_number_of_steps_and_close():
 def test_a_point_is_selected_with_discrete_noise(method):
     """Products are too noisy for so few records at an epsilon of 4, and refused."""
     constants = Constants(lipschitz=2.0**0.5, smoothness=1.0, hessian_lipschitz=1.0)
-    plan = calibrate.select_point(
-        constants,
-        n=N,
-        dimension=2,
-        candidates=4,
-        accuracy=0.5,
-        method=method,
-        epsilon=60.0 if method == "power-method" else 4.0,
-        delta=1e-6,
-    )
+    given = {"n": N, "dimension": 2, "candidates": 4, "accuracy": 0.5, "delta": 1e-6}
+    epsilon = 60.0 if method == "power-method" else 4.0
+    plan = calibrate.select_point(constants, method=method, epsilon=epsilon, **given)
     chosen = select_point(OBJECTIVE, [SADDLE, SADDLE, MINIMUM], plan, noise="discrete", seed=1)
     assert chosen.index == 2
 
