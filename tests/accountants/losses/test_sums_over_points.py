@@ -43,11 +43,11 @@ def moments(ell, log_base, power, excess):
 @pytest.mark.parametrize(
     ("q", "sigma", "powers"),
     [
-        (0.01, 1.0, (-2.5, 0.3, 1 + 1e-7, 1.3, 4.0)),
+        (0.01, 1.0, (-2.5, 0.3, 1 + 1e-7, 4.0)),
         (1e-9, 2.0, (-1.5, 1.01, 7.9)),
-        (0.0025, 1.262, (-4802.7, -30.0, 2.0)),  # exponents far below -708
-        (1e-6, 0.06, (1.001, 1.9, 8.0)),  # losses whose exponentials no double holds
-        (0.3, 30.0, (0.999, 1.5, 6.0)),
+        (0.0025, 1.262, (-4802.7, 2.0)),  # exponents far below -708
+        (1e-6, 0.06, (1.001, 8.0)),  # losses whose exponentials no double holds
+        (0.3, 30.0, (0.999, 6.0)),
         (1e-6, 0.4, (-1e-9, 1e-9)),  # losses above 1 times a tilt whose exponential is nearly 1
     ],
 )
