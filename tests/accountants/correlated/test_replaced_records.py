@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from accountants.correlated._rounds import independent, log_ratios
+from _integrals import independent, log_ratios
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events

@@ -4,14 +4,12 @@ tests/data/allocation_and_shuffle.json has both ends of shuffled epochs by numpy
 arithmetic. What is not in it is computed here, by quadrature on the plane and from closed forms.
 """
 
-import itertools
 import json
 import math
 
 import numpy as np
 import pytest
 from _tree import DATA
-from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpcal import accountants, calibrate
@@ -81,54 +79,14 @@ def test_the_probability_of_a_clone_is_the_largest_that_its_guess_allows(row):
     assert row["alpha"] * (1 - 1e-4) <= found.chance <= row["alpha"] * 1.0101
 
 
-def price_of_the_largest(row, side):
-    """Return epsilon of the largest answer of each epoch, its losses rounded by floor or ceil."""
-    sigma, rest, epochs = row["sigma"], row["batches"] - 1, row["epochs"]
-    c = np.linspace(-3 * sigma, 2 + 9 * sigma, 200_001)
-
-    def masses(mean):
-        tail = -np.expm1(norm.logcdf((c - mean) / sigma) + rest * norm.logcdf(c / sigma))
-        return np.concatenate([[1 - tail[0]], -np.diff(tail), [tail[-1]]])
-
-    found = 0.0
-    laws = masses(2.0), masses(1.0)
-    for p, q in (laws, laws[::-1]):
-        kept = (p > 1e-15) & (q > 1e-15)
-        loss, mass = np.log(p[kept] / q[kept]), p[kept]
-        mean = (mass @ loss) / mass.sum()
-        spread = math.sqrt(mass @ (loss - mean) ** 2 / mass.sum())
-        step = max(spread / 2000, float(np.ptp(loss)) * epochs / (1 << 22))
-        places = side(loss / step).astype(int)
-        one = np.bincount(places - places.min(), mass)
-        size = epochs * (len(one) - 1) + 1
-        length = 1 << math.ceil(math.log2(size))
-        total = np.fft.irfft(np.fft.rfft(one, length) ** epochs, length)[:size]
-        losses = step * (np.arange(size) + epochs * int(places.min()))
-        lost = epochs * max(0.0, 1 - float(mass.sum())) if side is np.ceil else 0.0
-
-        def excess(at, total=total, losses=losses, lost=lost):
-            some = losses > at
-            return lost - float((total[some] * np.expm1(at - losses[some])).sum()) - row["delta"]
-
-        if excess(0.0) > 0:
-            found = max(found, brentq(excess, 0.0, 500.0))
-    return found
-
-
-@pytest.mark.slow
-@each_row({(0.8, 117, 1)})
-def test_the_attack_on_the_largest_answer_against_convolutions(row):
+@each_row({sizes(row) for row in TABLE})
+def test_attacks_are_little_above_those_of_coarser_grids(row):
+    """Attacks on the largest answer of an epoch, and on a sum; the better one rises with grids."""
     found = [each.epsilon(row["delta"]) for each in attacks(*sizes(row))]
-    largest, summed = max(found[:2]), max(found[2:])
-    below, above = (price_of_the_largest(row, side) for side in (np.floor, np.ceil))
-    printed = max(row["lower_max"])
-    assert printed == pytest.approx(below, rel=2e-3)
-    assert largest <= above * (1 + 1e-6)
-    if printed > 0.1:
-        assert largest >= printed * (1 - 1e-3)
-    # The better one rises as its grids refine.
-    printed = max(row["lower_sum"])
-    assert printed * (1 - 1e-3) <= summed <= printed * (1 + 4e-3)
+    kinds = (max(found[:2]), row["lower_max"]), (max(found[2:]), row["lower_sum"])
+    # With much noise the largest answer is of no use.
+    for best, printed in kinds[max(row["lower_max"]) < 0.1 :]:
+        assert max(printed) * (1 - 1e-3) <= best <= max(printed) * (1 + 4e-3)
 
 
 def plane(sigma, present, blank, weights=(1, 1), points=801):
@@ -168,18 +126,6 @@ def test_two_batches_against_quadrature(sigma, truths, lower, theorem, no_gain):
     assert lower * (1 - 1e-3) <= found.lower <= truths[0] * (1 + 1e-5)
     assert found.upper <= min(theorem, no_gain) * (1 + 1e-3)
     assert accountants.epsilon(known(sigma, 1), delta=1e-5) == pytest.approx(no_gain, rel=1e-5)
-
-
-def test_attacks_on_sums_are_little_below_finer_grids():
-    # One epoch of two batches; and sums over many epochs, by convolutions of fine lattices.
-    for sigma, batches, epochs, low, high in (
-        (1.0, 2, 1, 4.37308, 4.37343),
-        (5.0, 2, 1, 0.55324, 0.55775),
-        (40.0, 117, 100, 0.068759, 0.06891),
-        (10.0, 1000, 20, 0.040973, 0.04100),
-    ):
-        found = max(each.epsilon(1e-5) for each in attacks(sigma, batches, epochs))
-        assert low < found < high
 
 
 @pytest.mark.slow
@@ -224,20 +170,13 @@ def test_one_batch_is_a_gaussian_alone_and_beside_another_answer(relation):
 
 @pytest.mark.study
 def test_a_shuffle_beside_an_answer_costs_more_than_each_and_less_than_known_batches():
-    for run, beside in (
-        (shuffled(10.0, 2, 1), events.GaussianDpEvent(6.0)),
-        (shuffled(10.0, 1000, 20), events.GaussianDpEvent(5.0)),
-    ):
-        together, alone, other, most = (
-            accountants.epsilon(each, delta=1e-5, **ZERO_OUT)
-            for each in (
-                events.ComposedDpEvent([run, beside]),
-                run,
-                beside,
-                events.ComposedDpEvent([known(10.0, run.epochs), beside]),
-            )
-        )
-        assert max(alone.lower, other.lower) <= together.lower <= together.upper <= most.upper
+    run, beside = shuffled(10.0, 2, 1), events.GaussianDpEvent(6.0)
+    most = events.ComposedDpEvent([known(10.0, 1), beside])
+    together, alone, other, most = (
+        accountants.epsilon(each, delta=1e-5, **ZERO_OUT)
+        for each in (events.ComposedDpEvent([run, beside]), run, beside, most)
+    )
+    assert max(alone.lower, other.lower) <= together.lower <= together.upper <= most.upper
 
 
 def test_what_no_theorem_covers_is_refused():
@@ -262,23 +201,6 @@ def test_noise_and_epochs_are_solved_for_by_the_upper_end():
     mu = 1 / calibrate.noise_multiplier(events.GaussianDpEvent, **target)
     epochs = calibrate.steps(lambda epochs: shuffled(10.0, 4, epochs), **target, **REPLACED)
     assert epochs == math.floor((5 * mu) ** 2)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("sigma", [0.8, 2.0, 4.0, 10.0, 40.0])
-@pytest.mark.parametrize("epochs", [1, 3, 10, 30, 100])
-def test_brackets_on_a_grid(sigma, epochs):
-    """Of 200 settings: the ends are in order, and more batches cost no more."""
-    most = accountants.epsilon(known(sigma, epochs), delta=1e-5)
-    found = [
-        accountants.epsilon(shuffled(sigma, batches, epochs), delta=1e-5, **ZERO_OUT)
-        for batches in (1, 2, 5, 20, 100, 400, 2000, 10_000)
-    ]
-    for each in found:
-        assert 0 <= each.lower <= each.upper <= most.upper
-    assert found[0].lower == pytest.approx(most.upper, rel=1e-9)
-    for fewer, more in itertools.pairwise(found):
-        assert more.upper <= fewer.upper * (1 + 1e-3)
 
 
 # -- random numbers of batches, of which a shuffle is made

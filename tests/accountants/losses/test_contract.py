@@ -7,6 +7,7 @@ import pytest
 from dpcal.accountants import LossSuite, check_loss
 from dpcal.accountants.losses.discrete import discrete_laplace, pure, randomized_response
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -16,7 +17,8 @@ OTHER = SampledGaussian(0.2, 1.5, "add")
 GEOMETRIC = discrete_laplace(noise_parameter=0.5, sensitivity=2)
 LOSSES = [
     *(Gaussian(2.0), Laplace(1.5), BoundedRange(0.8), DiscreteGaussian(2.0, 1), pure(1.0)),
-    *(REMOVED, ADDED, GEOMETRIC, randomized_response(noise_parameter=0.3, num_buckets=4)),
+    *(FixedBatchGaussian(0.02, 0.7), REMOVED, ADDED, GEOMETRIC),
+    *(randomized_response(noise_parameter=0.3, num_buckets=4),),
 ]
 
 

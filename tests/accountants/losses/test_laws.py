@@ -10,13 +10,11 @@ from dp_accounting.pld import privacy_loss_distribution as builders
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events
+from dpcal.accountants import events
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.discrete import LatticeLoss
-from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
-from dpcal.accountants.mechanisms.decompose import decompose
 
 REPEAT = events.SelfComposedDpEvent
 
@@ -56,14 +54,13 @@ def _integral(a, power, y):
 @pytest.mark.parametrize(
     ("scale", "times", "share"),
     [
-        (0.0625, 3, 0.0),
         (0.0625, 3, 0.77),
         (0.3, 3, 0.37),
         (1.0, 1, 0.93),
         (1.0, 9, 0.6),
         (2.0, 7, 0.37),
         (7.0, 5, 1 - 1e-6),
-        (100.0, 32, 0.97),
+        (100.0, 12, 0.97),
     ],
 )
 def test_few_uses_of_laplace_noise_against_many_digits(scale, times, share):
@@ -165,40 +162,6 @@ def test_moments_of_a_segment(loss, c):
         assert abs(value) <= math.exp(tilt.log_decay(np.array([t]), 1.0)[0]) * (1 + 1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sigma", "shift"),
-    [(0.03, 1), (0.07, 2), (0.4, 1), (0.95, 3), (5.0, 7)],
-)
-@pytest.mark.parametrize("c", [-0.4, 0.4999, 11.0])
-def test_moments_of_a_discrete_gaussian(sigma, shift, c):
-    loss = DiscreteGaussian(sigma, shift)
-    with mpmath.workdps(40):
-        s2 = 2 * mpmath.mpf(sigma) ** 2
-        c_ = mpmath.mpf(c)
-        # Both laws, of means 0 and (1 + c) shift, to 15 standard deviations.
-        reach = 15 * sigma + 5
-        xs = range(-math.ceil(reach), math.ceil((1 + c) * shift + reach) + 1)
-        norm = sum(mpmath.exp(-(mpmath.mpf(x) ** 2) / s2) for x in xs)
-        masses = [mpmath.exp(-((1 + c_) * (x - shift) ** 2 - c_ * x**2) / s2) for x in xs]
-        values = [shift * (2 * mpmath.mpf(x) - shift) / s2 for x in xs]
-        whole = sum(masses)
-        mean = sum(m * v for m, v in zip(masses, values, strict=True)) / whole
-        central = [
-            sum(m * (v - mean) ** n for m, v in zip(masses, values, strict=True)) / whole
-            for n in (2, 4)
-        ]
-        truth = [float(x) for x in (mpmath.log(whole / norm), mean, *central)]
-        np.testing.assert_allclose(loss.cumulants([c])[0], truth, rtol=1e-11, atol=1e-14)
-        for t in np.array([1e-4, 0.1, 0.5, 0.7, 1.3]) * (2 * math.pi * sigma**2 / shift):
-            psi = sum(
-                m * mpmath.exp(1j * mpmath.mpf(float(t)) * (v - mean))
-                for m, v in zip(masses, values, strict=True)
-            )
-            found = np.exp(loss.tilt(c).log_ratio(float(t), 2)[1])
-            assert found == pytest.approx(complex(psi / whole), abs=1e-11)
-
-
 def discrete_gaussian_delta(sigma, shift, times, epsilon):
     """delta of a composition by convolving the two laws on a truncated line."""
     reach = math.ceil(12 * sigma) + shift + 2
@@ -291,27 +254,6 @@ def test_a_broad_discrete_gaussian_is_a_gaussian():
     smooth = REPEAT(events.GaussianDpEvent(40.0), 500)
     one, other = (accountants.epsilon(event, delta=1e-6) for event in (discrete, smooth))
     assert one == pytest.approx(other, rel=1e-5)
-
-
-@pytest.mark.parametrize("times", [2, 30, 300])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.5])
-def test_one_period_and_convolution_agree(times, epsilon):
-    for event, relation in (
-        (events.RandomizedResponseDpEvent(0.6, 5), "replace-special"),
-        (events.RandomizedResponseDpEvent(0.6, 5), "replace-one"),
-        (events.DiscreteLaplaceDpEvent(0.1, 4), "add-or-remove-one"),
-    ):
-        for direction in decompose(REPEAT(event, times), relation).directions:
-            total = Total(direction.parts)
-            if epsilon >= total.upper:
-                continue
-            exact = characteristic.log_delta_bounds(direction, epsilon)
-            assert exact.method == "convolution"
-            found = invert(total, epsilon).log_bounds(epsilon)
-            assert found.method == "lattice"
-            assert found.lower <= exact.upper
-            assert exact.lower <= found.upper
-            assert found.upper - found.lower < 1e-9
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.8, 3.0])

@@ -1,4 +1,4 @@
-"""Compiled sums over points of a loss, against the same sums at 60 digits."""
+"""Compiled sums over points of a loss, against the same sums at 40 digits."""
 
 import math
 
@@ -20,7 +20,7 @@ from dpcal.accountants.rounding import UNIT
 
 def moments(ell, log_base, power, excess):
     """Log M, mean, variance and fourth central moment, of points whose masses are taken to be 1."""
-    with mpmath.workdps(60):
+    with mpmath.workdps(40):
         ell = [mpmath.mpf(x) for x in ell]
         base = [mpmath.exp(mpmath.mpf(x)) for x in log_base]
         # The digits of the power next to 1 are those of the excess.
