@@ -171,7 +171,6 @@ def test_columns_that_do_not_meet_are_a_composition(run, sampler, rows):
     assert answer == pytest.approx(accountants.epsilon(event, delta=1e-6), rel=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bands", [13, 32])
 def test_separated_bands_are_a_composition_however_many_they_are(bands):
     # The columns of records in one group do not overlap, whatever the matrix is called.
@@ -190,7 +189,6 @@ def test_separated_bands_are_a_composition_however_many_they_are(bands):
     assert 0.97 < found.noise_multiplier / (norm * alone) <= 1 + 1e-6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("run", [LambdaCGD(T, 0.7), Banded(T, 3, [1.0, 0.5, 0.25]), BISR(T, 3)])
 def test_every_record_at_every_round_is_the_event_without_sampling(run):
     # As q -> 1 all participate always: one Gaussian mechanism of sensitivity ||C 1||.
@@ -240,6 +238,7 @@ def test_reading_a_multiplier_as_normalised_would_understate_epsilon():
     assert doubled == pytest.approx(misread, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_absolute_values_dominate_mixed_signs():
     # Contributions of any sign never beat those of abs(C): here all signs of two rounds with a
     # negative entry.

@@ -233,7 +233,6 @@ def test_bins_when_a_record_is_added_stay_below_a_half_space():
         assert add.at(epsilon, **SURE).lower <= BinsHalfSpace(np.eye(10)).delta(epsilon)
 
 
-@pytest.mark.slow
 def test_correlated_bins_against_published_values():
     M = toeplitz(0.9 ** np.arange(1000)) @ correlated.BallsInBins(100).equally_likely(1000)
     gram = M.T @ M
@@ -252,7 +251,6 @@ def small():
     return Direct(on_grid(30, 0.6, 1.0, 0.1), "remove")
 
 
-@pytest.mark.slow
 def test_results_do_not_depend_on_the_workers():
     alone = simulate(small(), draws=5000, seed=1).kept
 

@@ -130,7 +130,6 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     check_against_patterns(strategy, schema, allowed)
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.floats(0.0, 10.0), min_size=1, max_size=9),
     st.integers(1, 10),

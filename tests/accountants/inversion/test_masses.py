@@ -17,7 +17,7 @@ from dpcal.errors import BrokenLaw
 
 GAUSSIANS = events.SelfComposedDpEvent(events.GaussianDpEvent(0.05), 8)
 BOTH = events.ComposedDpEvent([GAUSSIANS, events.LaplaceDpEvent(1.0)])
-MANY = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.605, 1), 8400)
+MANY = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.605, 1), 3000)
 
 
 @st.composite
@@ -54,25 +54,23 @@ def holds(law, exact):
     return True
 
 
-@pytest.mark.slow
 @given(laws(), st.integers(3, 12))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gathering_keeps_all_masses(law, most):
     assert holds(gathered(law, most), law)
 
 
 @pytest.mark.slow
 @given(laws(8), laws(8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sums_keep_all_masses(one, other):
     exact = joined(one, other, np.add.outer(one.values, other.values))
     assert holds(summed([(one, 1), (other, 1)], few=4), exact)
     assert holds(gathered(exact, 9), exact)
 
 
-@pytest.mark.slow
 @given(laws(6), st.integers(2, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_many_uses_keep_all_masses(law, times):
     exact = law
     for _ in range(times - 1):
@@ -80,9 +78,8 @@ def test_many_uses_keep_all_masses(law, times):
     assert holds(summed([(law, times)], few=5), exact)
 
 
-@pytest.mark.slow
 @given(laws(), st.floats(1e-9, 1 - 1e-9))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_samples_keep_all_masses(law, q):
     mixed = np.logaddexp(math.log1p(-q), math.log(q) + law.values)
     removed = FiniteLaw(mixed, law.log_reference)
@@ -117,7 +114,8 @@ def test_a_law_that_loses_mass_is_refused(monkeypatch):
         return values[:-1], logs[:-1]
 
     monkeypatch.setattr(finite_laws, "_moved", without_the_last)
-    event = events.PoissonSampledDpEvent(0.1, events.SelfComposedDpEvent(BOTH, 2))
+    both = events.ComposedDpEvent([events.GaussianDpEvent(1.0), events.LaplaceDpEvent(1.0)])
+    event = events.PoissonSampledDpEvent(0.1, events.SelfComposedDpEvent(both, 2))
     with pytest.raises(BrokenLaw, match="fault of dpcal"):
         epsilon(event, delta=1e-5)
 
@@ -133,8 +131,8 @@ def delta_of_sampled_signs(q, a, n, at):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("q", [1e-3, 1.0])
-def test_an_answer_beside_others_costs_no_less(q):
+def test_an_answer_beside_others_costs_no_less():
+    q = 1e-3
     found = epsilon(events.PoissonSampledDpEvent(q, BOTH), delta=1e-4)
     alone = epsilon(events.PoissonSampledDpEvent(q, GAUSSIANS), delta=1e-4)
     assert alone.lower > 1600
@@ -145,15 +143,15 @@ def test_an_answer_beside_others_costs_no_less(q):
 @pytest.mark.slow
 def test_many_answers_on_a_sample():
     event = events.PoissonSampledDpEvent(1e-3, MANY)
-    truth = delta_of_sampled_signs(1e-3, 0.605, 8400, 1.0)
+    truth = delta_of_sampled_signs(1e-3, 0.605, 3000, 1.0)
     assert truth == pytest.approx(1e-3)
     found = delta(event, epsilon=1.0)
     assert found.lower <= truth * (1 + 1e-9)
     assert truth <= found.upper * (1 + 1e-9)
     for accountant in ("characteristic", "renyi"):
         at = epsilon(event, delta=6e-4, accountant=accountant)
-        assert delta_of_sampled_signs(1e-3, 0.605, 8400, at.upper) <= 6e-4
-        assert delta_of_sampled_signs(1e-3, 0.605, 8400, at.lower) >= 6e-4 * (1 - 1e-9)
+        assert delta_of_sampled_signs(1e-3, 0.605, 3000, at.upper) <= 6e-4
+        assert delta_of_sampled_signs(1e-3, 0.605, 3000, at.lower) >= 6e-4 * (1 - 1e-9)
 
 
 @pytest.mark.slow
@@ -165,29 +163,10 @@ def test_tiny_deltas_at_large_epsilons():
     assert found.lower <= truth <= found.upper < 10 * truth
 
 
-@pytest.mark.study
-def test_a_million_answers_on_a_sample():
-    """Losses of 5e5 nats, of which no exponential is a double."""
-    inner = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 10**6)
-    found = delta(events.PoissonSampledDpEvent(0.01, inner), epsilon=1.0)
-    assert found.lower <= 0.01 <= found.upper < 0.0101
-
-
 @pytest.mark.slow
-def test_batches_of_fixed_size_and_epochs():
+def test_a_batch_of_fixed_size_tells_a_replaced_record_that_is_in_it():
     inner = events.ComposedDpEvent([events.GaussianDpEvent(0.0366), events.LaplaceDpEvent(2.0)])
     batch = events.SampledWithoutReplacementDpEvent(1000, 1, inner)
     found = delta(batch, epsilon=1.0, neighboring_relation="replace-one")
-    # A replaced record is told apart for certain if it is in the batch, with probability 1e-3.
+    # It is told apart for certain if it is in the batch, with probability 1e-3.
     assert found.lower <= 1e-3 <= found.upper < 1.001e-3
-    epoch = delta(events.AllocatedDpEvent(BOTH, 4), epsilon=1.0)
-    alone = delta(events.AllocatedDpEvent(GAUSSIANS, 4), epsilon=1.0)
-    assert epoch.upper >= alone.lower > 0.2
-    assert epoch.upper >= 1 - 1e-9
-    three = epsilon(
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(1e-3, BOTH), 3), delta=1e-4
-    )
-    known = epsilon(
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(1e-3, GAUSSIANS), 3), delta=1e-4
-    )
-    assert three.upper >= known.lower > 1600

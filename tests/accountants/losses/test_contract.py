@@ -75,7 +75,6 @@ def test_a_broken_loss_is_found(pair, fact):
         check_loss(*pair)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pair", "test"),
     [

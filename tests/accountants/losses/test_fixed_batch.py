@@ -73,7 +73,6 @@ def test_composing_each_direction_by_itself_understates():
     assert right.upper - right.lower < 1e-10
 
 
-@pytest.mark.slow
 def test_direction_chosen_by_the_first_answer_exceeds_either_alone():
     """Two steps; the second query makes the direction worse that the first answer left better.
 
@@ -137,7 +136,6 @@ def test_added_record_takes_the_place_of_another_one():
     assert fixed < replaced(batches(2.0, 1000))
 
 
-@pytest.mark.slow
 def test_decay_bounds_hold_along_the_line():
     for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
         tilt = FixedBatchGaussian(q, sigma).tilt(c)

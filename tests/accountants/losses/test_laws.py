@@ -104,7 +104,6 @@ def test_one_laplace_mechanism_costs_its_closed_form(scale, target):
     assert epsilon.upper - epsilon.lower < 1e-12 * epsilon.upper
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "times"), [(2.0, 20), (20.0, 1000)])
 def test_many_uses_of_laplace_noise_against_a_distribution(scale, times):
     peer = builders.from_laplace_mechanism(scale, value_discretization_interval=1e-3)

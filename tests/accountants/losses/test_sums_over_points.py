@@ -40,6 +40,7 @@ def moments(ell, log_base, power, excess):
         return np.array([float(value) for value in (mpmath.log(mass), mean, *central)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "powers"),
     [
