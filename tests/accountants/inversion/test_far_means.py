@@ -34,6 +34,9 @@ def test_one_step_lies_between_its_two_sides(epsilon, rest):
     low, high = (log_delta(side, epsilon) for side in (below, above))
     assert low.lower <= truth <= high.upper
     assert high.upper <= math.log(math.exp(truth) + rest) + 1e-9
+    # Below, far means are taken for the last near one, which is half as far or nearer.
+    far = WEIGHTS[kept:].sum()
+    assert math.exp(low.lower) >= math.exp(truth) - (0.5 * far if epsilon == 0 else far) - 1e-15
 
 
 def convolved(epsilon, steps):
