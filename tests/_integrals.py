@@ -1,10 +1,22 @@
-"""Integrals along the real line in balls: what is returned holds to double precision."""
+"""Integrals in balls, which hold to double precision; of allocation; and sums over all patterns.
+
+The patterns are those of participation in a run with correlated noise.
+"""
 
 import itertools
+import math
+from functools import cache
 
+import numpy as np
 from flint import acb, arb, ctx
+from scipy.special import logsumexp, ndtr
 
-__all__ = ["density", "integral", "power"]
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.losses.base import OutOfReach
+
+__all__ = ["allocation", "density", "in_balls", "independent", "integral", "log_ratios"]
+__all__ += ["patterns", "plane", "power", "toeplitz", "two_rounds"]
 
 
 def density(x, scale=1.0):
@@ -30,3 +42,92 @@ def integral(integrand, ends, bits=128):
         total = sum(pieces, acb(0))
         assert total.rel_accuracy_bits() > 50
         return total
+
+
+def allocation(batches, epsilon, points=1501):
+    """Return deltas of removing and adding a record that is in one of a few batches.
+
+    ``batches`` are pairs of a noise multiplier and a probability. The first batch is integrated in
+    closed form, the answers of all others are summed over a grid.
+    """
+    (sigma, p), *others = batches
+    x = np.linspace(-9, 9 + 1 / min(rho for rho, _ in others), points)
+    density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    weights, rest = np.ones(1), np.zeros(1)
+    for rho, q in others:
+        rest = np.add.outer(rest, q * np.exp(x / rho - 1 / (2 * rho * rho))).ravel()
+        weights = np.multiply.outer(weights, density).ravel()
+    t, k = 1 / sigma, math.exp(epsilon)
+
+    def places(strike):
+        level = np.where(strike > 0, strike, 1.0)
+        return level, np.log(level / p) / t + t / 2
+
+    level, d = places(k - rest)
+    call = np.where(k > rest, p * ndtr(t - d) - level * ndtr(-d), p - (k - rest))
+    level, d = places(1 / k - rest)
+    put = np.where(1 / k > rest, level * ndtr(d) - p * ndtr(d - t), 0.0)
+    return {"remove": float(weights @ call), "add": k * float(weights @ put)}
+
+
+def toeplitz(column):
+    """Return the lower triangular matrix with this first column."""
+    lag = np.subtract.outer(np.arange(len(column)), np.arange(len(column)))
+    return np.where(lag >= 0, np.asarray(column)[np.abs(lag)], 0.0)
+
+
+@cache
+def patterns(rounds):
+    """Return every pattern of participation, one a row."""
+    return np.array(list(itertools.product((0.0, 1.0), repeat=rounds)))
+
+
+def independent(rates):
+    """Return log-probabilities of all patterns of rounds that are independent."""
+    with np.errstate(divide="ignore"):
+        logs = np.where(patterns(len(rates)) > 0, np.log(rates), np.log1p(-np.asarray(rates)))
+    return logs.sum(axis=1)
+
+
+def log_ratios(C, sigma, x, log_chances):
+    """Return log L of observations, one a column, as a sum over all patterns."""
+    means = patterns(C.shape[1]) @ C.T
+    exponents = (x.T @ means.T - 0.5 * (means**2).sum(axis=1)) / sigma**2
+    return logsumexp(exponents + log_chances, axis=1)
+
+
+@cache
+def _plane(C, sigma, rate):
+    """Return logarithms of Q's masses on a grid of two observations, and of L."""
+    x = np.linspace(-12, 15, 901) * sigma
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(x, x, indexing="ij")])
+    log_q = -(grid**2).sum(axis=0) / (2 * sigma**2)
+    log_q += 2 * math.log((x[1] - x[0]) / (sigma * math.sqrt(2 * math.pi)))
+    return log_q, log_ratios(np.array(C), sigma, grid, independent([rate, rate]))
+
+
+def plane(C, sigma, rate):
+    """Return logarithms of the masses of two rounds' noise on a grid, and of likelihood ratios."""
+    return _plane(tuple(map(tuple, C)), sigma, rate)
+
+
+def two_rounds(C, sigma, rate, epsilon):
+    """Return delta of removing and of adding a record of two rounds, by the trapezoid rule."""
+    log_q, log_l = plane(C, sigma, rate)
+    removed = np.maximum(np.exp(log_q + log_l) - np.exp(epsilon + log_q), 0.0)
+    added = np.maximum(np.exp(log_q) - np.exp(epsilon + log_q + log_l), 0.0)
+    return float(removed.sum()), float(added.sum())
+
+
+def in_balls(direction, epsilon, most=4e5, width=1e-18):
+    """Return bounds on log delta in balls of 256 bits; None beyond so many terms."""
+    try:
+        chosen = choose_contour(direction.parts, epsilon, width=width)
+    except OutOfReach:
+        return None
+    points = sum(item.last - item.first for item in chosen.sums if item)
+    if (chosen.nodes + 100) * points > most:
+        return None
+    lower, upper = enclose(chosen, direction.parts, epsilon, bits=256)
+    with ctx.workprec(256):
+        return arb(lower).log().lower(), arb(upper).log().upper()

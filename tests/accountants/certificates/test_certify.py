@@ -12,23 +12,12 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+REPEAT = events.SelfComposedDpEvent
 MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("event", [DPSGD, MIXED, events.GaussianDpEvent(1.0)])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 20.0])
-def test_the_float_accountant_meets_the_certificate(event, epsilon):
-    certificate = certify(event, epsilon=epsilon, width=1e-9)
-    answer = accountants.log_delta(event, epsilon=epsilon)
-    # Comparison of logarithms costs a few roundings.
-    rounding = 1e-15 * (1 + abs(answer.upper))
-    assert answer.upper >= float(certificate.lower.ln()) - rounding
-    assert answer.lower <= float(certificate.upper.ln()) + rounding
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("width", "delta"), [(1e-3, 1e-6), (1e-9, 1e-6), (1e-6, 1e-30)])
+@pytest.mark.parametrize(("width", "delta"), [(1e-9, 1e-6), (1e-6, 1e-30)])
 def test_epsilon_is_certified(width, delta):
     certificate = certify(DPSGD, delta=delta, width=width)
     answer = accountants.epsilon(DPSGD, delta=delta)
@@ -65,19 +54,9 @@ def test_weights_of_many_equal_shifts_keep_their_digits():
 # -- refusals
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "exactly one of epsilon and delta"),
-        ({"epsilon": 1.0, "delta": 1e-5}, "exactly one of epsilon and delta"),
-        ({"epsilon": -1.0}, r"epsilon must be a finite number >= 0, got -1\.0\."),
-        ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0\."),
-        ({"epsilon": 1.0, "width": 0.0}, r"width must be a number in \(0, 1\), got 0\.0\."),
-        ({"epsilon": 1.0, "neighboring_relation": "near"}, "neighboring_relation must be one of"),
-    ],
-)
-def test_bad_input_gets_a_sentence(options, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("options", [{}, {"epsilon": 1.0, "delta": 1e-5}])
+def test_one_question_is_asked(options):
+    with pytest.raises(ValueError, match="exactly one of epsilon and delta"):
         certify(DPSGD, **options)
 
 
@@ -98,113 +77,54 @@ def test_a_width_out_of_reach_is_refused():
 
 # -- hard corners
 
-SPARSE = events.dpsgd(sampling_probability=1e-4, noise_multiplier=0.4, steps=30)
+
+def steps(q, sigma, times):
+    return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=times)
+
+
+BATCH = events.SampledWithoutReplacementDpEvent(10_000, 100, events.GaussianDpEvent(2.0))
+RESPONSES = REPEAT(events.RandomizedResponseDpEvent(0.7, 3), 50)
+ADD, ONE, BLANK = "add-or-remove-one", "replace-one", "replace-special"
 CORNERS = {
-    "a few rare large losses": (SPARSE, 15.0, {}, "smoothed contour"),
-    "losses of any size": (
-        events.dpsgd(sampling_probability=1e-9, noise_multiplier=0.5, steps=10**6),
-        1.0,
-        {},
-        "",
-    ),
-    "different rare steps": (
-        events.ComposedDpEvent(
-            [
-                events.dpsgd(sampling_probability=1e-5, noise_multiplier=0.3, steps=100),
-                events.dpsgd(sampling_probability=1e-4, noise_multiplier=0.4, steps=10),
-            ]
-        ),
-        8.0,
-        {},
-        "smoothed contour",
-    ),
+    "a few rare large losses": (steps(1e-4, 0.4, 5), 12.0, ADD, "smoothed contour"),
+    "losses of any size": (steps(1e-9, 0.5, 10**6), 1.0, ADD, ""),
     "a replaced record": (
         events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0)),
         0.3,
-        {"neighboring_relation": "replace-one"},
+        ONE,
         "finite sum",
     ),
-    "batches without replacement": (
-        events.SelfComposedDpEvent(
-            events.SampledWithoutReplacementDpEvent(10_000, 100, events.GaussianDpEvent(2.0)), 1000
-        ),
-        2.0,
-        {},
-        "contour",
-    ),
-    "one batch, a replaced record": (
-        events.SampledWithoutReplacementDpEvent(10_000, 100, events.GaussianDpEvent(2.0)),
-        1.0,
-        {"neighboring_relation": "replace-one"},
-        "finite sum",
-    ),
-    "Laplace noise": (events.LaplaceDpEvent(2.0), 0.2, {}, "finite sum"),
+    "batches without replacement": (REPEAT(BATCH, 1000), 2.0, ADD, "contour"),
+    "one batch, a replaced record": (BATCH, 1.0, ONE, "finite sum"),
+    "Laplace noise": (events.LaplaceDpEvent(2.0), 0.2, ADD, "finite sum"),
     "discrete Laplace noise": (
-        events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 2), 50),
+        REPEAT(events.DiscreteLaplaceDpEvent(0.2, 2), 50),
         3.0,
-        {},
+        ADD,
         "finite sum",
     ),
-    "randomized response": (
-        events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.7, 3), 50),
-        5.0,
-        {"neighboring_relation": "replace-one"},
-        "finite sum",
-    ),
-    "responses of blanked records": (
-        events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.7, 3), 50),
-        2.5,
-        {"neighboring_relation": "replace-special"},
-        "finite sum",
-    ),
-    "discrete Gaussian noise": (
-        events.SelfComposedDpEvent(events.DiscreteGaussianDpEvent(10.0, 1), 100),
-        4.0,
-        {},
-        "finite sum",
-    ),
+    "randomized response": (RESPONSES, 5.0, ONE, "finite sum"),
+    "responses of blanked records": (RESPONSES, 2.5, BLANK, "finite sum"),
     "a mixture": (
         events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.9, 0.09, 0.01]),
         0.5,
-        {},
+        ADD,
         "finite sum",
     ),
     "a claim that may fail": (
-        events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(0.1, 1e-8), 50),
+        REPEAT(events.EpsilonDeltaDpEvent(0.1, 1e-8), 50),
         2.0,
-        {},
+        ADD,
         "finite sum",
     ),
 }
 
 
-LEFT_TO_THE_STUDY = ("different rare steps", "discrete Gaussian noise")
-
-
 @pytest.mark.slow
-@pytest.mark.study
-def test_losses_of_hundreds_have_a_certificate():
-    event = events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.05, steps=1000)
-    certificate = certify(event, epsilon=1000.0)
-    assert verify_certificate(certificate.to_json()) == certificate
-    # A sample of the record loses about 200 +- 20 + log(1e-3): six are enough, five may be.
-    chances = [math.exp(-1) / math.factorial(k) for k in range(7)]
-    assert 0.9 * (1 - sum(chances[:6])) < certificate.upper
-    assert certificate.lower <= certificate.upper < 1.1 * (1 - sum(chances[:5]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        # A certificate of one kind of rare step takes a quarter of a minute already, and a sum over
-        # discrete noise is proved like that over discrete Laplace noise.
-        pytest.param(name, marks=[pytest.mark.study] * (name in LEFT_TO_THE_STUDY))
-        for name in CORNERS
-    ],
-)
+@pytest.mark.parametrize("name", CORNERS)
 def test_hard_corners_are_proved(name):
-    event, epsilon, options, method = CORNERS[name]
+    event, epsilon, relation, method = CORNERS[name]
+    options = {"neighboring_relation": relation}
     certificate = certify(event, epsilon=epsilon, **options)
     assert 0 < certificate.lower <= certificate.upper
     assert verify_certificate(certificate.to_json()) == certificate

@@ -6,16 +6,13 @@ The modules below ``certify`` are asked directly, as a certificate could hide a 
 import json
 from decimal import Decimal
 
-import mpmath
 import pytest
 from _tree import DATA
 from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
-from dpcal.accountants.certificates.proofs import Grid
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.grids import on_grid
 from dpcal.accountants.certificates.transforms import SampledGaussianTransform
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -78,16 +75,3 @@ def test_a_gaussian_has_its_closed_form(relation):
         )
         truth = upper_tail - arb(1).exp() * lower_tail
         assert arb(str(certificate.lower)) <= truth <= arb(str(certificate.upper))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "step", "last"), [(0.03, 1e-3, 2000), (1e4, 100.0, 600)])
-def test_moments_of_a_table_keep_their_digits(noise, step, last):
-    table = on_grid(SampledGaussian(0.5, noise, "remove"), Grid(step, -last, last))
-    with mpmath.workdps(60):
-        masses = [mpmath.exp(mpmath.mpf(log)) for log in table.log_reference]
-        for c in (-0.5, 1e-3, 0.7, 40.0):
-            powers = [mpmath.exp((1 + mpmath.mpf(c)) * mpmath.mpf(ell)) for ell in table.values]
-            moment = mpmath.fsum(q * w for q, w in zip(masses, powers, strict=True))
-            truth = float(mpmath.log(moment / mpmath.fsum(masses)))
-            assert table.cumulants([c])[0, 0] == pytest.approx(truth, rel=1e-6, abs=1e-15)

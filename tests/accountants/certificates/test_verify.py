@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from decimal import Decimal
 
 import pytest
@@ -10,9 +9,7 @@ from _certificates import changed, claim, claim_about, leaves, resigned
 from _tree import DATA
 
 from dpcal.accountants import Certificate, certify, events, verify_certificate
-from dpcal.accountants.certificates.cost import MAX_WORK, work
 from dpcal.accountants.certificates.document import Mechanism
-from dpcal.accountants.certificates.enclosed_losses import enclosed
 from dpcal.accountants.certificates.proofs import (
     ChernoffProof,
     ContourProof,
@@ -33,27 +30,15 @@ WRITTEN_BEFORE = json.loads((DATA / "certificates.json").read_text())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [{"epsilon": 8.0}, {"epsilon": 300.0}, {"delta": 1e-9, "width": 1e-6}]
-)
-def test_round_trip(options):
-    certificate = certify(MIXED, **options)
+def test_round_trip():
+    certificate = certify(MIXED, delta=1e-9)
     text = certificate.to_json()
     assert Certificate.from_json(text) == verify_certificate(text) == certificate
     assert verify_certificate(json.loads(text)).to_json() == text
 
 
-SLOW = ("smoothed", "dgauss", "poisson_replace")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
-        for name in WRITTEN_BEFORE
-    ],
-)
+@pytest.mark.parametrize("name", WRITTEN_BEFORE)
 def test_documents_written_before_still_hold(name):
     document = WRITTEN_BEFORE[name]
     assert verify_certificate(document).to_dict() == document
@@ -77,10 +62,10 @@ def _nudged(value):
         return value[:-1] + chr(ord(value[-1]) ^ 1)
 
 
-@pytest.mark.parametrize("path", list(leaves(DOCUMENT)), ids=lambda path: ".".join(map(str, path)))
-def test_any_change_is_rejected(path):
-    with pytest.raises(CertificateRejected):
-        verify_certificate(changed(DOCUMENT, path, _nudged))
+def test_any_change_is_rejected():
+    for path in leaves(DOCUMENT):
+        with pytest.raises(CertificateRejected):
+            verify_certificate(changed(DOCUMENT, path, _nudged))
 
 
 REMOVE = ("proofs", 0, "directions", 0)
@@ -124,10 +109,8 @@ FORGERIES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forger_who_signs_anew_is_rejected(name):
-    path, change = FORGERIES[name]
-    document = changed(DOCUMENT, path, change)
     with pytest.raises(CertificateRejected):
-        verify_certificate(resigned(document))
+        verify_certificate(resigned(changed(DOCUMENT, *FORGERIES[name])))
 
 
 EMPTY = (Grid(1.0, 0, 0),)
@@ -277,26 +260,3 @@ def test_a_hostile_document_is_rejected_before_its_work_is_done(name, monkeypatc
 def test_a_document_of_endless_length_is_rejected():
     with pytest.raises(CertificateRejected, match="at most 67108864 characters"):
         verify_certificate(" " * (1 << 26) + "{}")
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("bits", [128, 1024, 4096])
-@pytest.mark.parametrize(
-    ("event", "count", "proof"),
-    [
-        (events.LaplaceDpEvent(1.0), 1, SumProof((Grid(1.0, 0, 40),))),
-        (GAUSSIAN, 1, SumProof((Grid(0.1, -20, 20),))),
-        (events.DiscreteGaussianDpEvent(2.0), 10, SumProof((Grid(1.0, -9, 10),))),
-        (GAUSSIAN, 10, ContourProof(2.0, 0.05, 80, 1.0, 3.0, (None,), (None,))),
-    ],
-)
-def test_no_argument_takes_longer_than_its_work_says(event, count, proof, bits):
-    losses = Certificate("add-or-remove-one", (Mechanism(event, count),), None, ()).composition
-    parts = [(enclosed(loss), times) for loss, times in losses.directions[0].parts]
-    document = claim(event, count, 2.0, ("0", "1"), ("both", proof), bits=bits)
-    started = time.process_time()
-    verify_certificate(document)
-    seconds = time.process_time() - started
-    # Ten minutes for all of the work that a document may ask for, and as much for a busy machine;
-    # a tenth of a second for reading it.
-    assert seconds < 0.1 + 2 * 600 * work(proof, parts, bits) / MAX_WORK

@@ -14,8 +14,7 @@ from dpcal.accountants.inversion.bounded_range import (
 )
 from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
 from dpcal.accountants.inversion.solve import epsilon_on_contours
-from dpcal.accountants.inversion.transform import Total, common_lattice
-from dpcal.accountants.losses.base import Lattice
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -40,6 +39,7 @@ def test_a_record_that_is_hardly_ever_sampled_costs_nothing():
     assert (found.lower, found.upper, found.method) == (0.0, 0.0, "sampling")
 
 
+@pytest.mark.slow
 def test_many_rare_losses_cost_nothing_where_delta_is_met_at_zero():
     """Forty losses with the saddle's epsilon at 0: there is nothing to the left to be sought."""
     steps = [
@@ -71,13 +71,3 @@ def test_both_sides_of_parity_are_in_the_bounds_of_the_direction_itself(log_delt
     assert epsilon_by_parity(add, log_delta) is None
     assert log_delta_by_parity(remove, 25.0) is None
     assert epsilon_by_parity(remove, -1e9) is None
-
-
-def test_units_that_share_no_fraction_share_no_lattice():
-    whole, third, other = (Lattice(0.0, unit, 1) for unit in (1.0, 1 / 3, math.pi / 3))
-    both = common_lattice([(whole, 2), (third, 1)])
-    assert both.unit == pytest.approx(1 / 3, rel=1e-15)
-    assert common_lattice([(whole, 1), (other, 1)]) is None
-    assert common_lattice([(whole, 1), (None, 1)]) is None
-    many = [(Lattice(0.0, 1 / n, 1), 1) for n in (1, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)]
-    assert common_lattice(many) is None

@@ -4,23 +4,21 @@ import dataclasses
 
 import pytest
 
-from dpcal.accountants import check_loss
+from dpcal.accountants import LossSuite, check_loss
 from dpcal.accountants.losses.discrete import discrete_laplace, pure, randomized_response
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
+REMOVED, ADDED = (SampledGaussian(0.1, 1.5, side) for side in ("remove", "add"))
+OTHER = SampledGaussian(0.2, 1.5, "add")
+GEOMETRIC = discrete_laplace(noise_parameter=0.5, sensitivity=2)
 LOSSES = [
-    Gaussian(2.0),
-    Laplace(1.5),
-    BoundedRange(0.8),
-    SampledGaussian(0.1, 1.5, "remove"),
-    SampledGaussian(0.1, 1.5, "add"),
-    DiscreteGaussian(2.0, 1),
-    pure(1.0),
-    randomized_response(noise_parameter=0.3, num_buckets=4),
-    discrete_laplace(noise_parameter=0.5, sensitivity=2),
+    *(Gaussian(2.0), Laplace(1.5), BoundedRange(0.8), DiscreteGaussian(2.0, 1), pure(1.0)),
+    *(FixedBatchGaussian(0.02, 0.7), REMOVED, ADDED, GEOMETRIC),
+    *(randomized_response(noise_parameter=0.3, num_buckets=4),),
 ]
 
 
@@ -29,10 +27,10 @@ def test_losses_keep_the_contract(loss):
     check_loss(loss, loss.opposite)
 
 
-def test_both_directions_are_reverses():
-    check_loss(SampledGaussian(0.1, 1.5, "remove"), SampledGaussian(0.1, 1.5, "add"))
-    with pytest.raises(ValueError, match="opposite"):
-        check_loss(SampledGaussian(0.1, 1.5, "remove"), SampledGaussian(0.2, 1.5, "add"))
+class TestOurs(LossSuite):
+    """The suite that other packages inherit."""
+
+    pairs = (*((loss, loss) for loss in (Gaussian(2.0), pure(1.0), GEOMETRIC)), (REMOVED, ADDED))
 
 
 class WrongMoments(Gaussian):
@@ -50,18 +48,47 @@ class WrongDelta(Gaussian):
         return 0.0, 0.0
 
 
+class CheapDelta(Gaussian):
+    def log_delta(self, epsilon):
+        return -30.0 - epsilon, 0.0
+
+
+class WrongDecay(Gaussian):
+    compiled = None
+
+    def log_mgf_bound(self, c):
+        return 0.1 * super().log_mgf_bound(c)
+
+
 @pytest.mark.parametrize(
-    ("broken", "fact"),
+    ("pair", "fact"),
     [
-        (WrongMoments(2.0), "Q has mass 1|slope of log M"),
-        (WrongBound(2.0), "log_mgf_bound"),
-        (WrongDelta(2.0), "Chernoff"),
-        (
-            dataclasses.replace(pure(1.0), log_reference=(-0.3, -1.3)),
-            "P has mass 1|slope of the mean",
-        ),
+        ((WrongMoments(2.0),), "Q has mass 1|slope of log M"),
+        ((WrongBound(2.0),), "log_mgf_bound"),
+        ((WrongDelta(2.0),), "Chernoff"),
+        ((dataclasses.replace(pure(1.0), log_reference=(-0.3, -1.3)),), "P has mass 1|slope of"),
+        ((REMOVED, OTHER), "opposite"),
     ],
 )
-def test_a_broken_loss_is_found(broken, fact):
+def test_a_broken_loss_is_found(pair, fact):
     with pytest.raises(ValueError, match=fact):
-        check_loss(broken)
+        check_loss(*pair)
+
+
+@pytest.mark.parametrize(
+    ("pair", "test"),
+    [
+        ((CheapDelta(2.0), CheapDelta(2.0)), "two_uses_cost_between_one_and_two"),
+        ((WrongDecay(2.0), Gaussian(2.0)), "moments_bounds_and_tilts"),
+        ((REMOVED, OTHER), "moments_bounds_and_tilts"),
+    ],
+)
+def test_the_suite_finds_a_broken_loss(pair, test):
+    suite = type("Suite", (LossSuite,), {"pairs": (pair,)})()
+    with pytest.raises((AssertionError, ValueError)):
+        getattr(suite, f"test_{test}")()
+
+
+def test_a_suite_without_losses_is_refused():
+    with pytest.raises(ValueError, match=r"pairs must have a pair of losses, got none"):
+        LossSuite().test_moments_bounds_and_tilts()

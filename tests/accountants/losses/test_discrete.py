@@ -9,8 +9,6 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as builders
-from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
-from dp_accounting.privacy_accountant import NeighboringRelation
 
 from dpcal import accountants
 from dpcal.accountants import events
@@ -101,36 +99,16 @@ def test_few_values_off_a_lattice_are_summed_exactly(times, delta):
             assert sign * (total - delta) >= -1e-12 * delta
 
 
-def test_randomized_response_keeps_its_count_where_a_peer_drops_it():
-    single = events.RandomizedResponseDpEvent(0.5, 2)
-    composed = events.SelfComposedDpEvent(single, 10)
-    ours = accountants.epsilon(composed, delta=1e-10, neighboring_relation="replace-one")
-    assert ours == pytest.approx(10 * math.log(3), rel=1e-6)
-    peer = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(composed).get_epsilon(1e-10)
-    assert peer < 1.2, "the peer has been mended: drop this trap"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("a", "sensitivity", "times"), [(0.5, 3, 10), (0.05, 1, 400), (1.0, 2, 3)])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_discrete_laplace_against_a_distribution(a, sensitivity, times, epsilon):
+def test_discrete_laplace_against_a_distribution(a, sensitivity, times):
     event = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(a, sensitivity), times)
-    delta = accountants.delta(event, epsilon=epsilon)
     peer = builders.from_discrete_laplace_mechanism(a, sensitivity).self_compose(times)
-    # The peer rounds losses up to multiples of 1e-4.
-    assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
-    assert peer.get_delta_for_epsilon(epsilon + 1e-4 * times) <= delta.upper * (1 + 1e-9) + 1e-14
-
-
-def test_losses_are_laws():
-    for loss in (
-        discrete_laplace(noise_parameter=0.3, sensitivity=5),
-        randomized_response(noise_parameter=0.2, num_buckets=7),
-    ):
-        log_mgf, mean, *_ = loss.cumulants([0.0])[0]
-        assert log_mgf == pytest.approx(0.0, abs=1e-15)
-        assert mean > 0
-        assert loss.log_mgf(-1.0) == pytest.approx(0.0, abs=1e-12)
+    for epsilon in (0.1, 1.0, 4.0):
+        delta = accountants.delta(event, epsilon=epsilon)
+        # The peer rounds losses up to multiples of 1e-4.
+        assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
+        least = peer.get_delta_for_epsilon(epsilon + 1e-4 * times)
+        assert least <= delta.upper * (1 + 1e-9) + 1e-14
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 10**9])
@@ -204,13 +182,6 @@ def test_sampling_of_what_reveals_almost_everything(event, largest, q):
     assert q * (1 - 1e-15) <= distance.upper <= q * (1 + 1e-9)
 
 
-def test_a_sampled_claim_of_a_huge_epsilon():
-    event = events.PoissonSampledDpEvent(0.01, events.EpsilonDeltaDpEvent(710.0, 1e-5))
-    top = 710.0 + math.log(0.01)
-    assert accountants.delta(event, epsilon=top + 1e-9) == pytest.approx(1e-7, rel=1e-9)
-    assert accountants.delta(event, epsilon=top - 1.0) > 0.5
-
-
 @pytest.mark.parametrize(("scale", "q"), [(1 / 729, 0.01), (1 / 800, 0.3), (1 / 2000, 1e-4)])
 @pytest.mark.parametrize("epsilon", [0.5, 300.0])
 def test_sampled_laplace_noise_of_a_tiny_scale(scale, q, epsilon):
@@ -245,24 +216,3 @@ def test_tree_aggregation_is_one_gaussian():
     ) == accountants.epsilon(events.GaussianDpEvent(1.5), delta=1e-6)
     with pytest.raises(UnsupportedEvent, match="SingleEpochTree"):
         accountants.epsilon(tree, delta=1e-6)
-
-
-def test_replacing_a_record_doubles_a_discrete_shift():
-    one = accountants.epsilon(
-        events.DiscreteLaplaceDpEvent(0.5, 1), delta=1e-3, neighboring_relation="replace-one"
-    )
-    assert one == accountants.epsilon(events.DiscreteLaplaceDpEvent(0.5, 2), delta=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: randomized_response(noise_parameter=0.0, num_buckets=2), "noise_parameter must"),
-        (lambda: randomized_response(noise_parameter=0.5, num_buckets=1), "num_buckets must"),
-        (lambda: discrete_laplace(noise_parameter=-1.0, sensitivity=1), "noise_parameter must"),
-        (lambda: discrete_laplace(noise_parameter=1.0, sensitivity=0), "sensitivity must"),
-    ],
-)
-def test_wrong_arguments(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()

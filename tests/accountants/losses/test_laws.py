@@ -10,13 +10,11 @@ from dp_accounting.pld import privacy_loss_distribution as builders
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events
+from dpcal.accountants import events
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.discrete import LatticeLoss
-from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
-from dpcal.accountants.mechanisms.decompose import decompose
 
 REPEAT = events.SelfComposedDpEvent
 
@@ -25,51 +23,74 @@ def contains(bounds, truth, slack=1e-12):
     return bounds.lower <= truth * (1 + slack) and truth <= bounds.upper * (1 + slack)
 
 
-def laplace_delta(scale, times, epsilon):
-    """delta of composed Laplace mechanisms in 60 digits.
+def laplace_delta(a, times, epsilon):
+    """Return delta of Laplace mechanisms of scale 1 / a, in digits that are set outside.
 
-    The law of a loss is exp(l / 2) times a symmetric measure of two atoms and a box. Powers of the
-    box are differences of truncated powers, so that delta is a double sum of integrals of
-    (l - shift)^(k - 1) exp(l / 2) (1 - exp(epsilon - l)).
+    The density of a sum of uniform numbers is a sum of both signs.
     """
+    total = mpmath.mpf(0)
+    for uniform in range(times + 1):
+        for upper in range(times - uniform + 1):
+            room = uniform + upper - mpmath.mpf(times) / 2 - epsilon / (2 * a)
+            signed = [
+                (-1) ** i * mpmath.binomial(uniform, i) * _integral(a, uniform, room - i)
+                for i in range(uniform + 1)
+                if room > i
+            ]
+            ways = mpmath.binomial(times, uniform) * mpmath.binomial(times - uniform, upper)
+            total += ways * a**uniform * mpmath.fsum(signed)
+    return mpmath.exp(epsilon / 2 - times * a / 2) / mpmath.mpf(2) ** times * total
+
+
+def _integral(a, power, y):
+    """Return the integral of 2 sinh(a (y - s)) s^(power - 1) / (power - 1)! over [0, y]."""
+    if power == 0:
+        return 2 * mpmath.sinh(a * y)
+    terms = (2 * a ** (2 * k + 1) * y ** (power + 2 * k + 1) for k in range(90))
+    return mpmath.fsum(term / mpmath.factorial(power + 2 * k + 1) for k, term in enumerate(terms))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "times", "share"),
+    [
+        (0.0625, 3, 0.77),
+        (0.3, 3, 0.37),
+        (1.0, 1, 0.93),
+        (1.0, 9, 0.6),
+        (2.0, 7, 0.37),
+        (7.0, 5, 1 - 1e-6),
+        (100.0, 12, 0.97),
+    ],
+)
+def test_few_uses_of_laplace_noise_against_many_digits(scale, times, share):
+    loss = Laplace(scale)
+    epsilon = share * times * loss.half_width
+    answer = accountants.log_delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
     with mpmath.workdps(60):
-        a, total = 1 / mpmath.mpf(scale), mpmath.mpf(0)
-        unit = mpmath.exp(-a / 2) / 4
-        top = times * a
-        for k in range(times + 1):
-            # k boxes, each the difference of two steps; the other factors are 2 (d_a + d_-a).
-            for i in range(k + 1):
-                for j in range(times - k + 1):
-                    weight = comb(times, k) * comb(k, i) * comb(times - k, j)
-                    weight *= (-1) ** i * mpmath.mpf(2) ** (times - k)
-                    shift = (-(k - 2 * i) + (times - k - 2 * j)) * a
-                    total += weight * _kernel(k, shift, epsilon, top)
-        return float(total * unit**times)
+        truth = laplace_delta(mpmath.mpf(loss.half_width), times, mpmath.mpf(epsilon))
+        assert answer.lower <= mpmath.log(truth) + 1e-15
+        assert mpmath.log(truth) <= answer.upper + 1e-15
+    assert answer.upper - answer.lower <= 1e-8
+    assert times == 1 or answer.method == "convolution"
+    # Whatever the accountant asks, a contour of the same law meets it.
+    if share in (0.6, 0.37):
+        found = invert(Total(((loss, times),)), epsilon).log_bounds(epsilon)
+        assert found.lower <= mpmath.log(truth) + 1e-15
+        assert mpmath.log(truth) <= found.upper + 1e-15
 
 
-def _kernel(k, shift, epsilon, top):
-    """Integral of (l - shift)_+^(k-1) / (k-1)! exp(l/2) (1 - exp(epsilon - l))_+ up to ``top``."""
-    if k == 0:
-        return mpmath.exp(shift / 2) * max(mpmath.mpf(0), 1 - mpmath.exp(epsilon - shift))
-    low = max(shift, mpmath.mpf(epsilon))
-    if low >= top:
-        return mpmath.mpf(0)
-
-    def piece(rate):
-        # Repeated integration by parts of (l - shift)^(k-1) exp(rate l) / (k-1)!.
-        def primitive(x):
-            return mpmath.exp(rate * x) * sum(
-                (-1) ** m
-                * (x - shift) ** (k - 1 - m)
-                / mpmath.factorial(k - 1 - m)
-                / rate ** (m + 1)
-                for m in range(k)
-            )
-
-        return primitive(top) - primitive(low)
-
-    half = mpmath.mpf(1) / 2
-    return piece(half) - mpmath.exp(epsilon) * piece(-half)
+def test_laplace_noise_with_one_use_more_is_a_contour_and_costs_more():
+    few, many = (
+        accountants.log_delta(REPEAT(events.LaplaceDpEvent(8.0), times), epsilon=1.5)
+        for times in (32, 33)
+    )
+    assert few.method == "convolution" != many.method
+    assert few.upper < many.lower < few.upper + math.log(1.2)
+    # Discrete Laplace noise of a fine grid has nearly the same law.
+    fine = REPEAT(events.DiscreteLaplaceDpEvent(0.5 / 200, 200), 6)
+    answer = accountants.epsilon(REPEAT(events.LaplaceDpEvent(2.0), 6), delta=1e-3)
+    assert float(accountants.epsilon(fine, delta=1e-3)) == pytest.approx(float(answer), rel=1e-4)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
@@ -83,41 +104,19 @@ def test_one_laplace_mechanism_costs_its_closed_form(scale, target):
     assert epsilon.upper - epsilon.lower < 1e-12 * epsilon.upper
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scale", "times", "share"),
-    [
-        *((2.0, 1, share) for share in (0.0, 0.21, 0.6, 0.93)),
-        *((2.0, 2, share) for share in (0.21, 0.93)),
-        *((0.7, 3, share) for share in (0.0, 0.6)),
-        *((5.0, 6, share) for share in (0.21, 0.93)),
-        *((1.0, 9, share) for share in (0.0, 0.6, 0.93)),
-    ],
-)
-def test_laplace_against_sums_of_truncated_powers(scale, times, share):
-    epsilon = share * times / scale
-    delta = accountants.delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
-    assert contains(delta, laplace_delta(scale, times, epsilon))
-    assert delta.upper - delta.lower <= 1e-8 * delta.upper
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scale", "times"),
-    [(2.0, 20), pytest.param(10.0, 100, marks=pytest.mark.study), (20.0, 1000)],
-)
-@pytest.mark.parametrize("epsilon", [0.5, 3.0])
-def test_laplace_against_a_distribution(scale, times, epsilon):
-    interval = 1e-3
-    delta = accountants.delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
-    peer = builders.from_laplace_mechanism(scale, value_discretization_interval=interval)
+@pytest.mark.parametrize(("scale", "times"), [(2.0, 20), (20.0, 1000)])
+def test_many_uses_of_laplace_noise_against_a_distribution(scale, times):
+    peer = builders.from_laplace_mechanism(scale, value_discretization_interval=1e-3)
     peer = peer.self_compose(times)
-    assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
-    assert peer.get_delta_for_epsilon(epsilon) < delta.upper * 1.001
+    for epsilon in (0.5, 3.0):
+        delta = accountants.delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
+        theirs = peer.get_delta_for_epsilon(epsilon)
+        assert delta.lower <= theirs * (1 + 1e-9) + 1e-14
+        assert theirs < delta.upper * 1.001
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("times", [1, 7, 10**3, 10**6, 10**9])
+@pytest.mark.parametrize("times", [7, 10**3, 10**6, 10**9])
 def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
     # Losses of standard deviation 1 / b each; the sum's is 1.
     event = REPEAT(events.LaplaceDpEvent(math.sqrt(times)), times)
@@ -131,10 +130,10 @@ def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
 @pytest.mark.parametrize(
     "loss", [Laplace(0.8), Laplace(50.0), BoundedRange(0.3), BoundedRange(4.0)]
 )
-@pytest.mark.parametrize("c", [-0.7, -0.5, 0.0, 0.4, 3.0, 40.0, 300.0])
+@pytest.mark.parametrize("c", [-0.7, -0.5, 0.0, 3.0, 300.0])
 def test_moments_of_a_segment(loss, c):
     with mpmath.workdps(40):
-        a, rate = mpmath.mpf(loss.half_width), mpmath.mpf(c) + mpmath.mpf(1) / 2
+        a = mpmath.mpf(loss.half_width)
         if isinstance(loss, Laplace):
             end, density = mpmath.exp(-a / 2) / 2, mpmath.exp(-a / 2) / 4
         else:
@@ -150,7 +149,6 @@ def test_moments_of_a_segment(loss, c):
         h = mpmath.mpf(10) ** -9
         truth.append((logs(c + h) - logs(c - h)) / (2 * h))
         truth.append((logs(c + h) - 2 * logs(c) + logs(c - h)) / h**2)
-        del rate
     found = loss.cumulants([c])[0]
     np.testing.assert_allclose(found[:3], [float(x) for x in truth], rtol=1e-9, atol=1e-13)
     tilt = loss.tilt(c)
@@ -161,40 +159,6 @@ def test_moments_of_a_segment(loss, c):
         # Two nodes, the second of which is t.
         assert np.exp(tilt.log_ratio(t, 2)[1]) == pytest.approx(complex(value), abs=1e-9)
         assert abs(value) <= math.exp(tilt.log_decay(np.array([t]), 1.0)[0]) * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sigma", "shift"),
-    [(0.03, 1), (0.058, 3), (0.07, 2), (0.4, 1), (0.85, 2), (0.95, 3), (2.0, 1), (5.0, 7)],
-)
-@pytest.mark.parametrize("c", [-0.4, 0.0, 0.4999, 2.7, 11.0])
-def test_moments_of_a_discrete_gaussian(sigma, shift, c):
-    loss = DiscreteGaussian(sigma, shift)
-    with mpmath.workdps(40):
-        s2 = 2 * mpmath.mpf(sigma) ** 2
-        c_ = mpmath.mpf(c)
-        # Both laws, of means 0 and (1 + c) shift, to 15 standard deviations.
-        reach = 15 * sigma + 5
-        xs = range(-math.ceil(reach), math.ceil((1 + c) * shift + reach) + 1)
-        norm = sum(mpmath.exp(-(mpmath.mpf(x) ** 2) / s2) for x in xs)
-        masses = [mpmath.exp(-((1 + c_) * (x - shift) ** 2 - c_ * x**2) / s2) for x in xs]
-        values = [shift * (2 * mpmath.mpf(x) - shift) / s2 for x in xs]
-        whole = sum(masses)
-        mean = sum(m * v for m, v in zip(masses, values, strict=True)) / whole
-        central = [
-            sum(m * (v - mean) ** n for m, v in zip(masses, values, strict=True)) / whole
-            for n in (2, 4)
-        ]
-        truth = [float(x) for x in (mpmath.log(whole / norm), mean, *central)]
-        np.testing.assert_allclose(loss.cumulants([c])[0], truth, rtol=1e-11, atol=1e-14)
-        for t in np.array([1e-4, 0.1, 0.5, 0.7, 1.3]) * (2 * math.pi * sigma**2 / shift):
-            psi = sum(
-                m * mpmath.exp(1j * mpmath.mpf(float(t)) * (v - mean))
-                for m, v in zip(masses, values, strict=True)
-            )
-            found = np.exp(loss.tilt(c).log_ratio(float(t), 2)[1])
-            assert found == pytest.approx(complex(psi / whole), abs=1e-11)
 
 
 def discrete_gaussian_delta(sigma, shift, times, epsilon):
@@ -289,27 +253,6 @@ def test_a_broad_discrete_gaussian_is_a_gaussian():
     smooth = REPEAT(events.GaussianDpEvent(40.0), 500)
     one, other = (accountants.epsilon(event, delta=1e-6) for event in (discrete, smooth))
     assert one == pytest.approx(other, rel=1e-5)
-
-
-@pytest.mark.parametrize("times", [2, 30, 300])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.5])
-def test_one_period_and_convolution_agree(times, epsilon):
-    for event, relation in (
-        (events.RandomizedResponseDpEvent(0.6, 5), "replace-special"),
-        (events.RandomizedResponseDpEvent(0.6, 5), "replace-one"),
-        (events.DiscreteLaplaceDpEvent(0.1, 4), "add-or-remove-one"),
-    ):
-        for direction in decompose(REPEAT(event, times), relation).directions:
-            total = Total(direction.parts)
-            if epsilon >= total.upper:
-                continue
-            exact = characteristic.log_delta_bounds(direction, epsilon)
-            assert exact.method == "convolution"
-            found = invert(total, epsilon).log_bounds(epsilon)
-            assert found.method == "lattice"
-            assert found.lower <= exact.upper
-            assert exact.lower <= found.upper
-            assert found.upper - found.lower < 1e-9
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.8, 3.0])

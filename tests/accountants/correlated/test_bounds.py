@@ -1,0 +1,372 @@
+"""Bounds without draws hold where everything can be integrated, and say enough in practice.
+
+Statistical statements here fail with probability below 1e-5 for a fresh seed.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from _integrals import independent, patterns, plane, two_rounds
+from scipy.special import logsumexp
+
+from dpcal import accountants
+from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated import bounds
+from dpcal.accountants.correlated.bounds.allocation import Allocated, spaced
+from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
+from dpcal.accountants.correlated.bounds.band_moments import BandMoments
+from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
+from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
+from dpcal.accountants.correlated.draws.bins import Bins
+from dpcal.accountants.correlated.draws.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.montecarlo import simulate
+from dpcal.accountants.correlated.likelihood import GridEngine
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.pricing import whole_run
+from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot, Tree
+from dpcal.accountants.samplers import BallsInBins, Poisson, RandomAllocation
+from dpcal.errors import UnsupportedEvent
+
+SURE = {"failure_probability": 1e-6}
+ROUNDS = 10
+PATTERNS = patterns(ROUNDS)
+
+
+def normalised(strategy, z):
+    largest = Mechanism.of(strategy, noise_multiplier=1.0).largest_column
+    return Mechanism.of(strategy, noise_multiplier=z * largest)
+
+
+def of_law(kind):
+    return lambda mechanism, rate: kind(mechanism, Poisson(rate).automaton(mechanism.steps))
+
+
+ADDING = of_law(LowerTail), of_law(bounds.HalfSpaces)
+BOTH = (of_law(bounds.Revealed),)
+DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("run", "sigma", "rate", "of_removing"),
+    [
+        (DENSE, 1.0, 0.1, ()),
+        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, bounds.CappedMoments)),
+        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (of_law(BandMoments), Conditional)),
+        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, bounds.CappedMoments)),
+    ],
+    ids=["dense", "lambda-CGD", "bands", "buffer"],
+)
+def test_every_bound_is_above_the_integral_of_two_rounds(run, sigma, rate, of_removing):
+    mechanism = Mechanism.of(run, noise_multiplier=sigma)
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 2.5):
+        removed, added = two_rounds(run.matrix(), sigma, rate, epsilon)
+        for bound_of in (*ADDING, *BOTH):
+            assert added <= bound_of(mechanism, rate).delta(epsilon), (bound_of, epsilon)
+        for bound_of in (*of_removing, *BOTH):
+            assert removed <= bound_of(mechanism, rate).delta(epsilon), (bound_of, epsilon)
+    for bound_of in of_removing:
+        bound = bound_of(mechanism, rate)
+        found = bound.epsilon(1e-3).value
+        # It says enough: not much less would do.
+        assert max(two_rounds(run.matrix(), sigma, rate, found / 4)) > 1e-3, bound_of
+
+
+def test_the_lower_tail_against_integrals_of_its_moments():
+    for run, sigma, rate in ((DENSE, 1.0, 0.1), (Identity(2), 0.8, 0.02)):
+        log_q, log_l = plane(run.matrix(), sigma, rate)
+        weights, law = np.exp(log_q), Poisson(rate).automaton(2)
+        mean = float(weights @ log_l)
+        variance = float(weights @ (log_l - mean) ** 2)
+        proved = LowerTail(Mechanism.of(run, noise_multiplier=sigma), law)._moments
+        assert (-mean, variance) <= proved
+        assert variance <= proved[1]
+        for power in (0.5, 2.0, 6.0):
+            # The lower tail is Gaussian with the variance itself.
+            moment = float(logsumexp(log_q - power * log_l))
+            assert moment <= -power * mean + 0.5 * power**2 * variance + 1e-9
+
+
+@pytest.mark.parametrize("bound", [LowerTail, BandMoments, bounds.HalfSpaces])
+def test_rounds_that_depend_on_each_other_are_refused(bound):
+    mechanism = Mechanism.of(Banded(12, 2, (1.0, 0.5)), noise_multiplier=2.0)
+    law = correlated.MinSeparation(3, 0.1).automaton(12)
+    with pytest.raises(UnsupportedEvent, match="needs independent participations"):
+        bound(mechanism, law).delta(1.0)
+
+
+@pytest.mark.slow
+def test_bounds_of_longer_runs_lie_above_draws():
+    # Confidence intervals, each of which fails with probability 1e-6.
+    rng = np.random.default_rng(11)
+    for _ in range(8):
+        decay, z, rate = rng.uniform(0.1, 0.9), rng.uniform(0.8, 4), rng.uniform(0.02, 0.3)
+        mechanism = normalised(LambdaCGD(int(rng.integers(4, 40)), decay), z)
+        law = Poisson(rate).automaton(mechanism.steps)
+        setting = Setting(mechanism, law, GridEngine(mechanism, law, 32, 9.0))
+        epsilon = rng.uniform(0.1, 2.0)
+        for direction, proofs in (
+            ("remove", (*BOTH, bounds.CappedMoments)),
+            ("add", (*BOTH, *ADDING)),
+        ):
+            drawn = simulate(Direct(setting, direction), draws=1024, seed=1).at(epsilon, **SURE)
+            for bound_of in proofs:
+                assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of
+
+
+# -- one round after the other, given those before
+
+
+def test_conditioning_one_round_is_a_sampled_gaussian():
+    mechanism = Mechanism.of(Identity(1), noise_multiplier=2.0)
+    event = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=1)
+    found = Conditional(mechanism, 0.2).epsilon(1e-4).value
+    # A tenth of delta is set aside for posteriors, which one round does not have.
+    assert accountants.epsilon(event, delta=1e-4).upper <= found
+    assert found <= accountants.epsilon(event, delta=0.9e-4) * (1 + 1e-6)
+
+
+def test_posteriors_stay_below_their_bounds():
+    mechanism, rate, tail, draws = normalised(SquareRoot(ROUNDS), 1.0), 0.2, 0.05, 2000
+    most = posterior_chances(mechanism, rate, tail)
+    assert most[0] == pytest.approx(rate, rel=1e-8)
+    rng, log_chances = np.random.default_rng(7), independent(np.full(ROUNDS, rate))
+    y = PATTERNS[rng.choice(len(PATTERNS), size=draws, p=np.exp(log_chances))]
+    x = y @ mechanism.matrix.T + mechanism.sigma * rng.standard_normal((draws, ROUNDS))
+    means = PATTERNS @ mechanism.matrix.T
+    good, tightest = np.ones(draws, dtype=bool), 0.0
+    for t in range(1, ROUNDS):
+        past = means[:, :t]
+        logs = (x[:, :t] @ past.T - 0.5 * (past**2).sum(axis=1)) / mechanism.variance + log_chances
+        posterior = np.exp(logs - logsumexp(logs, axis=1, keepdims=True)) @ PATTERNS
+        for j in range(t):
+            good &= posterior[:, j] <= most[t - j]
+            tightest = max(tightest, float((posterior[:, j] / most[t - j]).max()))
+    # 2000 draws, of which a part of at most 0.05 may fail: 5 standard errors above it.
+    assert 1 - good.mean() <= tail + 5 * math.sqrt(tail / draws)
+    assert tightest > 0.5
+
+
+def test_conditioning_helps_dense_matrices_and_is_for_toeplitz_ones():
+    answer = correlated.epsilon(
+        SquareRoot(60), Poisson(0.03), noise_multiplier=20.0, delta=1e-5, statistics="none"
+    )
+    assert (answer.method, answer.label) == ("conditional composition", "certified")
+    mechanism = Mechanism.of(SquareRoot(60), noise_multiplier=20.0)
+    revealed = bounds.Revealed(mechanism, Poisson(0.03).automaton(60)).epsilon(1e-5).value
+    assert answer < 0.8 * revealed
+    # Columns of a tree are not shifts of one another.
+    assert not covers(Mechanism.of(Tree(8), noise_multiplier=1.0), 0.1)
+    assert not covers(mechanism, 1.0)
+
+
+# -- participations revealed
+
+
+@pytest.mark.parametrize("decay", [0.3, 0.8])
+def test_the_law_of_norms_is_rounded_up_and_little(decay):
+    mechanism = Mechanism.of(LambdaCGD(ROUNDS, decay), noise_multiplier=1.3)
+    weights, norms = bounds.norms_law(mechanism, Poisson(0.3).automaton(ROUNDS))
+    truth = np.linalg.norm(PATTERNS @ mechanism.matrix.T, axis=1) / mechanism.sigma
+    chances = np.exp(independent(np.full(ROUNDS, 0.3)))
+    for level in np.linspace(0.0, truth.max(), 50):
+        assert chances[truth > level].sum() <= weights[norms > level].sum() + 1e-12
+    assert weights @ norms <= 1.03 * (chances @ truth)
+    assert weights.sum() == pytest.approx(1.0, abs=1e-8)
+    rare = bounds.norms_law(mechanism, Poisson(1e-16).automaton(ROUNDS))
+    assert len(rare[0]) == len(rare[1]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("decay", "z", "published"), [(0.5, 0.8, 33.4), (0.9, 4.0, 4.6)])
+def test_published_epsilons_of_revealed_participations(decay, z, published):
+    mechanism = normalised(LambdaCGD(1000, decay), z)
+    revealed = bounds.Revealed(mechanism, Poisson(0.01).automaton(1000))
+    assert 0.99 * published < revealed.epsilon(1e-5).value < 1.05 * published
+
+
+# -- Renyi moments
+
+
+@pytest.mark.slow
+def test_renyi_bounds_lie_above_the_near_exact_epsilon():
+    # Near-exact epsilon at delta = 1e-5, r = 0.01, 1000 rounds, and the published bound.
+    for decay, z, near_exact, published in ((0.5, 2.0, 1.12, 1.313), (0.9, 4.0, 1.41, 1.69)):
+        mechanism = normalised(LambdaCGD(1000, decay), z)
+        bound = bounds.CappedMoments(mechanism, 0.01).epsilon(1e-5).value
+        assert near_exact < bound < 1.15 * published
+
+
+def test_published_state_caps():
+    for decay, cap in ((0.5, 1.875), (0.9, 3.896), (0.97, 5.505)):
+        assert cap - 1e-3 <= bounds.state_cap(decay, 0.01, 1000, 1e-6) <= 1.02 * cap
+
+
+@pytest.mark.slow
+def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
+    same, near = (
+        correlated.epsilon(run, Poisson(0.02), noise_multiplier=2.0, delta=1e-5, statistics="none")
+        for run in (LambdaCGD(300, 0.6), BLT(300, (0.6,), (0.6 - 1e-9,)))
+    )
+    assert near == pytest.approx(float(same), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_long_runs_are_priced_without_dense_matrices():
+    found = [
+        correlated.epsilon(
+            LambdaCGD(steps, 0.5),
+            Poisson(100 / steps),
+            noise_multiplier=2.0,
+            delta=1e-6,
+            statistics="none",
+        )
+        for steps in (20_000, 100_000)
+    ]
+    # The same participations, further apart: less is lost.
+    assert 0 < found[1] < found[0] < 6
+
+
+# -- one random round an epoch
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.3, 0.5), (1.0, 2.0), (1.0, 6.0)])
+def test_one_round_is_the_gaussian_mechanism(mu, epsilon):
+    # Epochs of one round compose to a Gaussian of a larger norm.
+    for epochs in (1, 4):
+        exact = accountants.delta(events.GaussianDpEvent(1 / (epochs**0.5 * mu)), epsilon=epsilon)
+        bound = Allocated(mu, 1, epochs)
+        assert bound.delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
+        assert bound.lower_delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_bins_of_independent_noise_are_one_epoch():
+    answer = correlated.delta(Identity(200), BallsInBins(50), noise_multiplier=2.0, epsilon=0.5)
+    assert answer.label == "certified"
+    reading = simulate(Bins(np.eye(50), "remove", 2), draws=30_000, seed=1).at(0.5, **SURE)
+    assert reading.lower <= answer <= 1.02 * reading.mean + 5 * reading.standard_error
+
+
+@pytest.mark.parametrize(("taken", "epochs"), [(1, 4), (4, 1), (4, 3)])
+def test_a_subset_of_all_rounds_is_the_gaussian_mechanism_from_below(taken, epochs):
+    size = math.sqrt(taken * epochs) * 0.7
+    for epsilon in (0.3, 2.0, 5.0):
+        exact = float(accountants.delta(events.GaussianDpEvent(1 / size), epsilon=epsilon))
+        for found in SubsetBelow(0.7, taken, taken, epochs).directions(epsilon):
+            assert 0.99 * exact <= found <= exact
+
+
+def test_several_rounds_an_epoch_against_draws():
+    # Two of four rounds, and two epochs: L is a product of means over six pairs of rounds.
+    rng, mu, epsilon = np.random.default_rng(1), 1.0, 1.5
+    x = np.exp(mu * (rng.standard_normal((200_000, 2, 4)) + mu * np.array([1, 1, 0, 0])) - 0.5)
+    sums, squares = x.sum(axis=2), (x * x).sum(axis=2)
+    loss = np.log((sums * sums - squares) / 12).sum(axis=1)
+    terms = np.maximum(-np.expm1(epsilon - loss), 0)
+    sampler, asked = RandomAllocation(2, epoch=4), {"noise_multiplier": 1 / mu, "epsilon": epsilon}
+    found = correlated.delta(Identity(8), sampler, statistics="none", **asked)
+    assert found.label == "certified"
+    # 4.5 standard errors. Whoever knows the pairs of rounds knows more, by this much here.
+    error = 4.5 * terms.std() / math.sqrt(len(terms))
+    assert terms.mean() - error <= found <= 1.3 * terms.mean() + error
+    assert 0.97 * terms.mean() - error <= found.lower <= terms.mean() + error
+    # Without the blocks, what is proved is what is lost if participations are known.
+    assert found < 0.9 * correlated.revealed_delta(Identity(8), sampler, **asked)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("taken", [1, 2])
+def test_hardly_any_noise_is_priced_without_warnings(taken):
+    found = correlated.epsilon(
+        Identity(8),
+        RandomAllocation(taken, epoch=4),
+        noise_multiplier=0.01,
+        delta=1e-6,
+        statistics="none",
+    )
+    # Two rounds of norm 100 for each of one or two participations.
+    exact = accountants.epsilon(events.GaussianDpEvent(0.01 / math.sqrt(2 * taken)), delta=1e-6)
+    assert 0.99 * float(exact) <= found <= 1.001 * float(exact)
+
+
+# -- one random round an epoch, under correlated noise
+
+
+def bounds_of(strategy, sampler, sigma):
+    mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
+    law = sampler.automaton(mechanism.steps)
+    return spaced(mechanism, sampler), bounds.Revealed(mechanism, law)
+
+
+def drawn(strategy, sampler, sigma, epsilon, draws):
+    """Return delta of both directions from draws of every round, and five standard errors."""
+    C, rng = strategy.matrix(), np.random.default_rng(1)
+    steps, epochs = len(C), sampler.epochs(len(C))
+    places = np.indices((epochs.rounds,) * epochs.drawn).reshape(epochs.drawn, -1)
+    y = np.zeros((steps, places.shape[1]))
+    for number, place in enumerate(places):
+        for again in range(epochs.repeated):
+            first = (number * epochs.repeated + again) * epochs.rounds
+            y[first + place, np.arange(places.shape[1])] += 1
+    means = C @ y / sigma
+    energies = (means**2).sum(axis=0)
+    z = rng.standard_normal((draws, steps))
+    for sign in (1, -1):
+        x = z + means.T[rng.integers(means.shape[1], size=draws)] if sign == 1 else z
+        log_l = np.log(np.exp(x @ means - energies / 2).mean(axis=1))
+        terms = np.maximum(-np.expm1(np.minimum(epsilon - sign * log_l, 0.0)), 0.0)
+        yield terms.mean(), 5 * terms.std() / math.sqrt(draws)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "sampler", "sigma"),
+    [
+        (Banded(6, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.2),
+        (LambdaCGD(6, 0.6), RandomAllocation(1, epoch=6), 0.8),
+        (Banded(12, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.5),
+        (LambdaCGD(12, 0.5), BallsInBins(6), 2.0),
+        (LambdaCGD(12, 0.6), RandomAllocation(1, epoch=4), 2.0),
+    ],
+)
+def test_no_draws_exceed_the_bound(strategy, sampler, sigma):
+    bound, _ = bounds_of(strategy, sampler, sigma)
+    for epsilon in (0.1, 0.6, 1.5):
+        for delta, error in drawn(strategy, sampler, sigma, epsilon, 20_000):
+            assert bound.delta(epsilon) >= delta - error
+
+
+@pytest.mark.slow
+def test_a_bound_gains_on_known_rounds():
+    strategy, sigma, epsilon = LambdaCGD(80, 0.5), 2.0, 0.5
+    bound, revealed = bounds_of(strategy, BallsInBins(40), sigma)
+    asked = {"noise_multiplier": sigma, "statistics": "none", "epsilon": epsilon}
+    answer = correlated.delta(strategy, BallsInBins(40), **asked)
+    assert 10 * answer < revealed.delta(epsilon)
+    assert bound.epsilon(float(answer)).value == pytest.approx(epsilon, rel=1e-8)
+    fresh, revealed = bounds_of(strategy, RandomAllocation(1, epoch=40), sigma)
+    assert answer < fresh.delta(epsilon) < 0.25 * revealed.delta(epsilon)
+
+
+def test_columns_that_never_meet_are_allocation_to_a_part_of_the_rounds():
+    sampler = RandomAllocation(1, epoch=100)
+    bound, _ = bounds_of(Banded(100, 4, [1.0, 0.5, 0.5, 0.5]), sampler, 2.0)
+    epoch = events.RandomAllocationDpEvent(2.0 / math.sqrt(1.75), 25)
+    exact = accountants.delta(epoch, epsilon=0.3)
+    assert bound.delta(0.3) == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "sigma", "epochs"),
+    [(RandomAllocation(1, epoch=10), 2.0, 4), (BallsInBins(10), 1.0, 1)],
+)
+def test_independent_noise_in_epochs_is_an_event_that_composes(sampler, sigma, epochs):
+    event = whole_run(LambdaCGD(40, 0.0), sampler, noise_multiplier=2.0)
+    assert (event.count, event.event.batches) == (epochs, 10)
+    assert event.event.noise_multiplier == pytest.approx(sigma, rel=1e-14)
+    assert event.event.noise_multiplier < sigma
+    both = events.ComposedDpEvent([event, events.GaussianDpEvent(3.0)])
+    assert accountants.epsilon(both, delta=1e-3) > accountants.epsilon(event, delta=1e-3)
+    with pytest.raises(ValueError, match="number of rounds"):
+        whole_run(Identity(45), sampler, noise_multiplier=3.0)

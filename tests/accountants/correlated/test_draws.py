@@ -1,0 +1,410 @@
+"""Estimates of delta against quadrature, exact accountants, published values, and each other.
+
+Statistical tests fix their seeds; a fresh seed would fail any of them with probability below 1e-4,
+because they allow 4 to 5 standard errors, or bounds that fail with probability 1e-6.
+"""
+
+import itertools
+import math
+import pickle
+import zlib
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from _integrals import toeplitz, two_rounds
+from scipy.stats import binom
+
+from dpcal import accountants
+from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated.bounds import least_epsilon
+from dpcal.accountants.correlated.bounds.allocation import Allocated
+from dpcal.accountants.correlated.bounds.convexity import ConvexTail
+from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace
+from dpcal.accountants.correlated.draws.bins import Bins
+from dpcal.accountants.correlated.draws.confidence import (
+    Bets,
+    draws_needed,
+    lower_mean,
+    pipeline_delta,
+    upper_mean,
+)
+from dpcal.accountants.correlated.draws.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
+from dpcal.accountants.correlated.draws.montecarlo import simulate
+from dpcal.accountants.correlated.draws.powers import PowerTilted, best_order
+from dpcal.accountants.correlated.draws.tilted import Tilted
+from dpcal.accountants.correlated.likelihood import (
+    BracketEngine,
+    GridEngine,
+    ParticleEngine,
+    TransferEngine,
+)
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape
+from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.matrix import BLT, Banded, LambdaCGD
+from dpcal.errors import UnsupportedEvent
+
+SURE = {"failure_probability": 1e-6}
+
+
+def on_grid(T, decay, z, rate, nodes=20):
+    """Lambda-CGD, whose noise the literature divides by the largest column."""
+    column = decay ** np.arange(T)
+    strategy = correlated.Matrix(toeplitz(column), decay=decay)
+    run = Mechanism.of(strategy, noise_multiplier=z * np.linalg.norm(column))
+    law = correlated.Poisson(rate).automaton(T)
+    return Setting(run, law, GridEngine(run, law, nodes, 9.0))
+
+
+def setting_of(run, sigma, rate):
+    question = Question.of(run, correlated.Poisson(rate), sigma, Options(seed=1))
+    return question.setting("remove")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("decay", "epsilon"), [(0.5, 0.5), (0.5, 1.0), (0.9, 0.5)])
+def test_two_rounds_against_quadrature(decay, epsilon):
+    exact = two_rounds(toeplitz(decay ** np.arange(2)), 1.0, 0.3, epsilon)
+    setting = on_grid(2, decay, 1 / math.hypot(1, decay), 0.3, nodes=32)
+    for estimator, side in (
+        (Direct(setting, "remove"), 0),
+        (Tilted(setting), 0),
+        (PowerTilted(setting, 2), 0),
+        (ShiftRemove(setting, 1.0), 0),
+        (Counts(setting, (0.6, 0.35, 0.05), 0.2), 0),
+        (Direct(setting, "add"), 1),
+        (ShiftAdd(setting, 1.0, 1.0), 1),
+    ):
+        sample = simulate(estimator, draws=20_000, seed=7)
+        reading, kind = sample.at(epsilon, **SURE), type(estimator).__name__
+        assert reading.lower <= exact[side] <= reading.upper, kind
+        assert reading.standard_error < 0.05 * exact[side] + 1e-6, kind
+        largest = estimator.largest(epsilon)
+        assert largest is None or estimator.terms(sample.kept, epsilon).max() <= largest, kind
+    # The half-space bounds weights of a move against the mean only.
+    with pytest.raises(ValueError, match="scale"):
+        ShiftAdd(setting, 1.0, -1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "least"), [(1.0, 1e-4), (6.0, 1e-13)])
+@pytest.mark.parametrize(
+    "run", [LambdaCGD(2, 0.5), Banded(2, 2, (1.0, 0.5)), BLT(2, (0.8,), (0.4,))], ids=repr
+)
+def test_small_deltas_of_two_rounds(run, epsilon, least):
+    setting = setting_of(run, 1.0, 0.05)
+    exact, _ = two_rounds(run.matrix(), 1.0, 0.05, epsilon)
+    assert least < exact
+    reading = simulate(best_order(setting, epsilon=epsilon), draws=50_000, seed=4).at(
+        epsilon, **SURE
+    )
+    assert reading.lower <= exact <= reading.upper < 2 * exact
+    assert abs(reading.mean - exact) < 5 * reading.standard_error + 1e-5 * exact
+
+
+@pytest.mark.slow
+def test_uncorrelated_noise_is_a_sampled_gaussian_for_every_method():
+    T, z, rate = 100, 1.0, 0.02
+    run = Mechanism(Shape("lambda-CGD", T, np.eye(T)[0], None, 1e-12, 1), z)
+    law = correlated.Poisson(rate).automaton(T)
+    setting = Setting(run, law, GridEngine(run, law, 20, 9.0))
+    event = events.dpsgd(sampling_probability=rate, noise_multiplier=z, steps=T)
+    exact = float(accountants.delta(event, epsilon=0.5))
+    particles = Setting(run, law, ParticleEngine(run, law, 8))
+    for estimator in (
+        Direct(setting, "remove"),
+        Direct(Setting(run, law, BracketEngine(run, law)), "remove"),
+        Direct(Setting(run, law, TransferEngine(run, law)), "remove"),
+        Direct(particles, "remove"),
+        Tilted(setting),
+        ShiftRemove(setting, 2.0),
+        Counts(setting, (0.97, 0.028, 0.002), 0.0),
+    ):
+        reading = simulate(estimator, draws=4096, seed=1).at(0.5, **SURE)
+        assert reading.lower <= exact <= reading.upper, estimator
+    # What particles leave out can only make delta of adding look larger.
+    add, plain = (
+        simulate(Direct(each, "add"), draws=4096, seed=2).at(0.5, **SURE)
+        for each in (particles, setting)
+    )
+    assert plain.lower <= add.upper
+
+
+def moment_by_enumeration(mechanism, rate, order):
+    """log E_Q[B^q], by all counts of all rounds."""
+    total = []
+    for counts in itertools.product(range(order + 1), repeat=mechanism.steps):
+        n = np.array(counts)
+        chance = math.prod(
+            math.comb(order, k) * rate**k * (1 - rate) ** (order - k) for k in counts
+        )
+        mean = mechanism.matrix @ n
+        exponent = 0.5 * mean @ mean / mechanism.variance - 0.5 * n @ mechanism.energies
+        total.append(chance * math.exp(exponent))
+    return math.log(math.fsum(total))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        LambdaCGD(5, 0.6),
+        BLT(5, (0.8,), (0.4,)),
+        Banded(5, 3, (1.0, 0.7, 0.3)),
+        Banded(5, 5, (1.0, 0.7, 0.5, 0.3, 0.2)),
+    ],
+    ids=repr,
+)
+def test_moments_against_every_count(run):
+    setting = setting_of(run, 1.7, 0.2)
+    for order in (2, 3):
+        exact = moment_by_enumeration(setting.mechanism, 0.2, order)
+        found = PowerTilted(setting, order).log_moment
+        # A polygon lies above the convex function, by little.
+        assert exact - 1e-11 <= found <= exact + (1e-10 if run.bands else 1e-3)
+        assert found <= PowerTilted(setting, order, cells=20).log_moment + 1e-12
+
+
+# -- published values, and another implementation
+
+
+@pytest.mark.slow
+def test_published_deltas_of_a_thousand_rounds():
+    # Importance samples of two proposal families, with the published relative error.
+    epsilon, published, error, near_exact = 17.0, 1.32e-5, 0.018, 17.3
+    setting = on_grid(1000, 0.9, 0.8, 0.01, nodes=16)
+    sample = simulate(Counts(setting, (0.977, 0.0222, 0.0008), 0.57), draws=2048, seed=2)
+    reading = sample.at(epsilon, **SURE)
+    reach = 4 * math.hypot(reading.standard_error / reading.mean, error)
+    assert abs(reading.mean / published - 1) <= reach < 0.35
+    assert reading.effective_draws > 100
+    found = least_epsilon(lambda e: sample.at(e, **SURE).mean, 1e-5)
+    assert abs(found - near_exact) < 0.02 * near_exact
+
+
+@pytest.mark.parametrize(("decay", "z", "log_moment"), [(0.5, 0.8, 0.840670), (0.9, 4.0, 0.120377)])
+def test_published_second_moments(decay, z, log_moment):
+    tilted = Tilted(on_grid(1000, decay, z, 0.01))
+    assert tilted.log_moment == pytest.approx(log_moment, abs=1e-6)
+    assert tilted.validated()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("run", "sigma", "epsilon", "expected", "error"),
+    [
+        (LambdaCGD(1000, 0.5), 2 / math.sqrt(0.75), 1.6, 9.95e-9, 0.03),
+        (Banded.optimised(2000, 4), 2.638, 4.0, 5.6e-9, 0.1),
+    ],
+    ids=["lambda-CGD", "bands"],
+)
+def test_long_runs_against_another_implementation(run, sigma, epsilon, expected, error):
+    chosen = best_order(setting_of(run, sigma, 0.01), epsilon=epsilon)
+    reading = simulate(chosen, draws=4_096, seed=5).at(epsilon, failure_probability=1e-10)
+    spread = math.hypot(error, reading.standard_error / reading.mean)
+    assert abs(reading.mean / expected - 1) < 4.5 * spread < 1
+    assert chosen.largest(epsilon) < 500 * expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "low", "high"),
+    [
+        (1.0, 0.25, 2.1544e-3, 2.1635e-3),
+        (1.0, 0.5, 4.4006e-5, 4.4171e-5),
+        (1.5, 1.0, 1.2737e-3, 1.2891e-3),
+    ],
+)
+def test_one_epoch_of_a_hundred_rounds_lies_in_a_certified_bracket(mu, epsilon, low, high):
+    # Brackets from convolving lognormals on a grid, rounded down and up.
+    bound = Allocated(mu, 100, 1)
+    assert low < bound.lower_delta(epsilon) < bound.delta(epsilon) < high
+    for order in (2, 3):
+        drawn = simulate(Bins(mu**2 * np.eye(100), "remove", order), draws=20_000, seed=order)
+        reading = drawn.at(epsilon, **SURE)
+        assert reading.lower <= high
+        assert low <= reading.upper
+        assert reading.standard_error < 0.3 * reading.mean
+
+
+def test_bins_when_a_record_is_added_stay_below_a_half_space():
+    add = simulate(Bins(np.eye(10), "add"), draws=20_000, seed=4)
+    for epsilon in (0.1, 0.5):
+        assert add.at(epsilon, **SURE).lower <= BinsHalfSpace(np.eye(10)).delta(epsilon)
+
+
+def test_correlated_bins_against_published_values():
+    M = toeplitz(0.9 ** np.arange(1000)) @ correlated.BallsInBins(100).equally_likely(1000)
+    gram = M.T @ M
+    gram *= 2.25 / np.diagonal(gram).max()
+    sample = simulate(Bins(gram, "remove", 3), draws=10_000, seed=0)
+    for epsilon, published, error in ((2, 5.28e-3, 0.004), (4, 1.05e-5, 0.017)):
+        reading = sample.at(epsilon, **SURE)
+        reach = 4 * math.hypot(reading.standard_error / reading.mean, error)
+        assert abs(reading.mean / published - 1) <= reach < 0.5
+
+
+# -- how draws are run
+
+
+def small():
+    return Direct(on_grid(30, 0.6, 1.0, 0.1), "remove")
+
+
+def test_results_do_not_depend_on_the_workers():
+    alone = simulate(small(), draws=5000, seed=1).kept
+
+    class Client:
+        def __init__(self, pool):
+            self.get_executor = lambda: pool
+
+    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
+        for executor in (threads, Client(threads), processes):
+            assert (simulate(small(), draws=5000, seed=1, executor=executor).kept == alone).all()
+    assert (simulate(small(), draws=5000, seed=2).kept != alone).any()
+    assert (simulate(small(), draws=5000, seed=1, stream=1).kept != alone).any()
+
+
+@pytest.mark.parametrize(
+    "estimator", [small, lambda: best_order(setting_of(LambdaCGD(12, 0.5), 2.0, 0.1), epsilon=0.5)]
+)
+def test_an_interrupted_run_resumes(tmp_path, estimator):
+    path, draws = tmp_path / "draws.npz", 6 * 1024
+    whole = simulate(estimator(), draws=draws, seed=1)
+
+    def interrupt(done, count):
+        if done == 4:
+            raise KeyboardInterrupt
+
+    options = {"draws": draws, "seed": 1, "checkpoint": path}
+    with pytest.raises(KeyboardInterrupt):
+        simulate(estimator(), progress=interrupt, **options)
+    seen = []
+    resumed = simulate(
+        estimator(), progress=lambda done, count: seen.append((done, count)), **options
+    )
+    assert (resumed.kept == whole.kept).all()
+    assert seen == [(5, 6), (6, 6)]
+    with pytest.raises(ValueError, match="another mechanism"):
+        simulate(estimator(), draws=draws, seed=2, checkpoint=path)
+
+
+def test_what_is_sent_for_a_long_run_is_small():
+    mechanism = Mechanism.of(LambdaCGD(100_000, 0.5), noise_multiplier=2.0)
+    law = correlated.Poisson(0.001).automaton(100_000)
+    setting = Setting(mechanism, law, GridEngine(mechanism, law))
+    sizes = []
+
+    class Executor:
+        def map(self, function, work):
+            sizes.extend(len(each[0]) for each in work)
+            return []
+
+    for estimator in (Direct(setting, "remove"), PowerTilted(setting, 6, 300)):
+        with pytest.raises(ValueError, match="concatenate"):
+            simulate(estimator, draws=3000, seed=0, executor=Executor())
+    assert len(sizes) == 6
+    assert max(sizes) < 60_000
+    copy = pickle.loads(zlib.decompress(zlib.compress(pickle.dumps(Direct(setting, "remove")))))
+    assert copy.steps == 100_000
+
+
+def test_powers_need_independent_participations_and_likelihood_ratios_themselves():
+    run = Mechanism.of(LambdaCGD(6, 0.6), noise_multiplier=1.0)
+    apart = correlated.MinSeparation(2, 0.1).automaton(6)
+    with pytest.raises(UnsupportedEvent, match="independent participations"):
+        PowerTilted(Setting(run, apart, GridEngine(run, apart)), 2)
+    law = correlated.Poisson(0.1).automaton(6)
+    with pytest.raises(UnsupportedEvent, match="likelihood ratios"):
+        PowerTilted(Setting(run, law, BracketEngine(run, law)), 2)
+
+
+# -- confidence
+
+
+def test_confidence_bounds_hold_at_every_sample_size():
+    # Exact coverage for binomial means, summed over outcomes.
+    for n, p in ((20, 0.3), (200, 0.02)):
+        k = np.arange(n + 1)
+        weights = binom.pmf(k, n, p)
+        for gamma in (0.05, 1e-3):
+            options = {"draws": n, "failure_probability": gamma}
+            below = np.array([upper_mean(j / n, **options) < p for j in k])
+            above = np.array([lower_mean(j / n, **options) > p for j in k])
+            assert weights @ below <= gamma
+            assert weights @ above <= gamma
+
+
+def test_published_confidence_bounds():
+    options = {"draws": 100_000, "failure_probability": 1e-3}
+    assert upper_mean(0.0, **options) == pytest.approx(6.9075e-5, rel=1e-4)
+    assert upper_mean(1e-3, **options) == pytest.approx(1.41880e-3, rel=1e-5)
+    assert upper_mean(0.0, **options, largest=0.01) == pytest.approx(6.9075e-7, rel=1e-4)
+    needed = draws_needed(1e-5, failure_probability=1e-7)
+    assert upper_mean(0.0, draws=needed, failure_probability=1e-7) <= 1e-5
+    assert upper_mean(0.0, draws=needed - 5, failure_probability=1e-7) > 1e-5
+    # Draws for a verified release.
+    for base, draws, largest in (
+        (0.5e-5, 1.1e7, 1.0),
+        (0.7e-5, 3.6e5, 1e-2),
+        (0.5e-5, 4.1e3, 3.8e-4),
+    ):
+        assert pipeline_delta(base, draws=int(1.1 * draws), largest=largest) <= 1e-5
+        assert pipeline_delta(base, draws=int(draws / 1.3), largest=largest) > 1e-5
+
+
+def test_bets_bound_means_more_often_than_they_promise():
+    rng, failure, draws = np.random.default_rng(7), 0.05, 4096
+    rates, missed, share = 0.03, 0, []
+    for _ in range(400):
+        x = np.where(rng.random(draws) < rates, rng.random(draws) ** 3, 0.0)
+        bets = Bets.of(draws, lambda past, x=x: (x[:past], 1.0), failure_probability=failure)
+        bound = bets.upper_mean(x, failure_probability=failure, largest=1.0)
+        missed += bound < 0.25 * rates
+        plain = upper_mean(float(x.mean()), draws=draws, failure_probability=failure)
+        share.append((bound - x.mean()) / (plain - x.mean()))
+    # 5 percent of 400, and four standard errors; a false alarm is rarer than one in 10,000.
+    assert missed <= 20 + 4 * math.sqrt(400 * 0.05 * 0.95)
+    assert np.mean(share) < 0.95
+
+
+def test_bounds_by_bets_fall_with_the_draws():
+    x = np.random.default_rng(8).random(2048) ** 8
+    options = {"failure_probability": 1e-6}
+    bets = Bets.of(2048, lambda past: (x[:past], 1.0), **options)
+    found = [bets.upper_mean(part * x, **options, largest=1.0) for part in (1.0, 0.7, 0.3, 0.0)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] > 0
+    # Bets that could ruin the capital prove nothing.
+    assert bets.upper_mean(5 * x, **options, largest=1e9) == 1e9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "sigma"), [(0.5, 1.0), (0.9, 2.0)])
+def test_the_convex_tail_holds_far_below_its_draws(rate, sigma):
+    run = LambdaCGD(2, 0.5)
+    setting = setting_of(run, sigma, rate)
+    log_l = simulate(Direct(setting, "add"), draws=8_192, seed=6).kept[0]
+    bound = ConvexTail.of(log_l, failure_probability=1e-10, slack=setting.slack)
+    told = 0
+    for epsilon in np.linspace(0.3, 6.0, 5):
+        _, exact = two_rounds(run.matrix(), sigma, rate, epsilon)
+        found = bound.delta(epsilon)
+        assert found >= exact * (1 - 1e-6)
+        # Far fewer draws than 1 / delta tell that delta is small.
+        told += found < 1e-6
+    assert told > 0 or rate > 0.5
+    back = bound.epsilon(1e-6).value
+    assert bound.delta(back) == pytest.approx(1e-6, rel=1e-6) or bound.delta(0.0) <= 1e-6
+
+
+@pytest.mark.slow
+def test_the_convex_tail_covers_as_often_as_it_says():
+    # Of 300 bounds that may fail with probability 0.1 each, more than 55 fail with one of 1e-6.
+    rng, failures = np.random.default_rng(7), 0
+    # The law is Gaussian: the line through two levels is the truth, and delta follows from it.
+    truth = ConvexTail(np.array([[10.0, 0.125, 0.5]])).delta(1.0)
+    for _ in range(300):
+        bound = ConvexTail.of(rng.normal(-0.125, 0.5, 400), failure_probability=0.1)
+        failures += bound.delta(1.0) < truth
+    assert failures <= 55
