@@ -204,7 +204,7 @@ def _smallest(
 ) -> tuple[Bounds, str]:
     """Return the bounds with the smallest upper end, and the name of their accountant."""
     composition = decompose(event, relation)
-    ask = _checked if cross_check else _bounds
+    ask = _checked if _validate.flag(cross_check=cross_check) else _bounds
     names = _answering(accountant, composition)
     found = [(ask(question, composition, name, options), name) for name in names]
     return min(found, key=lambda each: each[0].upper)

@@ -215,11 +215,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learns_bounds(self) -> bool:
         """Return whether bounds are to be learned; refuse any other text."""
-        given = [getattr(self, name, None) for name in ("bounds", "target_bounds")]
-        for text in (each for each in given if isinstance(each, str)):
+        given = {name: getattr(self, name, None) for name in ("bounds", "target_bounds")}
+        for name, text in given.items():
+            if not isinstance(text, str):
+                continue
             if text != LEARN:
                 raise ValueError(
-                    f"bounds must be a pair (low, high) of public numbers, or {LEARN!r}, got "
+                    f"{name} must be a pair (low, high) of public numbers, or {LEARN!r}, got "
                     f"{text!r}."
                 )
             return True
@@ -260,8 +262,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        if self.budget is not None and not isinstance(self.budget, Budget):
-            raise TypeError(f"budget must be a dpcal.budget(...) or None, got {self.budget!r}.")
+        check_budget(self.budget)
         _validate.choice(tuple(MECHANISMS), noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
@@ -554,6 +555,12 @@ def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
 def normal_quantile(tail: float) -> float:
     """Return the number that a standard normal exceeds with this probability."""
     return -float(ndtri(tail))
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse what is neither a budget nor None."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise TypeError(f"budget must be a dpcal.budget(...) or None, got {budget!r}.")
 
 
 def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:

@@ -89,6 +89,7 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
     """Return noise, batches and epochs."""
     sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
     T, E = _validate.count(batches=run.batches), _validate.count(epochs=run.epochs)
+    _validate.flag(remainder=run.remainder)
     if relation == "add-or-remove-one":
         raise UnsupportedEvent(
             f"No theorem here prices {run!r} under neighboring relation {relation!r}. A record "

@@ -133,7 +133,10 @@ def correlated_dpsgd(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
-    method = statistics if isinstance(statistics, str) else ("certified" if statistics else "none")
+    _validate.instance(Strategy, strategy=strategy)
+    method = statistics
+    if not isinstance(statistics, str):
+        method = "certified" if _validate.flag(statistics=statistics) else "none"
     query = Query(
         name="gradient",
         kind="gradient",

@@ -290,6 +290,8 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
+        if not isinstance(plan, Charge):
+            _validate.instance(Plan, plan=plan)
         _admitted(plan, self._file.snapshot(charged=True), self.path)
 
     def oracle(
@@ -329,6 +331,8 @@ class BudgetBook:
                 f"store_every goes with a file of answers, got store_every={every!r} with a book "
                 "alone: give book.with_store(path)."
             )
+        _validate.instance(Objective, objective=objective)
+        _validate.instance(Plan, plan=plan)
         return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
 
     def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
