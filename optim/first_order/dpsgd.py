@@ -26,7 +26,7 @@ from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
@@ -177,8 +177,8 @@ def _check_parameters(plan: Plan, query: Query) -> None:
 
 def _schedule(chosen: ArrayLike, query: Query) -> Vector:
     """Return one learning rate per step."""
-    rates = _validate.reals(learning_rate=chosen)
-    if rates.shape not in ((), (query.count,)) or not ((rates > 0) & (rates < math.inf)).all():
+    rates = numbers("learning_rate", _validate.reals(learning_rate=chosen))
+    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
         raise ValueError(
             f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
             f"got {chosen!r}."
