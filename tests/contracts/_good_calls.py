@@ -31,6 +31,7 @@ MODULES = (
     "dpcal.accountants.events",
     "dpcal.accountants.curves.conversions",
     "dpcal.adapters.loaders",
+    "dpcal.adapters.rounds",
     "dpcal.adapters.stepwise",
 )
 
@@ -148,6 +149,8 @@ GOOD = {
     "other_epsilon": lambda: 3.0,
     "owners": lambda: np.arange(200) // 2,
     "participation": lambda: matrix.Single(),
+    "population_size": lambda: 500,
+    "sample_size": lambda: 20,
     "participations": lambda: 2,
     "path": lambda: "new.budget",
     "plan": plan,
@@ -310,6 +313,7 @@ CALLS = {
     "accountants.matrix.FixedEpochs": lambda: {"epochs": 2, "steps_per_epoch": 10},
     "accountants.correlated.BallsInBins": lambda: {"bins": 5},
     "accountants.correlated.pipeline_delta": lambda: {"base": 1e-6},
+    "adapters.rounds.round_event": lambda: {"sampling_method": "no-amplification"},
     "adapters.loaders.drawn_probability": lambda: {"sample_rate": 0.1},
     "optim.attacks.likelihood": lambda: {"samples": 1000},
     "train": lambda: {
@@ -400,6 +404,7 @@ METHODS = {
         "sensitivity",
     ),
     "accountants.matrix.Dense": ("optimised", "sensitivity"),
+    "adapters.loaders.AllocationSampler": ("event",),
     "calibrate.User": ("event",),
     "optim.NoiseStream": ("at",),
     "optim.Silo": ("open",),

@@ -35,20 +35,26 @@ BAD = {
     "n steps dimension features batch_size refresh_size epochs period inner_steps": COUNT,
     "batches bins bands separation participations draws count trials samples canaries": COUNT,
     "n_bins n_clusters n_quantiles n_knots n_waves n_pair_bins queries sample_size": COUNT,
-    "num_buckets source_dataset_size rank silos": COUNT,
+    "num_buckets source_dataset_size population_size rank silos": COUNT,
     "group_size rows_per_person store_every callback_every": COUNT,
     "dimensions": (3, (0, 1), (1, 2, 3), "xy"),
     "neighboring_relation accountant preset sides method null kind release reset": CHOICE,
     "output overlap statistics clipped noise inner subsolver solver on_lost": CHOICE,
+    "sampling_method": CHOICE,
     "seed matrix_seed random_state": SEED,
     "fit_intercept public cross_check monotone equal_norms": FLAG,
-    "random_shift remainder independent": FLAG,
+    "random_shift remainder independent secret_draws": FLAG,
     "callback gradients": FUNCTION,
     "event mechanism strategy sampler plan objective constants": OBJECT,
     "workload participation dual_set": OBJECT,
     "budget store": (3, 1.5),
     "bounds target_bounds": (3, (1.0, -1.0), (0.0, NAN), "wide"),
     "classes": (3, "ab", [1], [1, 1]),
+    "class_weight class_weights": ("balanced", [1, 2], {0: 1, 1: -1}, {0: 1, 1: NAN}),
+    "quantiles": (0.1, (0.9, 0.1), (0, 1)),
+    "categories": ("auto", 3, [["a"]], ["abc"] * 3, [[1], [1, 1], [1]], [[1], [], [1]]),
+    "fill_value": ("x", NAN, [1, 2]),
+    "pairs": (3, [(0, 7)]),
     "X": ("table.csv", 3, np.zeros((2, 2, 2))),
     "y labels targets": ("labels.csv", 3, np.zeros((2, 2, 2))),
     "w initial center": ("zeros", np.zeros((2, 7)), [NAN]),
@@ -57,8 +63,11 @@ BAD = {
 }
 VALUES = {name: values for names, values in BAD.items() for name in names.split()}
 
-# Names whose values may be records: messages show their shapes or types alone.
-ARRAYS = "X y labels targets w initial center C classes deltas epsilons false_positive_rates"
+# Names whose values may be records, or long: messages show their shapes, their types or a part.
+ARRAYS = (
+    "X y labels targets w initial center C classes deltas epsilons false_positive_rates "
+    "class_weights categories pairs"
+)
 
 SKLEARN = "scikit-learn's own checks and sentences"
 # Arguments that take such a value, or mean something else; and why.
@@ -75,6 +84,7 @@ OTHER = {
     ("estimators.noisy_r2", "y"): SKLEARN,
     ("estimators.noisy_roc_auc", "X"): SKLEARN,
     ("estimators.noisy_roc_auc", "y"): SKLEARN,
+    ("tables.Column", "categories"): "read from a schema, with sentences of its own",
     ("optim.Silo", "store"): "checked when a run opens it",
     ("optim.Silo", "seed"): "checked when a run opens it",
     ("optim.distributed_psgd", "objective"): "a sequence of silos too",
@@ -84,6 +94,7 @@ OTHER = {
 # Further arguments with which one of this name is looked at, for a callable or for all.
 WITH = {
     "store_every": {"store": "run.store"},
+    ("estimators.SimpleImputer", "fill_value"): {"strategy": "constant"},
     ("attack_risk", "prior"): {"false_positive_rate": None},
     ("accountants.grid", "epsilon"): {"delta": None},
     ("calibrate.correlated_dpsgd", "separation"): {"sampler": "min-separation"},
