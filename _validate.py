@@ -158,16 +158,16 @@ def count(**argument: Any) -> int:
     return int(value)
 
 
-def counts(**argument: Any) -> tuple[int, int]:
-    """A pair of whole numbers >= 1, such as the sizes of two blocks."""
+def counts(least: int = 1, **argument: Any) -> tuple[int, int]:
+    """A pair of whole numbers, the first >= 1 and the second >= ``least``, as sizes of blocks."""
     ((name, value),) = argument.items()
     try:
-        first, second = (count(**{name: each}) for each in value)
+        first, second = value
+        return count(**{name: first}), count(**{name: second + 1 - least}) - 1 + least
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must be a pair of whole numbers >= 1, got {value!r:.60}."
+            f"{name} must be two whole numbers, at least 1 and {least}, got {value!r:.60}."
         ) from None
-    return first, second
 
 
 def reals(**argument: Any) -> NDArray[np.float64]:
@@ -185,8 +185,9 @@ def reals(**argument: Any) -> NDArray[np.float64]:
 def seed(**argument: Any) -> Any:
     """A seed that numpy's generators take: a whole number >= 0, a generator of theirs, or None."""
     ((name, value),) = argument.items()
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0
-    if whole or value is None or type(value).__module__.startswith("numpy.random"):
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    own = type(value).__module__.startswith("numpy.random")
+    if value is None or own or (whole and int(value) >= 0):
         return value
     raise (ValueError if isinstance(value, numbers.Integral) else TypeError)(
         f"{name} must be a whole number >= 0, got {value!r:.60}."

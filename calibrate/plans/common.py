@@ -254,8 +254,11 @@ def builder(
                 if name not in (*_SHARED, sizes, "public")
             }
             constants_of = dataclasses.replace(known_of, measured=False)
-            check = _validate.count if sizes == "dimension" else _validate.counts
-            dimension = check(**{sizes: given.kwargs[sizes]})
+            size = given.kwargs[sizes]
+            if sizes == "dimension":
+                dimension: Any = _validate.count(dimension=size)
+            else:  # a problem may have no dual variable
+                dimension = _validate.counts(0, **{sizes: size})
             made = Given.of(constants_of, dimension=dimension, **shared)
             plan = build(made, **own)
             if (plan.group_size, plan.clipped) != made.target[3:]:
