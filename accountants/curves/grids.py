@@ -98,8 +98,8 @@ def grid(
     neighboring_relation = _validate.relation(neighboring_relation)
     if (delta is None) == (epsilon is None):
         raise TypeError("grid() takes one of delta and epsilon.")
-    asked = {"delta": delta} if epsilon is None else {"epsilon": epsilon}
-    targets = _validate.reals(**asked)
+    goal = {"delta": delta} if epsilon is None else {"epsilon": epsilon}
+    targets = _validate.reals(**goal)
     for value in targets.ravel().tolist():
         if epsilon is None:
             _validate.probability(delta=value)

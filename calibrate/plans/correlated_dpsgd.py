@@ -134,8 +134,9 @@ def correlated_dpsgd(
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
     _validate.instance(Strategy, strategy=strategy)
-    method = statistics
-    if not isinstance(statistics, str):
+    if isinstance(statistics, str):
+        method = statistics
+    else:
         method = "certified" if _validate.flag(statistics=statistics) else "none"
     query = Query(
         name="gradient",
