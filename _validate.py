@@ -194,12 +194,13 @@ def seed(**argument: Any) -> Any:
     )
 
 
-def instance(kind: type, **argument: Any) -> Any:
-    """An object of a class of this package."""
+def instance(*kinds: type, **argument: Any) -> Any:
+    """An object of one of some classes of this package."""
     ((name, value),) = argument.items()
-    if isinstance(value, kind):
+    if isinstance(value, kinds):
         return value
-    raise TypeError(f"{name} must be of class {kind.__name__}, got {_told(value)}.")
+    allowed = " or ".join(kind.__name__ for kind in kinds)
+    raise TypeError(f"{name} must be of class {allowed}, got {_told(value)}.")
 
 
 def relation(value: Any) -> Any:

@@ -46,7 +46,7 @@ from dpcal.estimators.reading import (
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
-from dpcal.optim.budget import Budget, in_use, prepaid, this_process
+from dpcal.optim.budget import Budget, check_budget, in_use, prepaid, this_process
 from dpcal.optim.objectives.placed import (
     by_row,
     objective_of,
@@ -555,12 +555,6 @@ def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
 def normal_quantile(tail: float) -> float:
     """Return the number that a standard normal exceeds with this probability."""
     return -float(ndtri(tail))
-
-
-def check_budget(budget: Any) -> None:
-    """Refuse what is neither a budget nor None."""
-    if budget is not None and not isinstance(budget, Budget):
-        raise TypeError(f"budget must be a dpcal.budget(...) or None, got {budget!r}.")
 
 
 def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:

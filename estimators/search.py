@@ -51,14 +51,13 @@ from dpcal.estimators.base import (
     RELATION,
     PrivateEstimator,
     blank_targets,
-    check_budget,
     single_release,
 )
 from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, _collected, in_use, prepaid, scoring
+from dpcal.optim.budget import Budget, _collected, check_budget, in_use, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 

@@ -138,6 +138,7 @@ def faults(name):
 COVERED = [name for name, call in CALLS.items() if VALUES.keys() & call.signature.parameters.keys()]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", COVERED)
 def test_a_bad_argument_is_refused_in_one_sentence(name, tmp_path, monkeypatch):

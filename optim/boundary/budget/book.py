@@ -290,8 +290,6 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        if not isinstance(plan, Charge):
-            _validate.instance(Plan, plan=plan)
         _admitted(plan, self._file.snapshot(charged=True), self.path)
 
     def oracle(
@@ -331,8 +329,6 @@ class BudgetBook:
                 f"store_every goes with a file of answers, got store_every={every!r} with a book "
                 "alone: give book.with_store(path)."
             )
-        _validate.instance(Objective, objective=objective)
-        _validate.instance(Plan, plan=plan)
         return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
 
     def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
@@ -585,13 +581,13 @@ def _make(
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
-    relation = _relation_of(now) or plan.neighboring_relation
-    if plan.neighboring_relation != relation:
+    own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
+    relation = _relation_of(now) or own
+    if own != relation:
         raise ValueError(
             f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
-            f"for {plan.neighboring_relation!r}: make it with neighboring_relation={relation!r} "
-            f"(in commands, --neighboring-relation {relation}), or use another book for runs of "
-            "this relation."
+            f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
+            f"--neighboring-relation {relation}), or use another book for runs of this relation."
         )
     account = _account_of(now, plan.group_size, relation)
     if account.composition != "exact" and now.charged:
