@@ -13,11 +13,21 @@ import numbers
 from enum import Enum
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class NoiseOutOfRange(ValueError):  # noqa: N818 -- reads as what happened
     """A noise multiplier is positive, and too small or too large for every accountant."""
 
     number = math.nan
+
+
+def _told(value: Any) -> str:
+    """A value as messages show it: tables may hold records, so that only their type is told."""
+    if value is None or isinstance(value, str | numbers.Number):
+        return f"{value!r:.60}"
+    return f"an object of type {type(value).__name__}"
 
 
 def _real(name: str, value: Any, allowed: str) -> float:
@@ -146,6 +156,51 @@ def count(**argument: Any) -> int:
     if number != math.floor(number) or number < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}.")
     return int(value)
+
+
+def counts(least: int = 1, **argument: Any) -> tuple[int, int]:
+    """A pair of whole numbers, the first >= 1 and the second >= ``least``, as sizes of blocks."""
+    ((name, value),) = argument.items()
+    try:
+        first, second = value
+        return count(**{name: first}), count(**{name: second + 1 - least}) - 1 + least
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be two whole numbers, at least 1 and {least}, got {value!r:.60}."
+        ) from None
+
+
+def reals(**argument: Any) -> NDArray[np.float64]:
+    """An array of real numbers, finite or not, of any shape."""
+    ((name, value),) = argument.items()
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "iuf":
+            return array.astype(np.float64)
+    except ValueError:  # numpy's words show the cell that it could not read
+        pass
+    raise TypeError(f"{name} must be a number or an array of numbers, got {_told(value)}.")
+
+
+def seed(**argument: Any) -> Any:
+    """A seed that numpy's generators take: a whole number >= 0, a generator of theirs, or None."""
+    ((name, value),) = argument.items()
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    own = type(value).__module__.startswith("numpy.random")
+    if value is None or own or (whole and int(value) >= 0):
+        return value
+    raise (ValueError if isinstance(value, numbers.Integral) else TypeError)(
+        f"{name} must be a whole number >= 0, got {value!r:.60}."
+    )
+
+
+def instance(*kinds: type, **argument: Any) -> Any:
+    """An object of one of some classes of this package."""
+    ((name, value),) = argument.items()
+    if isinstance(value, kinds):
+        return value
+    allowed = " or ".join(kind.__name__ for kind in kinds)
+    raise TypeError(f"{name} must be of class {allowed}, got {_told(value)}.")
 
 
 def relation(value: Any) -> Any:

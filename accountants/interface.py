@@ -256,7 +256,8 @@ def _smallest(
 ) -> tuple[Bounds, str]:
     """Return the bounds with the smallest upper end, and the name of their accountant."""
     composition = decompose(event, relation)
-    ask: Callable[..., Bounds] = partial(_checked, event) if cross_check else _bounds
+    checks = _validate.flag(cross_check=cross_check)
+    ask: Callable[..., Bounds] = partial(_checked, event) if checks else _bounds
     names = _answering(accountant, composition)
     found = [(ask(question, composition, name, options), name) for name in names]
     return min(found, key=lambda each: each[0].upper)

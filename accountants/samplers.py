@@ -240,6 +240,7 @@ class CyclicPoisson(Sampler):
     def __post_init__(self) -> None:
         _validate.count(bands=self.bands)
         _validate.rate(sampling_probability=self.sampling_probability)
+        _validate.flag(random_shift=self.random_shift)
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return q n / bands."""
@@ -300,6 +301,7 @@ class MinSeparation(Sampler):
     def __post_init__(self) -> None:
         _validate.count(separation=self.separation)
         _validate.rate(sampling_probability=self.sampling_probability)
+        _validate.flag(warm_start=self.warm_start)
 
     @property
     def sentence(self) -> str:

@@ -76,7 +76,7 @@ def round_event(
     population = _validate.count(population_size=population_size)
     if drawn > population:
         raise ValueError(f"sample_size must be at most population_size={population}, got {drawn}.")
-    if secret_draws and sampling_method != "no-amplification":
+    if _validate.flag(secret_draws=secret_draws) and sampling_method != "no-amplification":
         raise ValueError(
             "secret_draws must be False where the sampling method counts on them already, got "
             f"{secret_draws!r} with {sampling_method!r}."

@@ -127,6 +127,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @staticmethod
     def _check_kind(plan: Plan) -> None:
+        _validate.instance(Plan, plan=plan)
         if [query.kind for query in plan.queries] != ["gradient"]:
             kinds = ", ".join(repr(query.kind) for query in plan.queries)
             raise ValueError(f"plan must have one query of kind 'gradient', got {kinds}.")

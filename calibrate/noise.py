@@ -135,7 +135,7 @@ def noise_multipliers(
     neighboring_relation = _validate.relation(neighboring_relation)
     several = isinstance(event_of_sigma, Sequence)
     functions: Sequence[EventOf] = event_of_sigma if isinstance(event_of_sigma, Sequence) else ()
-    epsilons, deltas = np.asarray(epsilon, dtype=float), np.asarray(delta, dtype=float)
+    epsilons, deltas = _validate.reals(epsilon=epsilon), _validate.reals(delta=delta)
     lengths = {array.shape for array in (epsilons, deltas) if array.ndim}
     lengths |= {(len(functions),)} if several else set()
     if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):

@@ -61,7 +61,8 @@ class Priced:
 
         UnsupportedEvent is raised if no theorem here covers it.
         """
-        return for_group(self.under()[0], -(-group_size // self.group_size))
+        records = _validate.count(group_size=group_size)
+        return for_group(self.under()[0], -(-records // self.group_size))
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of everything released.
@@ -225,7 +226,7 @@ class Plan:
 
     def event_for(self, group_size: int) -> events.DpEvent:
         """See :meth:`Priced.event_for`."""
-        return self._composed(self.neighboring_relation, group_size)
+        return self._composed(self.neighboring_relation, _validate.count(group_size=group_size))
 
     def _composed(self, relation: str, group_size: int) -> events.DpEvent:
         asked = ((query, query.count) for query in self.queries)

@@ -110,7 +110,7 @@ def tuning(
     if mean < 1:
         raise ValueError(f"candidates must be a number >= 1, got {candidates!r}.")
     target = _validate.probability(delta=delta)
-    if not shape >= 0:
+    if isinstance(shape, str) or not shape >= 0:
         raise ValueError(f"shape must be a number >= 0 or infinite, got {shape!r}.")
     relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
     selection = events.RepeatAndSelectDpEvent(event, mean, shape)

@@ -88,6 +88,7 @@ class User:
             ("add-or-remove-one", *_REASONS),
             neighboring_relation=_validate.relation(neighboring_relation),
         )
+        _validate.instance(Sampler, sampler=sampler)
         sigma = _validate.positive(noise_multiplier=noise_multiplier)
         size = None if n is None else _validate.count(n=n)
         if isinstance(sampler, FixedSize):

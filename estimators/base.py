@@ -46,7 +46,7 @@ from dpcal.estimators.reading import (
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
-from dpcal.optim.budget import Budget, in_use, prepaid, this_process
+from dpcal.optim.budget import Budget, check_budget, in_use, prepaid, this_process
 from dpcal.optim.objectives.placed import (
     by_row,
     objective_of,
@@ -215,11 +215,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learns_bounds(self) -> bool:
         """Return whether bounds are to be learned; refuse any other text."""
-        given = [getattr(self, name, None) for name in ("bounds", "target_bounds")]
-        for text in (each for each in given if isinstance(each, str)):
+        given = {name: getattr(self, name, None) for name in ("bounds", "target_bounds")}
+        for name, text in given.items():
+            if not isinstance(text, str):
+                continue
             if text != LEARN:
                 raise ValueError(
-                    f"bounds must be a pair (low, high) of public numbers, or {LEARN!r}, got "
+                    f"{name} must be a pair (low, high) of public numbers, or {LEARN!r}, got "
                     f"{text!r}."
                 )
             return True
@@ -260,8 +262,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        if self.budget is not None and not isinstance(self.budget, Budget):
-            raise TypeError(f"budget must be a dpcal.budget(...) or None, got {self.budget!r}.")
+        check_budget(self.budget)
         _validate.choice(tuple(MECHANISMS), noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 

@@ -81,6 +81,7 @@ class LinearModel(BoundedEstimator):
         ends = None if self.bounds is None else bounded("bounds", self._limits(), d)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
+        _validate.flag(fit_intercept=self.fit_intercept)
         rows = by_row(partial(_within, ends=ends, norm=norm, constant=self.fit_intercept), X)
         return rows, math.hypot(norm, 1.0) if self.fit_intercept else norm
 

@@ -135,7 +135,8 @@ def noisy_accuracy(
     """
     predicted, known = _predicted(estimator, X)
     classes = np.unique(predicted)
-    right = codes("y", labels_of(y), classes) == np.searchsorted(classes, predicted)
+    labels = one_for_each(predicted, y, estimator="noisy_accuracy")
+    right = codes("y", labels, classes) == np.searchsorted(classes, predicted)
     vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
     payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
@@ -183,7 +184,8 @@ def noisy_roc_auc(
     if len(classes) != 2:
         raise ValueError(f"noisy_roc_auc is for two classes, got {classes.tolist()}.")
     scores, known = _predicted(estimator, X, _log_odds)
-    labels = np.where(known, codes("y", labels_of(y), classes), -1)
+    given = one_for_each(scores, y, estimator="noisy_roc_auc")
+    labels = np.where(known, codes("y", given, classes), -1)
     # The grid is a function of the model alone.
     model = getattr(estimator, "best_estimator_", estimator)
     w = np.ravel(getattr(model[-1] if isinstance(model, Pipeline) else model, "_weights", []))
@@ -250,7 +252,7 @@ def noisy_r2(
     """
     low, high = bounded("target_bounds", target_bounds)
     predicted, known = _predicted(estimator, X)
-    targets = cells("y", y)
+    targets = cells("y", one_for_each(predicted, y, estimator="noisy_r2"))
     with np.errstate(all="ignore"):
         half = (high - low) / 2
         scaled = np.clip((targets - low) / half - 1, -1.0, 1.0)

@@ -57,7 +57,7 @@ from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, _collected, in_use, prepaid, scoring
+from dpcal.optim.budget import Budget, _collected, check_budget, in_use, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -190,8 +190,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         A data frame goes to the candidates as one, whatever its columns hold.
         """
         candidates = list(ParameterGrid(self.param_grid))
-        mean = float(len(candidates) if self.trials is None else self.trials)
+        mean = _validate.positive(trials=len(candidates) if self.trials is None else self.trials)
+        check_budget(self.budget)
         delta = _validate.probability(delta=self.delta)
+        if self.shape != math.inf:
+            _validate.non_negative(shape=self.shape)
         share = _validate.rate(score_share=self.score_share)
         effective_n_jobs(self.n_jobs)  # refuses 0
         if self.scoring is not None and not callable(self.scoring):

@@ -235,6 +235,7 @@ def _spent(
 ) -> Result:
     """Check the arguments, open the oracle, and run a loop to its end."""
     objective, plan = given["objective"], given["plan"]
+    check_plan(plan)
     check_answers(objective)
     made = settings(objective, plan, **{name: given[name] for name in own})
     if hasattr(objective, "dimension"):  # silos add their answers

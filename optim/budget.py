@@ -35,7 +35,17 @@ from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["Budget", "charge", "in_use", "owed", "owed_by", "prepaid", "scoring", "this_process"]
+__all__ = [
+    "Budget",
+    "charge",
+    "check_budget",
+    "in_use",
+    "owed",
+    "owed_by",
+    "prepaid",
+    "scoring",
+    "this_process",
+]
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
 # another thread would otherwise cost nothing.
@@ -238,6 +248,12 @@ def _together(charged: list[tuple[events.DpEvent, int]]) -> events.DpEvent:
 def this_process() -> str:
     """Return a name of this process that no other process has, on any machine."""
     return f"{_MACHINE}-{os.getpid()}"
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse what is neither a budget nor None."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise TypeError(f"budget must be a dpcal.budget(...) or None, got {budget!r}.")
 
 
 def in_use() -> tuple[Budget, ...]:

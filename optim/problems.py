@@ -68,7 +68,7 @@ class Trigonometric(Objective):
         a = _validate.positive(width=width)
         shape = (_validate.count(n=n), _validate.count(dimension=dimension))
         center = np.zeros(shape[1]) if offset is None else parameters(offset, shape[1])
-        return cls(np.random.default_rng(seed).uniform(-a, a, shape) + center)
+        return cls(np.random.default_rng(_validate.seed(seed=seed)).uniform(-a, a, shape) + center)
 
     @property
     def constants(self) -> Constants:

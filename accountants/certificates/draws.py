@@ -84,6 +84,7 @@ def dominating_draws(
     batch = _validate.count(batch=batch)
     steps = _validate.count(steps=steps)
     failure = _validate.probability(failure=failure)
+    sigma = _validate.noise(noise_multiplier=noise_multiplier)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: size must be > 1.")
     with balls.workprec(_BITS):
@@ -95,9 +96,7 @@ def dominating_draws(
         above = sum(math.ceil(weight * 2**_GRID) for weight in weights[k:])
         tails.append(min(Fraction(above, 2**_GRID), tails[-1]))
     shares = [float(a - b) for a, b in zip(tails, [*tails[1:], Fraction(0)], strict=True)]
-    mixture = MixtureOfGaussiansDpEvent(
-        noise_multiplier, [2.0 * k for k in range(len(shares))], shares
-    )
+    mixture = MixtureOfGaussiansDpEvent(sigma, [2.0 * k for k in range(len(shares))], shares)
     parts = [SelfComposedDpEvent(mixture, steps)]
     if failing > 0:
         nearest = float(failing)

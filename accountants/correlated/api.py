@@ -169,6 +169,7 @@ def revealed_delta(
     """
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+    _validate.instance(Sampler, sampler=sampler)
     bound = Revealed(mechanism, sampler.participation_law(mechanism.steps))
     proof = Proof(bound.delta(at), bound.method)
     return CorrelatedDelta.proved(proof, lower=0.0, label=CERTIFIED)

@@ -69,7 +69,7 @@ class Matrix:
     decay: float | None = None
 
     def __post_init__(self) -> None:
-        C = np.array(self.C, dtype=float)
+        C = _validate.reals(C=self.C)
         if C.ndim != 2 or C.shape[0] != C.shape[1] or not C.size:
             raise ValueError(f"C must be a square matrix, got shape {C.shape}.")
         if not np.isfinite(C).all() or np.triu(C, 1).any():

@@ -75,6 +75,7 @@ class Options:
         _validate.choice(STATISTICS, statistics=self.statistics)
         _validate.choice(ARITHMETIC, arithmetic=self.arithmetic)
         _validate.count(draws=self.draws)
+        _validate.seed(seed=self.seed)
         _validate.count(particles=self.particles)
         _validate.count(save_every=self.save_every)
         if self.failure_probability is not None:

@@ -94,6 +94,7 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
         int(_validate.within(1, _MOST, **{name: _validate.count(**{name: getattr(run, name)})}))
         for name in ("batches", "epochs")
     )
+    _validate.flag(remainder=run.remainder)
     if relation == "add-or-remove-one":
         raise refuse_reordering(run, relation)
     _validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)

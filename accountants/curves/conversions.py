@@ -263,10 +263,9 @@ def delta_from_pair(epsilon: float, delta: float, *, other_epsilon: float) -> fl
     """
     e = _validate.non_negative(epsilon=epsilon)
     other = _validate.non_negative(other_epsilon=other_epsilon)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
+    delta = _validate.below_one(delta=delta)
     if other >= e:
-        return float(delta)
+        return delta
     # This is 1 - (1 + exp(e')) / (1 + exp(e)), written without overflow.
     gap = -math.expm1(other - e) / (1 + math.exp(-e))
     return min(1.0, _up(gap + delta * (1 - gap)))

@@ -98,7 +98,8 @@ def grid(
     neighboring_relation = _validate.relation(neighboring_relation)
     if (delta is None) == (epsilon is None):
         raise TypeError("grid() takes one of delta and epsilon.")
-    targets = np.asarray(delta if epsilon is None else epsilon, dtype=float)
+    goal = {"delta": delta} if epsilon is None else {"epsilon": epsilon}
+    targets = _validate.reals(**goal)
     for value in targets.ravel().tolist():
         if epsilon is None:
             _validate.probability(delta=value)

@@ -119,8 +119,8 @@ class EpsilonProfile:
 
 def _numbers(check: Callable[..., float], **argument: ArrayLike) -> Reals:
     """Return numbers that each pass a check of their range, as an array of one dimension."""
-    ((name, values),) = argument.items()
-    array = np.atleast_1d(np.asarray(values, dtype=float))
+    (name,) = argument
+    array = np.atleast_1d(_validate.reals(**argument))
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
     for value in array.tolist():

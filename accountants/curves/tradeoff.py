@@ -36,7 +36,7 @@ from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.direction_profile import DirectionProfile
-from dpcal.accountants.directions import Direction
+from dpcal.accountants.directions import RELATIONS, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -247,7 +247,7 @@ def trade_off(
     """
     if false_positive_rates is None:
         false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
-    rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
+    rates = np.atleast_1d(_validate.reals(false_positive_rates=false_positive_rates)).ravel()
     tests = _tests(event, neighboring_relation, null)
     for rate in rates:
         _validate.probability(false_positive_rates=float(rate))
@@ -294,13 +294,16 @@ def trade_off_from_deltas(
     >>> [f"{rate:.6f}" for rate in curve.lower]
     ['0.628172', '0.000000']
     """
-    pairs = [np.atleast_1d(np.asarray(ends, dtype=float)) for ends in (epsilons, deltas)]
+    relation = _validate.relation(neighboring_relation)
+    _validate.choice(RELATIONS, neighboring_relation=relation)
+    read = (_validate.reals(epsilons=epsilons), _validate.reals(deltas=deltas))
+    pairs = [np.atleast_1d(ends) for ends in read]
     if pairs[0].shape != pairs[1].shape or pairs[0].ndim > 1 or not pairs[0].size:
         raise ValueError(
             "epsilons and deltas must be arrays of the same length >= 1, got shapes "
             f"{pairs[0].shape} and {pairs[1].shape}."
         )
-    rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
+    rates = np.atleast_1d(_validate.reals(false_positive_rates=false_positive_rates)).ravel()
     _ = [_validate.probability(false_positive_rates=float(rate)) for rate in rates]
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(*(ends.tolist() for ends in pairs), strict=True):
@@ -317,7 +320,7 @@ def trade_off_from_deltas(
         flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
         lower = np.maximum(lower, np.maximum(steep, flat))
     upper = np.minimum((1.0 - rates) * (1 + UNIT), 1.0)
-    return TradeOff(rates, lower, upper, "either", _validate.relation(neighboring_relation))
+    return TradeOff(rates, lower, upper, "either", relation)
 
 
 def true_positive_rate(

@@ -188,6 +188,7 @@ class Strategy(ABC):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
+        _validate.instance(Workload, workload=workload)
         return np.asarray(np.linalg.norm(workload.accumulate(self.inverse()), axis=1))
 
     def max_error(
@@ -350,4 +351,5 @@ class Toeplitz(Strategy):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
+        _validate.instance(Workload, workload=workload)
         return np.sqrt(np.cumsum(workload.accumulate(self.inverse_coefficients) ** 2))

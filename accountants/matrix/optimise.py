@@ -69,6 +69,7 @@ class Objective:
         self.steps = _validate.count(steps=steps)
         hold(8.0 * self.steps, f"steps={self.steps}")
         self.places = (Single() if participation is None else participation).earliest(self.steps)
+        _validate.instance(Workload, workload=workload)
         self.workload, self.error = workload, _validate.choice(ERRORS, error=error)
         self._pattern = np.zeros(self.steps)
         self._pattern[self.places] = 1.0
@@ -259,7 +260,9 @@ def dense(
     steps: int, participation: Participation | None, workload: Workload, equal_norms: bool
 ) -> Array:
     """Return C for the least mean error under a schema, shape (steps, steps)."""
-    A = workload.accumulate(np.eye(steps))
+    if participation is not None:
+        _validate.instance(Participation, participation=participation)
+    A = _validate.instance(Workload, workload=workload).accumulate(np.eye(steps))
     schema = Single() if participation is None else participation
     if len(schema.earliest(steps)) == 1:
         X = _fixed_point(A.T @ A)

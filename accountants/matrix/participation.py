@@ -80,6 +80,9 @@ class Single(Participation):
     kind: ClassVar[str] = "single"
     independent: bool = False
 
+    def __post_init__(self) -> None:
+        _validate.flag(independent=self.independent)
+
     def earliest(self, steps: int) -> NDArray[np.intp]:
         """Return step 0."""
         return np.zeros(1, np.intp)
@@ -108,6 +111,7 @@ class FixedEpochs(Participation):
     independent: bool = False
 
     def __post_init__(self) -> None:
+        _validate.flag(independent=self.independent)
         object.__setattr__(self, "epochs", _validate.count(epochs=self.epochs))
         each = _validate.count(steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "steps_per_epoch", each)
@@ -146,6 +150,7 @@ class LeastSeparation(Participation):
     independent: bool = False
 
     def __post_init__(self) -> None:
+        _validate.flag(independent=self.independent)
         object.__setattr__(self, "separation", _validate.count(separation=self.separation))
         if self.at_most is not None:
             object.__setattr__(self, "at_most", _validate.count(at_most=self.at_most))

@@ -204,7 +204,7 @@ def from_profile(
     ValueError
         If there is no such profile.
     """
-    at, bounds = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
+    at, bounds = _validate.reals(epsilons=epsilons), _validate.reals(deltas=deltas)
     if at.ndim != 1 or at.shape != bounds.shape or not len(at):
         raise ValueError(
             "epsilons and deltas must be arrays of the same shape (k,), got shapes "

@@ -64,6 +64,7 @@ class Correlation:
             raise TypeError(f"strategy must be a Strategy, got {self.strategy!r}.")
         _validate.choice(STATISTICS, statistics=self.statistics)
         _validate.count(draws=self.draws)
+        _validate.seed(seed=self.seed)
         _validate.count(confirmations=self.confirmations)
         if self.failure_probability is not None:
             _validate.probability(failure_probability=self.failure_probability)

@@ -168,6 +168,9 @@ class SampledBatches:
             )
         _validate.choice(STATISTICS, statistics=self.statistics)
         _validate.count(draws=self.draws)
+        _validate.seed(seed=self.seed)
+        if self.failure_probability is not None:
+            _validate.probability(failure_probability=self.failure_probability)
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
@@ -387,6 +390,9 @@ def compare_strategies(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
+    _validate.instance(Workload, workload=workload)
+    if participation is not None:
+        _validate.instance(Participation, participation=participation)
     target = {
         "epsilon": _validate.positive(epsilon=epsilon),
         "delta": _validate.probability(delta=delta),

@@ -93,7 +93,10 @@ def adaptive_gd(
     L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
     problem = dataclasses.replace(problem, L1=L1)
     practical_only(preset, steps=steps)
-    count = _norms(problem) if theory else _validate.count(steps=steps or _default_steps(problem))
+    if theory:
+        count = _norms(problem)
+    else:
+        count = _validate.count(steps=_default_steps(problem) if steps is None else steps)
     printed = math.sqrt(problem.n) / problem.rho**0.25
     # Up, so that shares of the budget sum to no more than was set aside.
     least = problem.z * math.sqrt(1 if theory else 2 * count) * (1 + 1e-11)

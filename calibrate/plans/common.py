@@ -181,11 +181,10 @@ class Given:
     ) -> Given:
         """Return a builder's arguments, with sizes checked."""
         neighboring_relation = _validate.relation(neighboring_relation)
-        single = not isinstance(dimension, Sequence)
         return cls(
             constants=constants,
             n=_validate.count(n=n),
-            dimension=_validate.count(dimension=dimension) if single else dimension,
+            dimension=dimension,
             target=Target(
                 epsilon,
                 delta,
@@ -239,7 +238,8 @@ def builder(
             except TypeError as error:
                 raise TypeError(f"{build.__name__}() {error}.") from None
             given.apply_defaults()
-            known_of, public = given.args[0], given.kwargs["public"]
+            known_of = _validate.instance(Constants, constants=given.args[0])
+            public = _validate.flag(public=given.kwargs["public"])
             if known_of.measured and not public:
                 raise ValueError(
                     "constants must be known without a look at the records, got some that were "
@@ -254,7 +254,12 @@ def builder(
                 if name not in (*_SHARED, sizes, "public")
             }
             constants_of = dataclasses.replace(known_of, measured=False)
-            made = Given.of(constants_of, dimension=given.kwargs[sizes], **shared)
+            size = given.kwargs[sizes]
+            if sizes == "dimension":
+                dimension: Any = _validate.count(dimension=size)
+            else:  # a problem may have no dual variable
+                dimension = _validate.counts(0, **{sizes: size})
+            made = Given.of(constants_of, dimension=dimension, **shared)
             plan = build(made, **own)
             if (plan.group_size, plan.clipped) != made.target[3:]:
                 raise UnsupportedEvent(

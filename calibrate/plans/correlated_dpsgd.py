@@ -133,13 +133,13 @@ def correlated_dpsgd(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
-    method = statistics if isinstance(statistics, str) else ("certified" if statistics else "none")
+    method = statistics if isinstance(statistics, str) else _method(statistics)
     query = Query(
         name="gradient",
         kind="gradient",
         max_norm=max_norm,
         noise_multiplier=1.0,
-        count=strategy.steps,
+        count=_validate.instance(Strategy, strategy=strategy).steps,
         correlation=Correlation(
             strategy=strategy,
             statistics=method,
@@ -168,6 +168,11 @@ def correlated_dpsgd(
     )
     warn_endless(plan)
     return plan
+
+
+def _method(statistics: bool) -> str:
+    """Return the name of a method of pricing."""
+    return "certified" if _validate.flag(statistics=statistics) else "none"
 
 
 def _sampling(

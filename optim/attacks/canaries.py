@@ -108,7 +108,8 @@ def coins(canaries: int, *, seed: int | None = None) -> Flags:
 
     The seed is an integer >= 0, or None for fresh entropy; the attacker must not know it.
     """
-    return np.random.default_rng(seed).random(_validate.count(canaries=canaries)) < 0.5
+    rng = np.random.default_rng(_validate.seed(seed=seed))
+    return rng.random(_validate.count(canaries=canaries)) < 0.5
 
 
 def one_run(
@@ -185,7 +186,7 @@ def plant(
     seed
         Of coins, an integer >= 0; fresh entropy when omitted.
     """
-    relation = plan.neighboring_relation
+    relation = _validate.instance(Plan, plan=plan).neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
     expected = power(mu=mu, canaries=plan.n, delta=plan.delta, confidence=confidence, seed=0)
     included = coins(plan.n, seed=seed)
@@ -221,7 +222,8 @@ def power(
         Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
     """
     share(delta=delta)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_validate.seed(seed=seed))
+    canaries = _validate.count(canaries=canaries)
     included = rng.random((_validate.count(trials=trials), canaries)) < 0.5
     scores = _validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
     best = Power(guesses=1, epsilon=0.0, expected_mu=0.0)

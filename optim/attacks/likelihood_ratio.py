@@ -224,6 +224,7 @@ def likelihood(
     2000), in place of Clopper and Pearson's. If the queries depend on released values (a walk that
     ends at a small gradient), canaries are independent but for the common decision.
     """
+    _validate.instance(Plan, plan=plan)
     for query in plan.queries:
         evidence_of(query, plan.n)
     _validate.probability(confidence=confidence)
@@ -238,6 +239,7 @@ def _ratios(
     plan: Plan, run: Callable[[Any, Plan], Any], samples: int, seed: int | None
 ) -> tuple[Vector, Vector]:
     """Return the ratios of members and of others, over several runs and all silos."""
+    _validate.seed(seed=seed)
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     replaced = plan.neighboring_relation == "replace-one"
     silos = plan.parameters.get("silos")

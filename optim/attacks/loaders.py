@@ -181,6 +181,7 @@ def loader(
         sizes = np.ones_like(sizes)
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     runs = _Runs(sizes, _validate.count(epochs=epochs), sigma, means)
+    _validate.seed(seed=seed)
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     present, absent = (runs.log_ratios(mean, samples, rng) for mean in means)
     chance = 1 - _validate.probability(confidence=confidence)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, records
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Neighbours", "neighbours", "random_table", "without"]
@@ -83,9 +83,11 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
     long; a very short one and a very long one with another label; the row and zeros. X has the
     shape (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
     """
-    table = np.array(X, dtype=np.float64)
+    table = records(X).copy()
     _check_row(row, len(table))
     labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.shape != table.shape[:1]:
+        raise ValueError(f"y must have shape {table.shape[:1]} to match X, got {labels.shape}.")
     x = table[row].copy()
     if not x.any():
         x[0] = 1.0
@@ -111,7 +113,7 @@ def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
     """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries."""
     shape = (_validate.count(n=n), _validate.count(features=features))
-    X = np.random.default_rng(seed).standard_normal(shape)
+    X = np.random.default_rng(_validate.seed(seed=seed)).standard_normal(shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, (X[:, 0] > 0).astype(np.intp)
 
@@ -160,7 +162,7 @@ class Without(Objective):
 
 def without(objective: Objective, row: int) -> Objective:
     """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
-    _check_row(row, objective.n)
+    _check_row(row, _validate.instance(Objective, objective=objective).n)
     return Without(objective, row)
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal import _validate
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
@@ -349,6 +350,7 @@ def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> 
     The function's value is the outcome. The seed is an integer >= 0 to make the recording
     repeatable; fresh entropy when omitted.
     """
+    _validate.seed(seed=seed)
     salt = secrets.token_bytes(32) if seed is None else np.random.default_rng(seed).bytes(32)
     recorder = Recorder(Tape(salt=salt))
     return play(run, data, recorder)

@@ -48,7 +48,7 @@ from dpcal.optim.attacks.neighbouring import neighbours
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.attacks.recording import Tape, record
 from dpcal.optim.attacks.replaying import replayed
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, records
 
 __all__ = ["replay_table"]
 
@@ -110,7 +110,7 @@ def replay_table(
     it is.
     """
     until = time.monotonic() + _validate.non_negative(seconds=seconds)
-    table = np.array(X, dtype=np.float64), _roomy(y)
+    table = records(X).copy(), _roomy(y)
     whole = _Recorded(run, table, price=price, seed=seed)
     if whole.tape.failure is not None:
         raise whole.tape.failure
@@ -118,7 +118,7 @@ def replay_table(
     for pair in neighbours(*table, row=row):
         first = _Recorded(run, pair.first, price=price, seed=seed)
         shown.append(first.replayed(pair.second).labelled(pair.label))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_validate.seed(seed=seed))
     alone = _alone(table, row)
     if alone is not None:
         first = _Recorded(run, alone[0], price=False, seed=seed)

@@ -74,7 +74,7 @@ class Ledger(Priced):
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Return an empty ledger that refuses answers that a plan does not allow."""
-        made = cls(plan.n, plan.neighboring_relation)
+        made = cls(_validate.instance(Plan, plan=plan).n, plan.neighboring_relation)
         made._allowed = {query.name: query for query in plan.queries}
         return made
 
@@ -84,7 +84,7 @@ class Ledger(Priced):
         Of a frozen ledger it is a copy. LedgerMismatch is raised if its entries are not within the
         plan.
         """
-        check_ledger(self, plan, exact=False)
+        check_ledger(self, _validate.instance(Plan, plan=plan), exact=False)
         own: Self | Ledger = self._copy() if self._frozen else self
         own._allowed = {query.name: query for query in plan.queries}
         return cast("Self", own)
@@ -131,7 +131,7 @@ class Ledger(Priced):
 
     def event_for(self, group_size: int) -> DpEvent:
         """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
-        return self._composed(self._relation, group_size)
+        return self._composed(self._relation, _validate.count(group_size=group_size))
 
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them.
@@ -161,11 +161,13 @@ class Ledger(Priced):
 
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into the rest of its budget."""
+        count = _validate.count(count=count)
         spent = self._shares.get(query.budget or 0.0, 0)
         return spent + count * _scaled(query.share_of_one) <= _WHOLE
 
     def check(self, query: Query, count: int = 1) -> None:
         """Raise the errors of :meth:`record` that are due to the plan; nothing is written."""
+        count = _validate.count(count=count)
         if self._allowed is None:
             return
         planned = self._allowed.get(query.name)

@@ -102,6 +102,8 @@ class Admitted(Spender):
         filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
         noise: str | None = None,
     ) -> None:
+        _validate.instance(Objective, objective=objective)
+        _validate.instance(Plan, plan=plan)
         streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, filter=filter, noise=noise)
 

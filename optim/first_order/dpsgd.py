@@ -177,7 +177,7 @@ def _check_parameters(plan: Plan, query: Query) -> None:
 
 def _schedule(chosen: ArrayLike, query: Query) -> Vector:
     """Return one learning rate per step."""
-    rates = numbers("learning_rate", chosen)
+    rates = numbers("learning_rate", _validate.reals(learning_rate=chosen))
     if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
         raise ValueError(
             f"learning_rate must be a number > 0 or {query.count} of them, one per step, "

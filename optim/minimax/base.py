@@ -98,12 +98,9 @@ class MinimaxObjective(Objective):
         dual_l2: float = 0.0,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        d1, d2 = dimensions
+        d1, d2 = _validate.counts(dimensions=dimensions)
         self.n = _validate.count(n=n)
-        self.dimensions = (
-            _validate.count(primal_dimension=d1),
-            _validate.count(dual_dimension=d2),
-        )
+        self.dimensions = (d1, d2)
         self.dimension = self.penalized = sum(self.dimensions)
         self.dual_set: ConvexSet = Everywhere() if dual_set is None else dual_set
         if not isinstance(self.dual_set, ConvexSet):

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
@@ -75,7 +76,8 @@ class Minimax(MinimaxObjective):
             block_shares=block_shares,
         )
         self._gradients, self._loss = gradients, loss
-        self.constants = constants or Constants(lipschitz=math.inf, smoothness=math.inf)
+        unknown = Constants(lipschitz=math.inf, smoothness=math.inf)
+        self.constants = _validate.instance(Constants, constants=constants or unknown)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`MinimaxObjective.record_gradients`."""

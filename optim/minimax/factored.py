@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal._ext.gradients import sealed
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
@@ -38,7 +39,7 @@ def with_intercept(X: ArrayLike, fit_intercept: bool) -> tuple[Vector, Mask]:
     The copy has a constant feature at its end for an intercept.
     """
     table, known = records_of(X)
-    if fit_intercept:
+    if _validate.flag(fit_intercept=fit_intercept):
         return np.column_stack([table, np.ones(len(table))]), known
     return np.array(table), known
 

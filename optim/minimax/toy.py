@@ -61,7 +61,7 @@ class ToySaddle(MinimaxObjective):
         if _validate.count(n=n) < 2:
             raise ValueError(f"n must be at least 2, for records are centred, got {n}.")
         super().__init__(n=n, dimensions=(2, 2), block_shares=block_shares)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(_validate.seed(seed=seed))
         tilts, bends = rng.uniform(-0.5, 0.5, (n, 4)), rng.uniform(-0.2, 0.2, (n, 2))
         records = np.concatenate([tilts, bends], axis=1)
         self._records = records - records.mean(axis=0)

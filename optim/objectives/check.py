@@ -76,7 +76,8 @@ def check_objective(
         warning, names the row whose gradients change faster, as those of a hinge do: theorems for
         smooth losses then promise nothing, while privacy holds.
     """
-    rng = np.random.default_rng(seed)
+    _validate.instance(Objective, objective=objective)
+    rng = np.random.default_rng(_validate.seed(seed=seed))
     d = objective.dimension
     for trial in range(_validate.count(trials=trials)):
         scale = 10.0 ** (trial % 3 - 1)

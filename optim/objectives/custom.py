@@ -93,7 +93,8 @@ class FromGradients(Objective):
         self.n = _validate.count(n=n)
         self.dimension = self.penalized = _validate.count(dimension=dimension)
         self.l2 = _validate.non_negative(l2=l2)
-        self.constants = constants or Constants(lipschitz=math.inf, smoothness=math.inf)
+        unknown = Constants(lipschitz=math.inf, smoothness=math.inf)
+        self.constants = _validate.instance(Constants, constants=constants or unknown)
         self._block = _block(self.dimension) if block is None else _validate.count(block=block)
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:

@@ -183,6 +183,11 @@ def classes_and_weights(
     class_weights
         A finite weight > 0 for each class; its keys are the classes if none are given.
     """
+    if class_weights is not None and not isinstance(class_weights, Mapping):
+        raise TypeError(
+            f"class_weights must be a mapping from each class to a number > 0, got "
+            f"{class_weights!r:.60}."
+        )
     if given is None and class_weights is not None:
         given = list(class_weights)
     known = declared("classes", given, labels, from_data=from_data)

@@ -117,7 +117,7 @@ class Linear(Objective):
         # Every slope and every loss at a target that is not a number counts as zero.
         X, targets = blanked(X, known), blanked(targets, known, math.nan)
         self.l2 = _validate.non_negative(l2=l2)
-        self.fit_intercept = bool(fit_intercept)
+        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
         self.n, self.penalized = X.shape
         self.dimension = self.penalized + self.fit_intercept
         self.kernel = LinearClippedSum(self._point_loss(), X, targets, intercept=self.fit_intercept)

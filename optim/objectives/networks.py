@@ -185,7 +185,7 @@ class MLP(Network):
 
         The seed is public: the start does not depend on the records.
         """
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(_validate.seed(seed=seed))
         w = np.zeros(self.dimension)
         hidden = self.width * self._columns
         w[: self.penalized] = rng.standard_normal(self.penalized)
@@ -366,7 +366,8 @@ class KAN(Network):
         self.intervals = _validate.count(intervals=intervals)
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
         self._splines = self.intervals + 3
-        second = np.random.default_rng(seed).standard_normal((self._splines, self.width))
+        rng = np.random.default_rng(_validate.seed(seed=seed))
+        second = rng.standard_normal((self._splines, self.width))
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
@@ -394,7 +395,7 @@ class KAN(Network):
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start of independent standard normals, from a public seed."""
-        return np.random.default_rng(seed).standard_normal(self.dimension)
+        return np.random.default_rng(_validate.seed(seed=seed)).standard_normal(self.dimension)
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`; one matrix product, and no gradient of a record."""

@@ -105,7 +105,7 @@ class Softmax(Objective):
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold two classes or more, got {len(self.classes_)}.")
         self.l2 = _validate.non_negative(l2=l2)
-        self.fit_intercept = bool(fit_intercept)
+        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
         self.n, self._columns = X.shape
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept

@@ -53,6 +53,7 @@ class Users(FromGradients):
 
     def __init__(self, objective: Objective, owners: ArrayLike, *, group_size: int) -> None:
         self.group_size = _validate.count(group_size=group_size)
+        _validate.instance(Objective, objective=objective)
         people = persons("owners", owners, objective.n)
         order = np.argsort(people, kind="stable").astype(np.intp)
         starts = np.flatnonzero(np.diff(people[order], prepend=-1))

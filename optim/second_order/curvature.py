@@ -67,7 +67,7 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
     tolerance
         Relative error > 0 at which Lanczos's iteration stops, for more than 128 parameters.
     """
-    d = objective.dimension
+    d = _validate.instance(Objective, objective=objective).dimension
     w = parameters(numbers("w", w), d)
     tolerance = _validate.positive(tolerance=tolerance)
     if d <= _DENSE:

@@ -120,8 +120,7 @@ class Silo:
         seed: Seed = None,
         gives_digests: bool = False,
     ) -> None:
-        if not isinstance(objective, Objective):
-            raise TypeError(f"objective must be an Objective, got {objective!r}.")
+        _validate.instance(Objective, objective=objective)
         self.objective = objective
         self._store, self._seed, self._gives_digests = store, seed, gives_digests
         self._oracle: Oracle | None = None
@@ -144,6 +143,7 @@ class Silo:
 
         A ValueError is raised if the silo has no file and has opened a plan.
         """
+        _validate.instance(Plan, plan=plan)
         with self._lock:
             if self._oracle is not None and self._store is None:
                 raise ValueError(

@@ -115,12 +115,7 @@ def test_a_rate_is_not_rounded_down():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"noise_multiplier": math.nan}, "noise_multiplier must be"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier must be"),
-        ({"sample_size": 0}, "sample_size must be"),
         ({"sample_size": 501}, "sample_size must be at most population_size=500, got 501"),
-        ({"population_size": 2.5}, "population_size must be"),
-        ({"sampling_method": "uniform"}, "sampling_method must be one of"),
         ({"sampling_method": "poisson", "secret_draws": True}, "secret_draws must be False"),
     ],
 )

@@ -83,8 +83,6 @@ def test_few_records_have_no_bounds_and_partial_fit_needs_them():
         StandardScaler(bounds="learn", epsilon=0.5).fit(X)
     with pytest.raises(ValueError, match="learned by fit alone"):
         StandardScaler(bounds="learn").partial_fit(X)
-    with pytest.raises(ValueError, match="or 'learn', got 'guess'"):
-        StandardScaler(bounds="guess").fit(X)
     with budget(epsilon=0.5, delta=1e-5) as shared:
         with pytest.raises(ValueError, match="n_clusters must be at most"):
             KMeans(50, bounds="learn", epsilon=0.1, delta=1e-5).fit(X)

@@ -58,9 +58,6 @@ def test_three_classes_and_a_search_take_weights():
     [
         ("balanced", r"got 'balanced'. Counts of classes are private: .* class_weight=\{0: 1"),
         ({0: 1}, r"for each of the classes \[0, 1\], got \{0: 1\}"),
-        ({0: 1, 1: -1}, "class_weight must be a finite number > 0"),
-        ({0: 1, 1: np.nan}, "class_weight must be a finite number > 0"),
-        ([1, 2], "class_weight must be a finite number > 0"),
     ],
 )
 def test_weights_that_are_none_are_refused_before_anything_is_spent(weights, told):

@@ -60,12 +60,6 @@ def test_discrete_noise_costs_and_tells_the_same_as_gaussian(make, monkeypatch):
             np.testing.assert_allclose(vars(discrete)[name], vars(gaussian)[name], atol=0.02)
 
 
-def test_another_noise_is_refused_before_a_record_is_read():
-    make = ESTIMATORS[0][0]
-    with pytest.raises(ValueError, match="noise must be"):
-        make().set_params(noise="laplace").fit(np.zeros((9, 2)), [0, 1, 0, 1, 0, 1, 0, 1, 0])
-
-
 def test_a_score_has_the_noise_of_its_estimator(monkeypatch):
     plain = []
     stream = Streams._stream

@@ -133,7 +133,5 @@ def test_wrong_persons_are_refused():
         model.fit(X, Y, groups=WHOSE[:5])
     with pytest.raises(ValueError, match="must say of every record whose it is"):
         model.fit(X, Y, groups=[None, *WHOSE[1:].tolist()])
-    with pytest.raises(ValueError, match="rows_per_person must be a whole number >= 1, got 0"):
-        model.set_params(rows_per_person=0).fit(X, Y)
     with pytest.raises(UnsupportedEvent, match="about persons of 2 records"):
         PrivateSearch(model.set_params(rows_per_person=2), {"steps": [5]}).fit(X, Y)

@@ -85,10 +85,8 @@ def test_a_budget_pays_for_two_fits_by_their_exact_sum():
     [
         (logistic(classes=None), Y, "release='last' needs two declared classes"),
         (logistic(classes=[0, 1, 2]), Y.astype(int), "release='last' needs two declared classes"),
-        (logistic(release="best"), Y, "release must be one of 'all', 'last'"),
         (logistic(learning_rate=5.0), Y, "learning_rate must be at most 2 / "),
         (ridge(solver="statistics"), TARGETS, "solver must be 'auto' or 'gradient'"),
-        (ridge(release="first"), TARGETS, "release must be one of 'all', 'last'"),
     ],
 )
 def test_what_no_theorem_covers_is_refused_before_anything_is_spent(model, y, sentence):

@@ -17,17 +17,16 @@ FOLDERS = (
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_paths_exist(page):
-    named = set(PATH.findall(page.read_text()))
-    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+def test_paths_exist():
+    named = [(page.name, path) for page in PAGES for path in PATH.findall(page.read_text())]
+    assert [(page, path) for page, path in named if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_has_one_title(page):
+def test_a_page_has_one_title():
     """A second one, as of a wrapped line that begins with "# ", would be in the site's contents."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1, page
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/first_steps.md"])
@@ -59,10 +58,6 @@ def test_every_page_has_a_place_on_the_site():
     assert [name for name in built if name not in listed] == []
 
 
-def test_the_readme_is_read_in_two_minutes():
-    assert len((ROOT / "README.md").read_text().split()) <= 400
-
-
 def test_the_map_names_every_folder_of_code():
     page = (ROOT / "docs" / "architecture.md").read_text()
     folders = {
@@ -71,14 +66,3 @@ def test_the_map_names_every_folder_of_code():
         for path in (ROOT / room).rglob("__init__.py")
     }
     assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []
-
-
-def test_the_map_is_read_in_one_sitting():
-    assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 150
-
-
-def test_the_glossary_gives_a_source_or_a_place_to_every_term():
-    entries = (ROOT / "docs" / "glossary.md").read_text().split("\n\n**")[1:]
-    assert len(entries) > 40
-    bare = [entry[:40] for entry in entries if "`" not in entry and "*" not in entry.split("**")[1]]
-    assert bare == []

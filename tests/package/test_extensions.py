@@ -7,8 +7,6 @@ import sys
 import pytest
 from _tree import ROOT
 
-from dpcal import accountants
-
 PAGE = (ROOT / "docs" / "your_own_mechanism.md").read_text()
 FILES = dict(re.findall(r"```\w+\n# ([\w.]+)\n(.*?)```", PAGE, re.DOTALL))
 
@@ -35,8 +33,3 @@ def test_the_package_of_the_page_is_built_and_passes_its_tests(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], **run)
     assert "4 passed" in done.stdout
-
-
-def test_a_name_that_nobody_offers_is_refused():
-    with pytest.raises(ValueError, match="name must be one of"):
-        accountants.mechanism("no such mechanism")

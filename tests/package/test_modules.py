@@ -106,20 +106,3 @@ def test_names_that_are_imported_from_the_package_exist(folder):
             if not hasattr(found, name) and f"{module}.{name}" not in paths():
                 wrong.append(f"{path.relative_to(ROOT)}: from {module} import {name}")
     assert wrong == []
-
-
-def test_reads_imports_of_every_kind():
-    source = """
-import numpy
-from dpcal.b import c
-def one():
-    if True:
-        import g.h
-class Two:
-    import i
-    def three(self):
-        from dpcal.b import c
-"""
-    found = [(target, inside) for target, _, inside in imports_of(source)]
-    expected = [("numpy", False), ("dpcal.b", False), ("g.h", True), ("i", False)]
-    assert found == [*expected, ("dpcal.b", True)]

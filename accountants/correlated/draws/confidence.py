@@ -274,6 +274,7 @@ def pipeline_delta(base: float, *, draws: int, largest: float = 1.0) -> float:
     q = exp(-draws KL(base / largest, tau base / largest)).
     """
     _validate.positive(base=base)
+    draws = _validate.count(draws=draws)
     if base >= largest:
         raise ValueError(f"base must be less than largest={largest!r}, got {base!r}.")
     best = 1.0

@@ -76,7 +76,7 @@ def ada_dp_spider(
     most = max(1, T // 10) if most_refreshes is None else most_refreshes
     if _validate.count(most_refreshes=most) > T:
         raise ValueError(f"most_refreshes must be at most steps={T}, got {most}.")
-    b1 = max(1, n // 2) if refresh_size is None else refresh_size
+    b1 = _validate.count(refresh_size=max(1, n // 2) if refresh_size is None else refresh_size)
     b2 = max(1, n // 8) if batch_size is None else batch_size
     whole, some = (sampling_of(size, n, target.relation, sampler) for size in (b1, b2))
 

@@ -75,7 +75,7 @@ def privatediff(
     K = _validate.count(inner_steps=2 if inner_steps is None else inner_steps)
     if batch_size is None:
         batch_size = min(n, max(math.ceil(math.sqrt(n)), math.ceil(n / 10)))
-    b1 = n if refresh_size is None else refresh_size
+    b1 = _validate.count(refresh_size=n if refresh_size is None else refresh_size)
     some, whole = (sampling_of(b, n, target.relation, sampler) for b in (batch_size, b1))
     restarts = -(-T // q)
 

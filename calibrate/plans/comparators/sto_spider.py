@@ -62,9 +62,11 @@ def sto_spider(
     """
     target, setting = given.target, Setting.of(given, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
+    half = max(1, setting.n // 2) if refresh_size is None else refresh_size
+    refresh_size = _validate.count(refresh_size=half)
     sizes: dict[str, Any] = {
         "batch_size": max(1, setting.n // 8) if batch_size is None else batch_size,
-        "refresh_size": max(1, setting.n // 2) if refresh_size is None else refresh_size,
+        "refresh_size": refresh_size,
     }
     releases = Releases(
         n=setting.n,

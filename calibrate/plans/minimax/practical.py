@@ -69,6 +69,8 @@ def practical(setting: Setting, options: Options) -> Plan:
         warm_start=options.warm_start,
     )
     cap = options.difference_norm
+    if cap is not None:
+        _validate.positive(difference_norm=cap)
     bounds = Bounds(
         gradient=setting.C, difference=setting.L if cap is None else cap, proportional=cap is None
     )
@@ -136,13 +138,14 @@ def _derived(setting: Setting, options: Options) -> _Derived:
     q, b = options.period, options.batch_size
     if q is None:
         q = min(T, rounded_down(setting.C / (setting.L * eta * setting.spread * math.sqrt(K))))
+    q = _validate.count(period=q)
     if b is None:
         b = min(setting.n, rounded_up(max(_RECORDS_PER_PERIOD * q, setting.n / math.sqrt(T * K))))
     return _Derived(
         accuracy=alpha,
         steps=T,
         inner=K,
-        period=_validate.count(period=q),
+        period=q,
         batch_size=_validate.count(batch_size=b),
         step_length=eta,
         escape_steps=_validate.count(escape_steps=patience),

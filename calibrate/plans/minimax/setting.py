@@ -107,6 +107,8 @@ class Options:
             if given != each.default and each.name not in _OF_THEOREMS:
                 practical_only(preset, **{each.name: given})
         K = self.inner_steps
+        if K is not None:
+            _validate.count(inner_steps=K)
         if setting.d2 and K is not None and K < 2 and self.algorithm != "literal":
             raise ValueError(
                 "inner_steps must be at least 2, because with K = 1 the estimate that would move "

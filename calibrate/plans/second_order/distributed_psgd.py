@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpcal import _validate
@@ -115,6 +115,8 @@ def silo_plans(
     8.4494 1.0000
     2.3870 4.0000
     """
+    if isinstance(epsilon, str) or not isinstance(epsilon, Iterable):
+        raise TypeError(f"epsilon must be a sequence of numbers, one a silo, got {epsilon!r}.")
     targets = [_validate.positive(epsilon=each) for each in epsilon]
     if not targets:
         raise ValueError(f"epsilon must have a number > 0 for each silo, got {epsilon!r}.")

@@ -581,13 +581,13 @@ def _make(
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
-    relation = _relation_of(now) or plan.neighboring_relation
-    if plan.neighboring_relation != relation:
+    own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
+    relation = _relation_of(now) or own
+    if own != relation:
         raise ValueError(
             f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
-            f"for {plan.neighboring_relation!r}: make it with neighboring_relation={relation!r} "
-            f"(in commands, --neighboring-relation {relation}), or use another book for runs of "
-            "this relation."
+            f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
+            f"--neighboring-relation {relation}), or use another book for runs of this relation."
         )
     account = _account_of(now, plan.group_size, relation)
     if account.composition != "exact" and now.charged:

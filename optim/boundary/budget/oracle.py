@@ -33,6 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary import observers
@@ -140,8 +141,9 @@ class BookedOracle(PrivateOracle):
         noise: str | None = None,
         label: str = "",
     ) -> None:
+        _validate.instance(Objective, objective=objective)
+        ledger = _ledger_of(_validate.instance(Plan, plan=plan))
         streams = observers.streams(seed, plan, objective.digest)
-        ledger = _ledger_of(plan)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._ends = _entered(self, book, plan, streams, ledger, label)
 
