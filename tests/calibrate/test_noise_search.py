@@ -62,7 +62,9 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "unit"), zip(KINDS, itertools.cycle((1e-9, 1e12)), strict=False))
+@pytest.mark.parametrize(
+    ("name", "unit"), [*zip(KINDS, itertools.cycle((1e-9, 1e12)), strict=False)]
+)
 def test_noise_in_any_unit(name, unit):
     target = {**TARGET, "neighboring_relation": "replace-special"}
     plain = calibrate.noise_multiplier(KINDS[name], **target)

@@ -75,7 +75,7 @@ def test_any_value_of_a_document_is_read_or_refused_in_a_sentence(made):
     assert 0 < read < len(documents) / 2
 
 
-@pytest.mark.parametrize("kind", {type(made) for made in MADE.values()})
+@pytest.mark.parametrize("kind", [type(made) for made in MADE.values()])
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

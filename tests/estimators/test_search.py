@@ -203,7 +203,7 @@ def test_the_number_of_trials_follows_its_law(shape):
 
 
 @pytest.mark.slow
-def test_warnings_of_trials_that_were_not_chosen_do_not_leave():
+def test_warnings_and_errors_of_trials_that_were_not_chosen_do_not_leave():
     """Their number is a lower bound on the number of trials, which nobody may know."""
     X, y = table()
     grid = {"learning_rate": [0.1, 1e308]}  # every trial with the second one overflows and warns
@@ -211,6 +211,16 @@ def test_warnings_of_trials_that_were_not_chosen_do_not_leave():
         warnings.simplefilter("always")
         PrivateSearch(one(), grid, trials=16, shape=math.inf).fit(X, y)
     assert caught == []
+
+    class Broken(LogisticRegression):
+        def fit(self, X, y):
+            if self.steps == 20 and X.any():
+                raise TypeError("20 steps")
+            return super().fit(X, y)
+
+    model = Broken(epsilon=1.0, classes=[0, 1])
+    search = PrivateSearch(model, {"steps": [10, 20]}, trials=32, shape=math.inf).fit(X, y)
+    assert search.best_params_ == {"steps": 10}
 
 
 def test_other_threads_see_nothing_of_a_search():
