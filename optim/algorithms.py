@@ -32,7 +32,15 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, check_plan, level_outside, run, warn_of_noise
+from dpcal.optim.driver import (
+    Callback,
+    Run,
+    check_plan,
+    check_start,
+    level_outside,
+    run,
+    warn_of_noise,
+)
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -238,7 +246,11 @@ def _spent(
     check_plan(plan)
     check_answers(objective)
     made = settings(objective, plan, **{name: given[name] for name in own})
+    initial = given.get("initial") if made.initial is None else made.initial
+    radius = given.get("radius", math.inf)
+    callback, every = given["callback"], given["callback_every"]
     if hasattr(objective, "dimension"):  # silos add their answers
+        check_start(objective.dimension, initial, radius, callback, every)
         warn_of_noise(plan, objective.dimension)
     oracle = oracle_of(
         objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
@@ -246,11 +258,11 @@ def _spent(
     state = Run(
         oracle,
         steps=made.steps,
-        initial=given.get("initial") if made.initial is None else made.initial,
-        radius=given.get("radius", math.inf),
+        initial=initial,
+        radius=radius,
         center=made.center,
-        callback=given["callback"],
-        callback_every=given["callback_every"],
+        callback=callback,
+        callback_every=every,
     )
     found = None
     with state.answering():

@@ -392,6 +392,22 @@ def check_callback(callback: Any) -> None:
         raise TypeError(f"callback must be a function of a Progress or None, got {callback!r}.")
 
 
+def check_start(
+    dimension: int,
+    initial: ArrayLike | None,
+    radius: float,
+    callback: Any,
+    callback_every: int | None,
+) -> None:
+    """Refuse what a :class:`Run` refuses, before there is a file, or a row of a book, for it."""
+    if initial is not None:
+        _point("initial", initial, dimension)
+    _validate.radius(radius=radius)
+    check_callback(callback)
+    if callback_every is not None:
+        _validate.count(callback_every=callback_every)
+
+
 def check_plan(plan: Any) -> None:
     """Refuse what is not a plan, such as a list of plans for silos."""
     if not isinstance(plan, Plan):

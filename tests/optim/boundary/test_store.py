@@ -22,7 +22,7 @@ from _stored_runs import (
     struck,
 )
 
-from dpcal import optim
+from dpcal import BudgetBook, optim
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Logistic
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
@@ -49,6 +49,21 @@ def test_the_file_says_which_noise_its_run_has(tmp_path):
     assert again.noise == "discrete"
     assert again.w.tobytes() == direct.w.tobytes()
     assert again.ledger == direct.ledger == read_ledger(path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"initial": np.zeros(D + 1)}, {"radius": -1.0}, {"callback": 3}, {"callback_every": 0}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_run_that_is_refused_leaves_no_file_and_no_row_of_a_book(wrong, tmp_path):
+    book = BudgetBook(tmp_path / "all.budget", epsilon=99.0, delta=1e-3)
+    with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+        optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "run.db", **wrong)
+    with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+        optim.noisy_gd(OBJECTIVE, PLAN, store=book.with_store(tmp_path / "run.db"), **wrong)
+    assert not (tmp_path / "run.db").exists()
+    assert not book.runs
 
 
 def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
