@@ -1,4 +1,4 @@
-"""Equal events cost the same, and one more answer never costs less: 200 random pairs, or 2,250."""
+"""Equal events cost the same, and one more answer never costs less: 200 random pairs, or 2,010."""
 
 import math
 
@@ -26,9 +26,10 @@ def test_random_pairs(kind):
 
 
 @pytest.mark.study
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_random_pairs(kind):
-    found = [wrong(pair) for pair in pairs(250, seed=7, names=(kind,))]
+    found = [wrong(pair) for pair in pairs(120 if kind in DEAR else 275, seed=7, names=(kind,))]
     assert [each for each in found if each] == []
 
 
