@@ -339,7 +339,11 @@ class Books(RuleBasedStateMachine):
     def fail_early(self, store):
         self.again = self.again or (self.folder / store).exists()
         self.owner[store] = None
-        opened = mock.patch("dpcal.optim.algorithms.Run", side_effect=ValueError)
+
+        def fail(*given, **options):
+            raise ValueError
+
+        opened = mock.patch("dpcal.optim.algorithms.Run", fail)
         with opened, pytest.raises((ValueError, BudgetExceeded)):
             run(self.book, self.folder / store)
         gc.collect()
