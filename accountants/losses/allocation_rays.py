@@ -450,9 +450,11 @@ def log_cumulants(t: float, batches: int, a: float) -> tuple[Reals, float]:
         # The integral was taken to more digits than F(a) has, at the end that it was compared with.
         ray = _real_ray(t, batches, a, float(value.real) - 1e-6)
         (value,), (error,), v, amounts = ray.integrals()
-    if not 0 < amounts.sum() < math.inf:
+    with np.errstate(over="ignore"):
+        total = float(amounts.sum())
+    if not 0 < total < math.inf:
         raise OutOfReach
-    weights = amounts / amounts.sum()
+    weights = amounts / total
     mean = float(weights @ v)
     second, fourth = (float(weights @ (v - mean) ** k) for k in (2, 4))
     b = ray.b

@@ -132,6 +132,14 @@ def test_transforms_fall_as_their_bounds_say(sigma, batches, c, far, direction):
     assert falls[-1] < least
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_sum_beyond_the_range_of_doubles_is_left_without_a_warning():
+    how = {"delta": 7.36e-12, "neighboring_relation": "replace-one"}
+    one = accountants.epsilon(events.UnequalAllocationDpEvent(((0.5032, 9, 1.0),)), **how)
+    same = accountants.epsilon(events.RandomAllocationDpEvent(0.5032, 9), **how)
+    assert max(one.lower, same.lower) <= min(one.upper, same.upper)
+
+
 def test_contours_of_little_noise_and_many_batches_are_short():
     assert Contour(Total(((Allocation(0.174, 220_000, "remove"), 1),)), 0.94, 33.66).nodes < 500
 
