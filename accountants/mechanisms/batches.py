@@ -28,7 +28,8 @@ neighboring relation, and a function that returns the dominating pairs of an ele
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -234,12 +235,8 @@ def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: P
     laws = _laws(event, relation, pairs_of)
     if not laws:
         return NO_LOSS, NO_LOSS
-    try:
+    with _refusing(event, relation):
         return allocated(laws[0], batches, repr(inner))
-    except TooLarge:
-        raise
-    except UnsupportedEvent as error:
-        raise refuse(event, relation, str(error)) from None
 
 
 def count_of_batches(batches: int) -> int:
@@ -321,6 +318,17 @@ def _losses(event: Any, relation: str, pairs_of: PairsOf) -> list[Parts]:
     return [item.parts for item in laws.directions if item.parts]
 
 
+@contextmanager
+def _refusing(event: Any, relation: str) -> Iterator[None]:
+    """Say of which event a law has no price; what is too large says so itself."""
+    try:
+        yield
+    except TooLarge:
+        raise
+    except UnsupportedEvent as error:
+        raise refuse(event, relation, str(error)) from None
+
+
 def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> list[FiniteLaw]:
     """Return the law of the answers about one batch, in each direction; none without a loss.
 
@@ -333,13 +341,9 @@ def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> lis
             f"event must answer at most 1e12 times about one batch, got a {type(event).__name__} "
             f"with about 1e{math.log10(most):.0f} answers of one mechanism."
         )
-    try:
+    with _refusing(event, relation):
         few = _values_of_sums(found) // coarser
         return [summed([(law_of(loss), times) for loss, times in parts], few) for parts in found]
-    except TooLarge:
-        raise
-    except UnsupportedEvent as error:
-        raise refuse(event, relation, str(error)) from None
 
 
 def _values_of_sums(directions: list[Parts]) -> int:
@@ -379,12 +383,8 @@ def _on_everyone(event: Any, relation: str, pairs_of: PairsOf) -> Pairs:
 
 def _replaced(event: Any, relation: str) -> FiniteLaw:
     """Return the law of a replaced record of a sum."""
-    try:
+    with _refusing(event, relation):
         return _REPLACED[type(event.event)](event.event, event.sampling_probability)
-    except TooLarge:
-        raise
-    except UnsupportedEvent as error:
-        raise refuse(event, relation, str(error)) from None
 
 
 def _between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
