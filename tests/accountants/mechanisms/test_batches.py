@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import divergence, holds, masses, product, response, worse
 from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants
@@ -15,9 +16,7 @@ from dpcal.errors import UnsupportedEvent
 REPEAT = events.SelfComposedDpEvent
 POISSON = events.PoissonSampledDpEvent
 FIXED = events.SampledWithoutReplacementDpEvent
-DISCRETE_GAUSSIAN = events.DiscreteGaussianDpEvent(1.5, 2)
-DISCRETE_LAPLACE = events.DiscreteLaplaceDpEvent(0.4, 3)
-SUMS = [DISCRETE_GAUSSIAN, DISCRETE_LAPLACE]
+SUMS = [events.DiscreteGaussianDpEvent(1.5, 2), events.DiscreteLaplaceDpEvent(0.4, 3)]
 
 
 def noise(event):
@@ -30,36 +29,20 @@ def noise(event):
     return law / law.sum()
 
 
-def moved(law, by):
-    """A law on the whole numbers, moved."""
-    return np.concatenate([np.zeros(max(by, 0)), law, np.zeros(max(-by, 0))])[
-        max(-by, 0) : len(law) + max(-by, 0)
-    ]
-
-
-def hockey_stick(p, q, epsilon):
-    """The divergence of order exp(epsilon) of two laws on the same outcomes."""
-    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
-
-
-def worst_pairs(event, q, relation):
-    """The laws of one step on the worst data sets, in either direction."""
-    law, s = noise(event), event.sensitivity
-    mixed = {k: (1 - q) * law + q * moved(law, k * s) for k in (-1, 1)}
-    if relation == "replace-one":
-        return [(mixed[1], mixed[-1])]
-    return [(mixed[1], law), (law, mixed[1])]
+def drawn(event, q, moves):
+    """The law of one step on a batch that holds, with probability q, a record that moves sums."""
+    # What goes round the ends has a mass of 1e-19.
+    return (1 - q) * noise(event) + q * np.roll(noise(event), moves * event.sensitivity)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("event", SUMS)
 @pytest.mark.parametrize(("q", "epsilon"), [(0.01, 0.0), (0.2, 0.3), (0.9, 1.0), (1e-6, 1e-4)])
 def test_one_step_on_a_sample_is_a_sum_over_outputs(event, q, relation, epsilon):
-    truth = max(hockey_stick(*pair, epsilon) for pair in worst_pairs(event, q, relation))
-    asked = {"epsilon": epsilon, "neighboring_relation": relation}
-    delta = accountants.delta(POISSON(q, event), **asked)
-    assert delta.lower <= truth * (1 + 1e-9)
-    assert truth <= delta.upper * (1 + 1e-9)
+    other = drawn(event, q, -1) if relation == "replace-one" else noise(event)
+    truth = worse(drawn(event, q, 1), other, epsilon)
+    delta = accountants.delta(POISSON(q, event), epsilon=epsilon, neighboring_relation=relation)
+    assert holds(delta, truth)
     assert delta.upper - delta.lower <= 1e-9 * delta.upper
 
 
@@ -68,52 +51,27 @@ def test_one_step_on_a_sample_is_a_sum_over_outputs(event, q, relation, epsilon)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
 def test_one_batch_of_a_fixed_size_is_a_sum_over_outputs(event, relation, epsilon):
     # The record displaces another one, so that the sums differ by twice the sensitivity.
-    law, q = noise(event), 3 / 10
-    far = moved(law, 2 * event.sensitivity)
-    mixed = (1 - q) * law + q * far
-    truth = hockey_stick(mixed, law, epsilon)
-    if relation == "add-or-remove-one":
-        truth = max(truth, hockey_stick(law, mixed, epsilon))
-    asked = {"epsilon": epsilon, "neighboring_relation": relation}
-    delta = accountants.delta(FIXED(10, 3, event), **asked)
+    largest = worse if relation == "add-or-remove-one" else divergence
+    truth = largest(drawn(event, 3 / 10, 2), noise(event), epsilon)
+    delta = accountants.delta(FIXED(10, 3, event), epsilon=epsilon, neighboring_relation=relation)
     assert truth == pytest.approx(delta.upper, rel=1e-9)
     assert delta.upper - delta.lower <= 1e-9 * delta.upper
-
-
-def atoms(values, masses):
-    """Two laws from losses and their probabilities under the second."""
-    return np.array(masses) * np.exp(values), np.array(masses)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("times", [1, 2])
 def test_several_answers_about_one_sample(times, epsilon):
-    q, first, second = (
-        0.2,
-        events.DiscreteLaplaceDpEvent(0.5, 1),
-        events.DiscreteLaplaceDpEvent(0.3, 2),
-    )
-    one, other = (
-        atoms(loss.values, np.exp(loss.log_reference))
-        for loss in (
-            decompose(event, RELATIONS[0]).directions[0].parts[0][0] for event in (first, second)
-        )
-    )
+    q, answers = 0.2, [events.DiscreteLaplaceDpEvent(0.5, 1), events.DiscreteLaplaceDpEvent(0.3, 2)]
+    losses = [decompose(each, RELATIONS[0]).directions[0].parts[0][0] for each in answers]
     # Both answers are about the same sample: their laws are multiplied before they are mixed.
-    above, blank = (np.multiply.outer(a, b).ravel() for a, b in zip(one, other, strict=True))
-    mixed = (1 - q) * blank + q * above
-    if times == 2:
-        mixed, blank = (np.multiply.outer(law, law).ravel() for law in (mixed, blank))
-    truth = max(hockey_stick(mixed, blank, epsilon), hockey_stick(blank, mixed, epsilon))
-    event = REPEAT(POISSON(q, events.ComposedDpEvent([first, second])), times)
-    delta = accountants.delta(event, epsilon=epsilon)
-    assert delta.lower <= truth * (1 + 1e-9)
-    assert truth <= delta.upper * (1 + 1e-9)
+    above, blank = product(*map(masses, losses))
+    truth = worse(*product(*[((1 - q) * blank + q * above, blank)] * times), epsilon)
+    event = REPEAT(POISSON(q, events.ComposedDpEvent(answers)), times)
+    assert holds(accountants.delta(event, epsilon=epsilon), truth)
     # Two samples for two answers cost less than one for both.
-    apart = events.ComposedDpEvent([REPEAT(POISSON(q, each), times) for each in (first, second)])
-    assert (
-        accountants.epsilon(apart, delta=1e-3).upper < accountants.epsilon(event, delta=1e-3).lower
-    )
+    apart = events.ComposedDpEvent([REPEAT(POISSON(q, each), times) for each in answers])
+    less, more = (accountants.epsilon(each, delta=1e-3) for each in (apart, event))
+    assert less.upper < more.lower
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.2])
@@ -122,10 +80,9 @@ def test_responses_on_a_sample_show_who_was_drawn(epsilon):
     own, other = 1 - p + p / k, p / k
     # No answer, or one of three.
     laws = [np.array([1 - q, *(q * np.roll([own, other, other], shift))]) for shift in (0, 1)]
-    one, two = (np.multiply.outer(np.multiply.outer(law, law), law).ravel() for law in laws)
     event = REPEAT(POISSON(q, events.RandomizedResponseDpEvent(p, k)), times)
     delta = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-one")
-    assert delta == pytest.approx(hockey_stick(one, two, epsilon), rel=1e-10)
+    assert delta == pytest.approx(divergence(*product(*[laws] * times), epsilon), rel=1e-10)
     with pytest.raises(UnsupportedEvent, match="reveals the record's presence"):
         accountants.delta(event, epsilon=epsilon)
 
@@ -137,16 +94,14 @@ def test_a_sampled_choice_is_the_worst_pair_of_losses(epsilon):
     low = tops - length
     # Losses top and top - length, with the chance that makes both laws sum to 1.
     top = (1 - np.exp(-low)) / (np.exp(-tops) - np.exp(-low))
-    p = np.array([top, 1 - top])
-    blank = p * np.exp(-np.array([tops, low]))
-    mixed = (1 - q) * blank + q * p
+    pairs = np.array([top, 1 - top]).T
+    blanks = pairs * np.exp(-np.array([tops, low])).T
     truth = max(
-        float(np.maximum(a - math.exp(epsilon) * b, 0).sum(axis=0).max())
-        for a, b in ((mixed, blank), (blank, mixed))
+        worse((1 - q) * blank + q * p, blank, epsilon)
+        for p, blank in zip(pairs, blanks, strict=True)
     )
-    found = accountants.delta(
-        POISSON(q, events.ExponentialMechanismDpEvent(length)), epsilon=epsilon
-    )
+    event = POISSON(q, events.ExponentialMechanismDpEvent(length))
+    found = accountants.delta(event, epsilon=epsilon)
     assert truth <= found.upper * (1 + 1e-9)
     assert found.upper == pytest.approx(truth, rel=1e-3)
 
@@ -162,30 +117,16 @@ def test_almost_everyone_costs_almost_what_everyone_does(event, relation):
     assert accountants.delta(POISSON(1 - 1e-9, event), **asked) == pytest.approx(whole, rel=1e-5)
 
 
-def _claims_that_fail():
-    """Return two claims, and the laws of their outcomes with and without the record."""
-    claims = [events.EpsilonDeltaDpEvent(1.0, 0.3), events.EpsilonDeltaDpEvent(0.5, 0.2)]
-    laws = []
-    for claim in claims:
-        fails, odds = claim.delta, math.exp(claim.epsilon)
-        more, less = (1 - fails) * odds / (1 + odds), (1 - fails) / (1 + odds)
-        laws.append(np.array([[fails, 0.0], [0.0, fails], [more, less], [less, more]]).T)
-    return events.ComposedDpEvent(claims), [np.outer(*each) for each in zip(*laws, strict=True)]
-
-
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
 def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
     """Only P fails on a sample: what Q alone has is as likely as if the record was not drawn."""
-    both, (p, q) = _claims_that_fail()
-    sampled = 0.4 * p + 0.6 * q
-    laws = [sampled.ravel(), q.ravel()]
-    if times == 2:
-        laws = [np.outer(law, law) for law in laws]
-    truth = max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon))
+    claims = [(1.0, 0.3), (0.5, 0.2)]
+    p, q = product(*(response(*claim) for claim in claims))
+    truth = worse(*product(*[(0.4 * p + 0.6 * q, q)] * times), epsilon)
+    both = events.ComposedDpEvent([events.EpsilonDeltaDpEvent(*claim) for claim in claims])
     found = accountants.delta(REPEAT(POISSON(0.4, both), times), epsilon=epsilon)
-    assert found.lower <= truth * (1 + 1e-13)
-    assert truth <= found.upper * (1 + 1e-13)
+    assert holds(found, truth, 1e-13)
     assert found.upper - found.lower < 1e-10
 
 
@@ -195,9 +136,8 @@ def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
     [(1.0, 0.1, 20, 1e-4, 0.01), (4.0, 0.1, 50, 1e-4, 0.01), (1.0, 1e-3, 10, 1e-5, 0.3)],
 )
 def test_sampled_discrete_gaussians_against_a_distribution(sigma, q, times, interval, width):
-    ours = accountants.epsilon(
-        REPEAT(POISSON(q, events.DiscreteGaussianDpEvent(sigma)), times), delta=1e-6
-    )
+    event = REPEAT(POISSON(q, events.DiscreteGaussianDpEvent(sigma)), times)
+    ours = accountants.epsilon(event, delta=1e-6)
     peer = builders.from_discrete_gaussian_mechanism(
         sigma, sampling_prob=q, value_discretization_interval=interval
     )
