@@ -345,7 +345,7 @@ def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteL
         logs = np.append(math.log(-excess), logs)
     elif excess > 0:
         # Q alone has outcomes with this probability, too, if it has less of those of small loss.
-        room = np.where(values < 0, -np.exp(logs) * np.expm1(values), 0.0)
+        room = -np.exp(logs) * np.expm1(np.minimum(values, 0.0))
         taken = np.clip(excess - (np.cumsum(room) - room), 0.0, room)
         some = taken > 0
         left = np.maximum(np.exp(logs[some]) - taken[some], np.exp((logs + values)[some]))

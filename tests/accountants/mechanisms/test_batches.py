@@ -1,6 +1,7 @@
 """Mechanisms that are not Gaussian, on random batches, against sums over all outputs."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dpcal.errors import UnsupportedEvent
 REPEAT = events.SelfComposedDpEvent
 POISSON = events.PoissonSampledDpEvent
 FIXED = events.SampledWithoutReplacementDpEvent
+GAUSSIAN, LAPLACE = events.DiscreteGaussianDpEvent, events.LaplaceDpEvent
 SUMS = [events.DiscreteGaussianDpEvent(1.5, 2), events.DiscreteLaplaceDpEvent(0.4, 3)]
 
 
@@ -132,20 +134,26 @@ def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sigma", "q", "times", "interval", "width"),
-    [(1.0, 0.1, 20, 1e-4, 0.01), (4.0, 0.1, 50, 1e-4, 0.01), (1.0, 1e-3, 10, 1e-5, 0.3)],
+    ("event", "peer", "times", "interval", "width"),
+    [
+        (POISSON(q, event(scale)), partial(peer, scale, sampling_prob=q), times, interval, width)
+        for event, peer, scale, q, times, interval, width in (
+            (GAUSSIAN, builders.from_discrete_gaussian_mechanism, 1.0, 0.1, 20, 1e-4, 0.01),
+            (GAUSSIAN, builders.from_discrete_gaussian_mechanism, 4.0, 0.1, 50, 1e-4, 0.01),
+            (GAUSSIAN, builders.from_discrete_gaussian_mechanism, 1.0, 1e-3, 10, 1e-5, 0.3),
+            (LAPLACE, builders.from_laplace_mechanism, 1.0, 0.1, 50, 1e-3, 0.01),
+            (LAPLACE, builders.from_laplace_mechanism, 0.5, 0.01, 1000, 1e-3, 0.01),
+        )
+    ],
 )
-def test_sampled_discrete_gaussians_against_a_distribution(sigma, q, times, interval, width):
-    event = REPEAT(POISSON(q, events.DiscreteGaussianDpEvent(sigma)), times)
-    ours = accountants.epsilon(event, delta=1e-6)
-    peer = builders.from_discrete_gaussian_mechanism(
-        sigma, sampling_prob=q, value_discretization_interval=interval
-    )
-    peer = peer.self_compose(times).get_epsilon_for_delta(1e-6)
-    assert ours.lower <= peer * (1 + 1e-6)
+def test_sampled_noise_against_a_distribution(event, peer, times, interval, width):
+    ours = accountants.epsilon(REPEAT(event, times), delta=1e-6)
+    theirs = peer(value_discretization_interval=interval).self_compose(times)
+    found = theirs.get_epsilon_for_delta(1e-6)
+    assert ours.lower <= found * (1 + 1e-6)
     # The peer rounds losses up to multiples of the interval.
-    assert peer < ours.upper + interval * times
-    assert ours.upper < peer * 1.01
+    assert found < ours.upper + interval * times
+    assert ours.upper < found * 1.01
     assert ours.upper - ours.lower < width * ours.upper
 
 

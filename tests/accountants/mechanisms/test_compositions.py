@@ -1,40 +1,23 @@
 """Compositions of mechanisms: what failure, sampling, order and count do to their cost."""
 
-import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as builders
+from _integrals import divergence, holds, product, response, worse
 from dp_accounting.rdp import RdpAccountant
 
 from dpcal import accountants
-from dpcal.accountants import events
+from dpcal.accountants import events, renyi
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.renyi import divergence
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 REPEAT = events.SelfComposedDpEvent
 LAPLACE = events.LaplaceDpEvent(4.0)
-
-
-def response_pair(epsilon, delta):
-    """The worst (epsilon, delta)-private pair, as two laws on four outcomes."""
-    high = math.exp(epsilon) / (1 + math.exp(epsilon))
-    return (
-        np.array([delta, (1 - delta) * high, (1 - delta) * (1 - high), 0.0]),
-        np.array([0.0, (1 - delta) * (1 - high), (1 - delta) * high, delta]),
-    )
-
-
-def enumerated_delta(pairs, epsilon):
-    """Return delta of a product of pairs of laws, over all outcomes."""
-    p, q = (functools.reduce(np.multiply.outer, laws) for laws in zip(*pairs, strict=True))
-    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9, 1.5])
@@ -49,10 +32,9 @@ def enumerated_delta(pairs, epsilon):
 )
 def test_claims_by_enumeration(claims, epsilon):
     event = events.ComposedDpEvent([events.EpsilonDeltaDpEvent(*claim) for claim in claims])
-    truth = enumerated_delta([response_pair(*claim) for claim in claims], epsilon)
+    truth = divergence(*product(*(response(*claim) for claim in claims)), epsilon)
     delta = accountants.delta(event, epsilon=epsilon)
-    assert delta.lower <= truth * (1 + 1e-12)
-    assert truth <= delta.upper * (1 + 1e-12)
+    assert holds(delta, truth, 1e-12)
     assert delta.upper - delta.lower <= 1e-8 * delta.upper
 
 
@@ -67,16 +49,14 @@ def test_failures_are_counted_exactly_beside_other_losses(accountant):
         alone, whole = (accountants.delta(each, **how) for each in (REPEAT(LAPLACE, 8), both))
         assert whole.upper == pytest.approx(failing + (1 - failing) * alone.upper, rel=1e-11)
     answer = accountants.epsilon(claim, delta=0.99 * failing, accountant=accountant)
-    assert math.isinf(answer)
-    assert math.isinf(answer.lower)
+    assert answer.lower == answer.upper == math.inf
     assert accountants.epsilon(claim, delta=1.01 * failing, accountant=accountant) == 0.0
 
 
 def test_a_claim_costs_what_it_says():
     claim = events.EpsilonDeltaDpEvent(1.0, 1e-6)
     assert accountants.epsilon(claim, delta=1e-6) == 1.0
-    assert accountants.delta(claim, epsilon=1.0) == pytest.approx(1e-6, rel=1e-12)
-    assert accountants.delta(claim, epsilon=1.0) >= 1e-6
+    assert 1e-6 <= accountants.delta(claim, epsilon=1.0) <= 1e-6 * (1 + 1e-12)
     assert math.isinf(accountants.epsilon(events.EpsilonDeltaDpEvent(1.0, 1.0), delta=0.5))
     assert accountants.epsilon(events.EpsilonDeltaDpEvent(0.0, 0.0), delta=1e-9) == 0.0
     budget = accountants.PrivacyFilter(epsilon=50.0, delta=1e-3)
@@ -95,7 +75,7 @@ def test_divergences_of_concentrated_privacy_add(order):
         + (order - 1) / (2 * order - 1) * math.exp(-order * a)
     ) / (order - 1)
     truth = 0.01 + 0.5 * order + 5 * laplace
-    assert divergence(direction, order) == pytest.approx(truth, rel=1e-12)
+    assert renyi.divergence(direction, order) == pytest.approx(truth, rel=1e-12)
 
 
 def test_concentrated_privacy_is_for_the_renyi_accountant():
@@ -145,16 +125,12 @@ def best_of(chances, generating):
 )
 @pytest.mark.parametrize("accountant", ["renyi", "characteristic"])
 def test_few_runs_and_heavy_tails_cost_no_less_than_the_worst_scores(shape, mean, accountant):
-    if math.isinf(shape):
+    gamma = math.exp(-log_inverse_gamma(mean, shape)) if shape < math.inf else math.nan
 
-        def generating(x):
+    def generating(x):
+        if math.isinf(shape):
             return math.exp(mean * (x - 1))
-
-    else:
-        gamma = math.exp(-log_inverse_gamma(mean, shape))
-
-        def generating(x):
-            return ((1 - (1 - gamma) * x) ** -shape - 1) / (gamma**-shape - 1)
+        return ((1 - (1 - gamma) * x) ** -shape - 1) / (gamma**-shape - 1)
 
     # An answer that is 2-private whichever way its three results are ranked.
     single, other = np.array([0.6, 0.3, 0.1]), np.array([0.35, 0.3, 0.35])
@@ -163,9 +139,8 @@ def test_few_runs_and_heavy_tails_cost_no_less_than_the_worst_scores(shape, mean
     for epsilon in (0.0, 0.5, 1.5, 2.5):
         found = accountants.delta(event, epsilon=epsilon, accountant=accountant)
         for order in itertools.permutations(range(3)):
-            laws = [best_of(law[list(order)], generating) for law in (single, other)]
-            for one, two in (laws, laws[::-1]):
-                assert np.maximum(one - math.exp(epsilon) * two, 0).sum() <= found.upper + 1e-12
+            laws = (best_of(law[list(order)], generating) for law in (single, other))
+            assert worse(*laws, epsilon) <= found.upper + 1e-12
     assert accountants.delta(event, epsilon=3.01 * bound, accountant=accountant).upper < 1e-9
 
 
@@ -177,32 +152,16 @@ def test_a_bounded_range_is_the_worst_pair_of_losses(length, level):
     chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
     truth = float((chances * -np.expm1(epsilon - tops)).max())
     delta = accountants.delta(events.ExponentialMechanismDpEvent(length), epsilon=epsilon)
-    assert delta == pytest.approx(truth, rel=1e-6)
-    assert delta >= truth * (1 - 1e-12)
+    assert truth * (1 - 1e-12) <= delta <= truth * (1 + 1e-6)
     (direction,) = decompose(events.ExponentialMechanismDpEvent(length), "replace-one").directions
+    tops = np.linspace(0.0, length, 20_001)
+    chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
     for c in (0.5, 3.0, 40.0):
-        tops = np.linspace(0.0, length, 20_001)
-        chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
         worst = (chances * np.exp(c * tops) + (1 - chances) * np.exp(c * (tops - length))).max()
-        found = c * divergence(direction, 1 + c)
-        assert found == pytest.approx(math.log(worst), rel=1e-6)
-        assert found >= math.log(worst) * (1 - 1e-12)
+        found = c * renyi.divergence(direction, 1 + c)
+        assert math.log(worst) * (1 - 1e-12) <= found <= math.log(worst) * (1 + 1e-6)
         # Cesar and Rogers (2021): bounded range implies zCDP with rho = length^2 / 8.
         assert found <= c * (1 + c) * length**2 / 8 * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scale", "q", "times"), [(1.0, 0.1, 50), (0.5, 0.01, 1000)])
-def test_sampled_laplace_mechanisms_against_a_distribution(scale, q, times):
-    event = REPEAT(events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(scale)), times)
-    ours = accountants.epsilon(event, delta=1e-6)
-    peer = builders.from_laplace_mechanism(
-        scale, sampling_prob=q, value_discretization_interval=1e-3
-    )
-    peer = peer.self_compose(times).get_epsilon_for_delta(1e-6)
-    assert ours.lower <= peer * (1 + 1e-6)
-    assert peer < ours.upper * 1.001
-    assert ours.upper - ours.lower < 0.01 * ours.upper
 
 
 def test_sampled_claims_fail_as_often_as_they_are_sampled():
@@ -243,8 +202,8 @@ def test_losses_that_are_all_but_certain(epsilon):
 def test_losses_without_a_spread_have_an_epsilon(event, largest):
     # In doubles each of these has one value alone: no law to tilt.
     answer = accountants.epsilon(event, delta=1e-9)
-    assert largest * (1 - 1e-6) <= answer.upper <= largest * (1 + 1e-12)
-    assert answer.lower <= answer.upper
+    assert answer.lower <= answer.upper <= largest * (1 + 1e-12)
+    assert answer.upper >= largest * (1 - 1e-6)
     assert accountants.delta(event, epsilon=0.0).upper == 1.0
 
 
