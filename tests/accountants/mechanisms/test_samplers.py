@@ -27,22 +27,27 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 
 
-def hockey_stick(alpha, above, below, weights_above, weights_below):
-    """H_alpha of two mixtures of unit Gaussians on a line, integrated between its roots."""
-    above, below = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
+def gaussian_stick(alpha, sigma, one, other):
+    """H_alpha of Gaussian noise about two laws of sums on a line, integrated between its roots."""
+    (above, p), (below, q) = ((np.divide(sums, sigma), np.array(law)) for sums, law in (one, other))
     # An error of h^2 in a root, where the two densities meet, costs the order of h^4.
     x = np.linspace(-16, 16, 4_001)
-    density = np.asarray(weights_above) @ np.exp(-0.5 * (x - above[:, None]) ** 2)
-    other = np.asarray(weights_below) @ np.exp(-0.5 * (x - below[:, None]) ** 2)
-    gap = density - alpha * other
+    gap = p @ np.exp(-0.5 * (x - above[:, None]) ** 2)
+    gap -= alpha * q @ np.exp(-0.5 * (x - below[:, None]) ** 2)
     turns = np.flatnonzero(np.sign(gap[1:]) != np.sign(gap[:-1]))
     roots = x[turns] - gap[turns] * (x[1] - x[0]) / (gap[turns + 1] - gap[turns])
-    total = 0.0
-    for low, high in itertools.pairwise([-np.inf, *roots, np.inf]):
-        mass = np.asarray(weights_above) @ (ndtr(high - above) - ndtr(low - above))
-        mass -= alpha * np.asarray(weights_below) @ (ndtr(high - below) - ndtr(low - below))
-        total += max(0.0, mass)
-    return total
+    ends = np.array([-np.inf, *roots, np.inf])[:, None]
+    masses = np.diff(ndtr(ends - above) @ p - alpha * ndtr(ends - below) @ q)
+    return np.maximum(masses, 0.0).sum()
+
+
+def discrete_stick(alpha, log_mass, one, other):
+    """Return H_alpha of noise on the whole numbers about two laws of sums."""
+    x = np.arange(-110, 111)
+    p, q = (
+        np.exp(log_mass(x - np.array(sums)[:, None])).T @ weights for sums, weights in (one, other)
+    )
+    return np.maximum(p - alpha * q, 0).sum() / np.exp(log_mass(x)).sum()
 
 
 def equally_likely(batches):
@@ -62,26 +67,6 @@ def poisson_batches(records, q, largest=math.inf):
         sums += found
         weights += [chance * weight for weight in each]
     return sums, weights
-
-
-def gaussian_stick(alpha, sigma, one, other):
-    """Return H_alpha of Gaussian noise about two laws of sums."""
-    (above, p), (below, q) = one, other
-    return hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
-
-
-def discrete_stick(alpha, log_mass, one, other):
-    """Return H_alpha of noise on the whole numbers about two laws of sums."""
-    x = np.arange(-110, 111)
-    p, q = (
-        np.exp(log_mass(x - np.array(sums)[:, None])).T @ weights for sums, weights in (one, other)
-    )
-    return np.maximum(p - alpha * q, 0).sum() / np.exp(log_mass(x)).sum()
-
-
-def worst(sampler, pairs, stick):
-    """Return the largest divergence of a sum over a batch plus noise, over pairs of data sets."""
-    return max(stick(sampler(one), sampler(other)) for one, other in pairs)
 
 
 def neighbors(relation, size):
@@ -123,49 +108,39 @@ DISCRETE = [
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("alpha", [1.0, 1.15, 1.6])
 def test_no_data_set_exceeds_the_bound(relation, alpha):
-    """Every batch of four records on a line, for each sampler."""
+    """Every batch of four records on a line, for each sampler and noise."""
     sigma, q, size = 1.4, 0.35, 4
     gaussian = events.GaussianDpEvent(sigma)
+    stick = partial(gaussian_stick, alpha, sigma)
 
-    def poisson_sums(data):
-        return poisson_batches(data, q)
+    def drawn(data, largest=math.inf):
+        return poisson_batches(data, q, largest)
 
-    def fixed_sums(data):
+    def fixed(data):
         return equally_likely(itertools.combinations(data, 2))
 
-    cases = {
-        "poisson": (poisson_sums, poisson(q, sigma)),
-        "fixed": (fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, gaussian)),
-        "truncated": (
-            lambda data: poisson_batches(data, q, 2),
-            events.TruncatedSubsampledGaussianDpEvent(size, q, 2, sigma),
-        ),
-    }
+    def repeated(data):
+        return equally_likely(itertools.product(data, repeat=2))
+
+    # Poisson and fixed-size bounds are attained, but for a blank record in a fixed-size batch.
+    cases = []
+    for noise, measure in (
+        (gaussian, stick),
+        *((noise, partial(discrete_stick, alpha, log_mass)) for noise, log_mass in DISCRETE),
+    ):
+        batch = events.SampledWithoutReplacementDpEvent(size, 2, noise)
+        cases.append((events.PoissonSampledDpEvent(q, noise), drawn, measure, True))
+        cases.append((batch, fixed, measure, relation != "replace-special"))
+    truncated = events.TruncatedSubsampledGaussianDpEvent(size, q, 2, sigma)
+    cases.append((truncated, partial(drawn, largest=2), stick, False))
     if alpha == 1.15:
-        cases["with replacement"] = (
-            lambda data: equally_likely(itertools.product(data, repeat=2)),
-            events.SampledWithReplacementDpEvent(size, 2, gaussian),
-        )
-    found = {
-        name: (
-            event,
-            worst(sampler, neighbors(relation, size), partial(gaussian_stick, alpha, sigma)),
-        )
-        for name, (sampler, event) in cases.items()
-    }
-    for noise, log_mass in DISCRETE:
-        stick = partial(discrete_stick, alpha, log_mass)
-        for name, sampler, event in (
-            ("poisson", poisson_sums, events.PoissonSampledDpEvent(q, noise)),
-            ("fixed", fixed_sums, events.SampledWithoutReplacementDpEvent(size, 2, noise)),
-        ):
-            found[name, noise] = event, worst(sampler, neighbors(relation, size), stick)
-    for name, (event, value) in found.items():
+        event = events.SampledWithReplacementDpEvent(size, 2, gaussian)
+        cases.append((event, repeated, stick, False))
+    for event, sums, measure, attained in cases:
         bound = single(event, alpha, relation)
-        assert value <= bound + 1e-9, name
-        # Poisson and fixed-size bounds are attained, but for a blank record in a fixed-size batch.
-        if "poisson" in name or ("fixed" in name and relation != "replace-special"):
-            assert value == pytest.approx(bound, abs=1e-7), name
+        worst = max(measure(sums(one), sums(other)) for one, other in neighbors(relation, size))
+        assert worst <= bound + 1e-9, event
+        assert not attained or worst == pytest.approx(bound, abs=1e-7), event
 
 
 def log_delta_when_replaced(q, sigma, epsilon):
