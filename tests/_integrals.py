@@ -26,8 +26,8 @@ __all__ = [
     "integral",
     "log_ratios",
 ]
-__all__ += ["masses", "patterns", "plane", "power", "product", "response", "toeplitz"]
-__all__ += ["two_rounds", "worse"]
+__all__ += ["masses", "patterns", "plane", "power", "product", "response", "sampled_moment"]
+__all__ += ["toeplitz", "two_rounds", "worse"]
 
 
 def density(x, scale=1.0):
@@ -53,6 +53,22 @@ def integral(integrand, ends, bits=128):
         total = sum(pieces, acb(0))
         assert total.rel_accuracy_bits() > 50
         return total
+
+
+def sampled_moment(q, sigma, direction, z):
+    """Return log M(z) of the loss of a Gaussian on a Poisson sample, in a ball."""
+    with ctx.workprec(160):
+        exponent = acb(z) + 1 if direction == "remove" else -acb(z)
+
+        def integrand(x, analytic):
+            excess = arb(q) * ((2 * x - 1) / (2 * arb(sigma) ** 2)).expm1()
+            return density(x, sigma) * (
+                power(1 + excess, exponent, analytic) - 1 - exponent * excess
+            )
+
+        centers = (0.0, 1.0, float(exponent.real))
+        ends = sorted(m + 14 * k * sigma for m in centers for k in (-1, 0, 1))
+        return (1 + integral(integrand, ends, bits=160)).log()
 
 
 def allocation(batches, epsilon, points=1501):

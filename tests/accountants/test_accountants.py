@@ -6,8 +6,7 @@ import pickle
 
 import mpmath
 import pytest
-from _integrals import density, integral, power
-from flint import acb, arb, ctx
+from _integrals import sampled_moment
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
@@ -18,6 +17,7 @@ from dpcal.accountants.inversion.finite_laws import law_of
 from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.losses.truncation import trim
 from dpcal.accountants.mechanisms import batches
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import (
@@ -36,22 +36,6 @@ def gaussian_log_delta(epsilon, mu):
         a, b = mpmath.mpf(epsilon) / mu - mu / 2, mpmath.mpf(epsilon) / mu + mu / 2
         tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2  # noqa: E731
         return float(mpmath.log(tail(a) - mpmath.exp(epsilon) * tail(b)))
-
-
-def mixture_log_mgf(q, sigma, direction, z):
-    """log M(z) of the sampled Gaussian by integrals in balls of 160 bits."""
-    with ctx.workprec(160):
-        exponent = acb(z) + 1 if direction == "remove" else -acb(z)
-
-        def integrand(x, analytic):
-            excess = arb(q) * ((2 * x - 1) / (2 * arb(sigma) ** 2)).expm1()
-            return density(x, sigma) * (
-                power(1 + excess, exponent, analytic) - 1 - exponent * excess
-            )
-
-        centers = (0.0, abs(complex(z).real) + 1)
-        ends = sorted(m + 14 * k * sigma for m in centers for k in (-1, 0, 1))
-        return complex((1 + integral(integrand, ends, bits=160)).log())
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,8 +77,36 @@ def test_gaussian_closed_form_bounds_its_error(mu, epsilon):
 )
 def test_log_mgf_keeps_the_digits_of_m_minus_one(q, sigma, direction, z):
     value = SampledGaussian(q, sigma, direction).log_mgf(z)
-    truth = mixture_log_mgf(q, sigma, direction, z)
+    truth = complex(sampled_moment(q, sigma, direction, z))
     assert abs(value - truth) < 2e-13 * abs(truth) + 1e-25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("q", "sigma", "directions", "tilts"),
+    [
+        # At a large epsilon, c epsilon and log M(c) cancel: what 1 + c rounds off would be missed.
+        (0.22, 0.35, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
+        (0.27, 2.36, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
+        (1e-3, 1.0, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
+        (1e-3, 0.03, ["remove"], [1e-6, 3.0]),
+        (0.3, 0.015, ["remove"], [1e-3]),
+        # M(c) for c in (-1, 0) may be far below 1, where it is no small change of 1.
+        (1 - 1e-12, 0.1, ["remove", "add"], [-0.45, -0.05]),
+        (1 - 1e-9, 0.05, ["remove", "add"], [-0.45, -0.05]),
+        (0.5, 0.1, ["remove", "add"], [-0.45, -0.05]),
+    ],
+)
+def test_moments_keep_their_digits(q, sigma, directions, tilts):
+    for direction, c in itertools.product(directions, tilts):
+        truth = float(sampled_moment(q, sigma, direction, c).real)
+        loss = SampledGaussian(q, sigma, direction)
+        # Of so little noise a trimmed law has too many points.
+        for law in (loss, trim(loss, -150.0)) if c > 0 and sigma > 0.1 else (loss,):
+            # Losses near 1 / (2 sigma^2) are rounded themselves.
+            error = abs(law.cumulants([c])[0, 0] - truth)
+            allowed = 2e-14 + 1e-16 / sigma**2 * (c > 0)
+            assert error < allowed * abs(truth) + 1e-16 * (c < 0), (direction, c)
 
 
 def test_split_reaches_a_gap_in_the_law():

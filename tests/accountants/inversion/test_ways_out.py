@@ -1,20 +1,28 @@
-"""Ways of inverting a law where they end: at the support, beyond doubles, beside another way."""
+"""Ways of inverting a law where they end or meet: at the support, beyond doubles, at a kink."""
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpcal import accountants
-from dpcal.accountants import events
+from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
 )
+from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
+from dpcal.accountants.inversion.rare_losses import trimmed
+from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.inversion.solve import epsilon_on_contours
+from dpcal.accountants.inversion.strategy import invert_trimmed
+from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -71,3 +79,84 @@ def test_both_sides_of_parity_are_in_the_bounds_of_the_direction_itself(log_delt
     assert epsilon_by_parity(add, log_delta) is None
     assert log_delta_by_parity(remove, 25.0) is None
     assert epsilon_by_parity(remove, -1e9) is None
+
+
+def test_a_participation_that_cannot_be_missed_costs_its_probability():
+    # The loss of a step that samples the record is 1250, give or take 50, against epsilon = 50.
+    event = events.dpsgd(sampling_probability=1e-6, noise_multiplier=0.02, steps=10**6)
+    answer = accountants.log_delta(event, epsilon=50.0)
+    assert answer.upper == pytest.approx(math.log(-math.expm1(1e6 * math.log1p(-1e-6))), abs=1e-12)
+    assert answer.upper - answer.lower < 1e-9
+
+
+@pytest.mark.slow
+def test_many_distinct_losses_of_which_few_are_large_have_both_ends():
+    """In layers, whose contours together have more points than those of a few losses may have."""
+    steps = [
+        events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.5 + 0.0012 * i, steps=4)
+        for i in range(250)
+    ]
+    answer = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-6)
+    assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
+
+
+@pytest.mark.slow
+def test_trimmed_laws_agree_with_whole_ones():
+    # Two inversions that share no tilt, lattice or node, wherever both exist: the intervals meet.
+    rng = np.random.default_rng(5)
+    compared = 0
+    while compared < 60:
+        q, sigma = 10 ** rng.uniform(-7, -0.2), 10 ** rng.uniform(-0.5, 2)
+        parts = ((SampledGaussian(q, sigma, "remove"), int(10 ** rng.uniform(0.4, 8))),)
+        total, log_delta = Total(parts), -(10 ** rng.uniform(0, 2.3))
+        try:
+            epsilon = epsilon_estimate(total, log_delta)
+            if epsilon <= 0:
+                continue
+            contour = Contour(total, saddle_tilt(total, epsilon), epsilon)
+        except OutOfReach:
+            continue
+        if contour.smoothing:
+            continue
+        whole = contour.log_bounds(epsilon)
+        for gap, sharpness in ((-37.0, 1.0), (-22.0, 5.0), (-13.0, 8.0)):
+            try:
+                measure = trimmed(parts, log_delta + gap, sharpness)
+                bounds = invert_trimmed(measure, epsilon).log_bounds(epsilon)
+            except OutOfReach:
+                continue
+            compared += 1
+            assert bounds.lower <= whole.upper
+            assert whole.lower <= bounds.upper
+
+
+def test_a_bulk_that_decides_is_priced_to_the_last_digit():
+    # Steps that hardly ever see the record: delta is that of the bulk, and the saddle of
+    # the whole law is that of jumps with a probability of exp(-1000).
+    direction = Direction("remove", ((SampledGaussian(8.3e-8, 53.6, "remove"), 62_781),))
+    bounds = characteristic.epsilon_bounds(direction, math.log(3e-11))
+    assert bounds.method == "trimmed"
+    assert bounds.upper - bounds.lower < 1e-9 * bounds.upper
+    # The bulk is a sum of q (exp(u) - 1), nearly Gaussian: its delta by central limit, to 5%.
+    deviation = 8.3e-8 * math.sqrt(62_781 * math.expm1(53.6**-2))
+    a = bounds.upper / deviation
+    with mpmath.workdps(20):
+        tail = mpmath.npdf(a) - a * mpmath.ncdf(-a)
+    assert float(deviation * tail) == pytest.approx(3e-11, rel=0.05)
+
+
+def test_a_search_finds_a_kink_in_few_evaluations():
+    asked = []
+
+    def equation(c):
+        # The derivative of log(exp(1e-3 c) + exp(1e3 (c - 5e4))) - c.
+        asked.append(c)
+        z = 1e3 * (c - 5e4) - 1e-3 * c
+        share = float(expit(z))
+        curvature = 1e6 * share * (1 - share)
+        return 1e3 * share + 1e-3 * (1 - share) - 1, curvature, 1e-3 * c + np.logaddexp(0, z) - c
+
+    root = increasing_root(equation, 0.0, math.inf, 8.0)
+    assert root == pytest.approx(5e4 * (1 + 1e-6) - 6.9e-3, abs=1e-3)
+    # Halving alone takes 24 evaluations from the first bracket, whose ends have a ratio of four.
+    assert len(asked) < 18
