@@ -33,12 +33,16 @@ EVERY = {"unequal-batches": 1, "floors": 1, "last-iterate": 1}
 BEYOND = {
     "discrete-laplace-sampled": 1e-4,
     "discrete-laplace-replaced": 1e-3,
+    "poisson-once": 0.01,
     "response": 2e-5,
     "laplace-fixed": 1e-3,
     "laplace-sampled": 0.1,
     "fixed-batches-replaced": 0.5,
     **dict.fromkeys(("best-run", "correlated", "floors", "large-losses"), math.inf),
 }
+
+# There is no double between 0 and this one.
+LEAST = Decimal("5e-324")
 
 
 def ends(row):
@@ -70,9 +74,8 @@ def wrong(names, beyond=math.inf):
             continue
         holds = lower <= high and low <= upper < math.inf
         if holds and beyond < math.inf:
-            # Below the doubles there are none but 0 and the least one.
-            most = high * (1 + Decimal(beyond)) + Decimal(5e-324)
-            holds = low * (1 - Decimal(beyond)) - Decimal(5e-324) <= lower and upper <= most
+            most = high * (1 + Decimal(beyond)) + LEAST
+            holds = low * (1 - Decimal(beyond)) - LEAST <= lower and upper <= most
         if not holds:
             found[name] = (lower, upper, low, high)
     return found

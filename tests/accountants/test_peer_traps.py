@@ -102,12 +102,3 @@ def test_epsilon_is_never_negative(delta, scale, times):
         for accountant in ("auto", "renyi"):
             answer = accountants.epsilon(event, delta=delta, accountant=accountant)
             assert 0 <= answer.lower <= answer.upper
-
-
-def test_no_phase_of_a_history_is_dropped():
-    phases = [
-        events.dpsgd(sampling_probability=0.01, noise_multiplier=sigma, steps=steps)
-        for sigma, steps in ((0.8, 300), (1.5, 500), (4.0, 10))
-    ]
-    whole = accountants.epsilon(events.ComposedDpEvent(phases), delta=1e-6)
-    assert whole.lower > max(accountants.epsilon(phase, delta=1e-6) for phase in phases)

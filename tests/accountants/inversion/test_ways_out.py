@@ -160,3 +160,28 @@ def test_a_search_finds_a_kink_in_few_evaluations():
     assert root == pytest.approx(5e4 * (1 + 1e-6) - 6.9e-3, abs=1e-3)
     # Halving alone takes 24 evaluations from the first bracket, whose ends have a ratio of four.
     assert len(asked) < 18
+
+
+def test_rare_jumps_beside_a_bulk():
+    """At the saddle every wider tilt is dominated by jumps; the bounds meet all the same."""
+    batch = events.SampledWithoutReplacementDpEvent(10_000, 50, events.GaussianDpEvent(6.0))
+    how = {"delta": 1e-6, "neighboring_relation": "replace-one"}
+    answer, more = (
+        accountants.epsilon(events.SelfComposedDpEvent(batch, steps), **how) for steps in (500, 510)
+    )
+    assert answer.upper - answer.lower < 1e-9
+    assert answer < more < 1.02 * answer
+
+
+def test_a_single_use_with_much_noise_costs_less_than_two():
+    # The search begins at Renyi's epsilon, 1e6 times too large, where log delta is -2e8 and its
+    # closed form has an error of 1e-6.
+    once, twice = (
+        accountants.epsilon(
+            events.dpsgd(sampling_probability=1e-6, noise_multiplier=3000.0, steps=steps),
+            delta=1e-12,
+        )
+        for steps in (1, 2)
+    )
+    assert 0 < once.lower <= once <= twice
+    assert once - once.lower < 1e-9 * once

@@ -5,37 +5,20 @@ import math
 
 import numpy as np
 import pytest
-from _integrals import divergence, holds, product, response, worse
+from _integrals import worse
 from dp_accounting.rdp import RdpAccountant
 
 from dpcal import accountants
-from dpcal.accountants import events, renyi
+from dpcal.accountants import events
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.renyi import divergence
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 REPEAT = events.SelfComposedDpEvent
 LAPLACE = events.LaplaceDpEvent(4.0)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9, 1.5])
-@pytest.mark.parametrize(
-    "claims",
-    [
-        ((0.4, 0.01),) * 4,
-        ((0.4, 0.01), (0.4, 0.01), (0.4, 0.2)),
-        ((0.5, 0.0), (0.25, 0.1), (0.75, 1e-3)),
-        ((0.0, 0.05), (0.4, 0.0)),
-    ],
-)
-def test_claims_by_enumeration(claims, epsilon):
-    event = events.ComposedDpEvent([events.EpsilonDeltaDpEvent(*claim) for claim in claims])
-    truth = divergence(*product(*(response(*claim) for claim in claims)), epsilon)
-    delta = accountants.delta(event, epsilon=epsilon)
-    assert holds(delta, truth, 1e-12)
-    assert delta.upper - delta.lower <= 1e-8 * delta.upper
 
 
 @pytest.mark.slow
@@ -75,7 +58,7 @@ def test_divergences_of_concentrated_privacy_add(order):
         + (order - 1) / (2 * order - 1) * math.exp(-order * a)
     ) / (order - 1)
     truth = 0.01 + 0.5 * order + 5 * laplace
-    assert renyi.divergence(direction, order) == pytest.approx(truth, rel=1e-12)
+    assert divergence(direction, order) == pytest.approx(truth, rel=1e-12)
 
 
 def test_concentrated_privacy_is_for_the_renyi_accountant():
@@ -145,23 +128,16 @@ def test_few_runs_and_heavy_tails_cost_no_less_than_the_worst_scores(shape, mean
 
 
 @pytest.mark.parametrize("length", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("level", [0.0, 0.3, 0.8])
-def test_a_bounded_range_is_the_worst_pair_of_losses(length, level):
-    epsilon = level * length
-    tops = np.linspace(epsilon, length, 20_001)
-    chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
-    truth = float((chances * -np.expm1(epsilon - tops)).max())
-    delta = accountants.delta(events.ExponentialMechanismDpEvent(length), epsilon=epsilon)
-    assert truth * (1 - 1e-12) <= delta <= truth * (1 + 1e-6)
+@pytest.mark.parametrize("c", [0.5, 3.0, 40.0])
+def test_the_divergence_of_a_bounded_range_is_that_of_the_worst_pair_of_losses(length, c):
     (direction,) = decompose(events.ExponentialMechanismDpEvent(length), "replace-one").directions
     tops = np.linspace(0.0, length, 20_001)
     chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
-    for c in (0.5, 3.0, 40.0):
-        worst = (chances * np.exp(c * tops) + (1 - chances) * np.exp(c * (tops - length))).max()
-        found = c * renyi.divergence(direction, 1 + c)
-        assert math.log(worst) * (1 - 1e-12) <= found <= math.log(worst) * (1 + 1e-6)
-        # Cesar and Rogers (2021): bounded range implies zCDP with rho = length^2 / 8.
-        assert found <= c * (1 + c) * length**2 / 8 * (1 + 1e-9)
+    worst = (chances * np.exp(c * tops) + (1 - chances) * np.exp(c * (tops - length))).max()
+    found = c * divergence(direction, 1 + c)
+    assert math.log(worst) * (1 - 1e-12) <= found <= math.log(worst) * (1 + 1e-6)
+    # Cesar and Rogers (2021): bounded range implies zCDP with rho = length^2 / 8.
+    assert found <= c * (1 + c) * length**2 / 8 * (1 + 1e-9)
 
 
 def test_sampled_claims_fail_as_often_as_they_are_sampled():

@@ -323,26 +323,6 @@ def test_choices_keep_their_moments():
 
 
 @pytest.mark.slow
-def test_samples_and_mixtures_agree_with_loss_distributions():
-    mixture = {"sensitivities": [0.0, 1.0, 2.0], "sampling_probs": [0.95, 0.04, 0.01]}
-    theirs = builders.from_mixture_gaussian_mechanism(
-        1.0, *mixture.values(), value_discretization_interval=4e-3
-    )
-    event = events.MixtureOfGaussiansDpEvent(1.0, **mixture)
-    cases = [(events.SelfComposedDpEvent(event, 50), theirs.self_compose(50), RELATIONS[0])]
-    for relation, own in THEIRS.items():
-        theirs = builders.from_gaussian_mechanism(
-            1.5, sampling_prob=0.02, value_discretization_interval=1e-3, neighboring_relation=own
-        )
-        cases.append((poisson(0.02, 1.5, 300), theirs.self_compose(300), relation))
-    for event, theirs, relation in cases:
-        ours = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
-        assert ours.upper - ours.lower < 1e-9, (event, relation)
-        upper = theirs.get_epsilon_for_delta(1e-6)
-        assert ours <= upper < ours * (1 + 2e-3), (event, relation)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("relation", THEIRS)
 @pytest.mark.parametrize("batch", [95, 160])
 def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
