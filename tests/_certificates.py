@@ -59,9 +59,14 @@ def claim(event, count, epsilon, bounds, *arguments, bits=128):
     return claim_about([Mechanism(event, count)], "both", epsilon, bounds, *arguments, bits=bits)
 
 
-def claim_about(mechanisms, direction, epsilon, bounds, *arguments, bits=128):
-    """Return a signed claim about a composition, for one of its directions."""
+def claim_about(
+    mechanisms, direction, epsilon, bounds, *arguments, bits=128, relation="add-or-remove-one"
+):
+    """Return a signed claim about a composition; of removing, with nothing claimed of adding."""
     given = tuple(Argument(proves, bits, proof) for proves, proof in arguments)
     lower, upper = (Decimal(item) for item in bounds)
-    proved = DeltaBounds(epsilon, (DirectionBounds(direction, lower, upper, given),))
-    return Certificate("add-or-remove-one", tuple(mechanisms), None, (proved,)).to_json()
+    directions = [DirectionBounds(direction, lower, upper, given)]
+    if direction == "remove":
+        directions.append(DirectionBounds("add", Decimal(0), Decimal(1), ()))
+    proved = DeltaBounds(epsilon, tuple(directions))
+    return Certificate(relation, tuple(mechanisms), None, (proved,)).to_json()

@@ -25,27 +25,8 @@ DOCUMENTS = json.loads((DATA / "small_certificates.json").read_text())
 CONFUSED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 ANYTHING = [
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    10**400,
-    1 << 62,
-    1e300,
-    5e-324,
-    math.nan,
-    math.inf,
-    "",
-    "x",
-    "NaN",
-    "1E-999999999",
-    "0",
-    "1",
-    [],
-    {},
-    [[]],
-    [1.0, 0.5],
+    *(None, True, 0, -1, 1.5, 10**400, 1 << 62, 1e300, 5e-324, math.nan, math.inf),
+    *("", "x", "NaN", "1E-999999999", "0", "1", [], {}, [[]], [1.0, 0.5]),
     {"type": "GaussianDpEvent", "noise_multiplier": 1e9},
 ]
 NAMES = [

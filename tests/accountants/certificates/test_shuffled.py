@@ -2,20 +2,14 @@
 
 import math
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
+from _certificates import claim_about
 from flint import ctx
 from scipy.stats import binom, norm
 
 from dpcal.accountants import certify, events, verify_certificate
-from dpcal.accountants.certificates.document import (
-    Argument,
-    Certificate,
-    DeltaBounds,
-    DirectionBounds,
-    Mechanism,
-)
+from dpcal.accountants.certificates.document import Mechanism
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.proofs import (
     Clones,
@@ -43,17 +37,12 @@ def parts_of(sigma, batches, epochs, direction, replacing=False):
     return ((Shuffled(sigma, batches, batches, direction, replacing), epochs),)
 
 
-def holds(event, epsilon, bounds, proves, proof, relation=BLANK, bits=192):
+def holds(event, epsilon, bounds, proves, proof, relation=BLANK):
     """Verify a claim about the direction of removing, with nothing claimed of the other one."""
-    given = Argument(proves, bits, proof)
-    lower, upper = (Decimal(each) for each in bounds)
-    directions = (
-        DirectionBounds("remove", lower, upper, (given,)),
-        DirectionBounds("add", Decimal(0), Decimal(1), ()),
+    about = [Mechanism(event, 1)], "remove"
+    return verify_certificate(
+        claim_about(*about, epsilon, bounds, (proves, proof), bits=192, relation=relation)
     )
-    mechanisms = (Mechanism(event, 1),)
-    made = Certificate(relation, mechanisms, None, (DeltaBounds(epsilon, directions),))
-    return verify_certificate(made.to_json())
 
 
 @pytest.mark.slow
