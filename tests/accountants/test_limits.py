@@ -4,7 +4,6 @@ import math
 import random
 import subprocess
 import sys
-import textwrap
 from decimal import Decimal
 from fractions import Fraction
 
@@ -32,72 +31,60 @@ def nested(wrap, levels, event=GAUSSIAN):
 
 # -- memory
 
+START = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+from dpcal import accountants
+from dpcal.accountants import correlated, events, matrix
+from dpcal.errors import TooLarge
+
+def correlated_epsilon(strategy, sampler):
+    return correlated.epsilon(strategy, sampler, noise_multiplier=1.0, delta=1e-5, draws=512)
+
+def refused(ask):
+    try:
+        ask()
+    except TooLarge as error:
+        assert str(error).endswith("."), error
+    else:
+        raise AssertionError("it is answered")
+"""
 QUESTIONS = {
     "profile of Laplace answers": """
-        for scale, uses in ((5.2, 13), (0.9, 20)):
-            event = events.SelfComposedDpEvent(events.LaplaceDpEvent(scale), uses)
-            deltas = [0.9999, 0.9, 1e-6, 1e-12, 1e-82, 1e-94, 1e-118, 1e-267]
-            found = accountants.epsilon_profile(event, deltas)
-            assert (found.lower >= 0).all() and (found.upper >= found.lower).all()
-    """,
+for scale, uses in ((5.2, 13), (0.9, 20)):
+    event = events.SelfComposedDpEvent(events.LaplaceDpEvent(scale), uses)
+    deltas = [0.9999, 0.9, 1e-6, 1e-12, 1e-82, 1e-94, 1e-118, 1e-267]
+    found = accountants.epsilon_profile(event, deltas)
+    assert (found.lower >= 0).all() and (found.upper >= found.lower).all()
+""",
     "decay near 1": """
-        for decay in (0.9999, 0.999999, 1 - 1e-9):
-            correlated.epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3),
-                               noise_multiplier=1.0, delta=1e-5, draws=512)
-    """,
+for decay in (0.9999, 0.999999, 1 - 1e-9):
+    correlated_epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3))
+""",
     "strategies and participations": """
-        ask = lambda strategy, sampler: correlated.epsilon(
-            strategy(), sampler, noise_multiplier=1.0, delta=1e-5, draws=512)
-        few = lambda: matrix.LambdaCGD(10**5, 0.5)
-        for strategy, sampler in (
-            (lambda: matrix.LambdaCGD(10**9, 0.5), correlated.Poisson(0.3)),
-            (lambda: matrix.SquareRoot(10**9, 3), correlated.Poisson(0.3)),
-            (lambda: matrix.Banded(10**9, 3), correlated.Poisson(0.3)),
-            (few, correlated.BallsInBins(10**5)),
-            (few, correlated.MinSeparation(50_000, 0.1)),
-            (few, correlated.RandomAllocation(50_000)),
-        ):
-            try:
-                ask(strategy, sampler)
-            except TooLarge as error:
-                assert str(error).endswith("."), error
-            else:
-                raise AssertionError(sampler)
-    """,
+for made in (lambda n: matrix.LambdaCGD(n, 0.5), lambda n: matrix.SquareRoot(n, 3),
+             lambda n: matrix.Banded(n, 3)):
+    refused(lambda: correlated_epsilon(made(10**9), correlated.Poisson(0.3)))
+for sampler in (correlated.BallsInBins(10**5), correlated.MinSeparation(50_000, 0.1),
+                correlated.RandomAllocation(50_000)):
+    refused(lambda: correlated_epsilon(matrix.LambdaCGD(10**5, 0.5), sampler))
+""",
     "large sizes": """
-        for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
-                      events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
-                      events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
-                      events.RandomAllocationDpEvent(1.0, 10**300),
-                      events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(1.0, 10**9)),
-                      events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
-            try:
-                accountants.epsilon(event, delta=1e-5)
-            except TooLarge as error:
-                assert str(error).endswith("."), error
-            else:
-                raise AssertionError(event)
-    """,
+for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
+              events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
+              events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
+              events.RandomAllocationDpEvent(1.0, 10**300),
+              events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(1.0, 10**9)),
+              events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
+    refused(lambda: accountants.epsilon(event, delta=1e-5))
+""",
 }
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_answers_or_is_refused_within_two_gibibytes(name):
-    script = textwrap.dedent(
-        """
-        import resource
-        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-        from dpcal import accountants
-        from dpcal.accountants import correlated, events, matrix
-        from dpcal.errors import TooLarge
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script + textwrap.dedent(QUESTIONS[name])],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-c", START + QUESTIONS[name]]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -166,12 +153,6 @@ def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
     assert asked(8) < 12 * asked(2)
 
 
-def test_uses_that_are_no_double_are_refused():
-    event = events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200)
-    with pytest.raises(ValueError, match=r"count must add up to at most 1e100 uses .* about 1e400"):
-        dpcal.epsilon(event, delta=1e-5)
-
-
 EXTREMES = [
     (events.DiscreteLaplaceDpEvent(5e-324, 2), "noise_parameter must be 0 or at least 1e-300"),
     (events.DiscreteGaussianDpEvent(1.0, 10**149), "sensitivity must be at most 1e.18"),
@@ -194,6 +175,43 @@ EXTREMES = [
         "event must answer at most 1e12 times about one batch",
     ),
 ]
+
+
+# Numbers of which no price is asked, alone, on a sample or beside others.
+DISCRETE, MIXTURE = events.DiscreteLaplaceDpEvent, events.MixtureOfGaussiansDpEvent
+NONE = [
+    *((DISCRETE(scale, 1), "must be .*, got") for scale in (0.0, -1.0, math.inf, math.nan)),
+    *((DISCRETE(*each), "must be .*, got") for each in ((1e308, 10), (1e11, 11), (1.0, 0))),
+    (events.GaussianAboveThresholdDpEvent(0.0, 1.0, 2), "threshold_noise"),
+    (events.GaussianAboveThresholdDpEvent(1.0, -1.0, 2), "query_n"),
+    (events.LastIterateDpEvent(1.0, 5, 1.01), "contraction must be a number in"),
+    (events.LastIterateDpEvent(1.0, 5, 1.0, 0.0), "diameter must be a number > 0"),
+    (events.RepeatAndSelectDpEvent(GAUSSIAN, 100.0, -0.999), "further from -1"),
+    (MIXTURE(1.0, [0.0, 1.0], [0.5, 0.4]), "must sum to 1"),
+    (MIXTURE(1.0, [0.0, 0.0], [0.5, 0.5]), "positive number of positive probability"),
+    (MIXTURE(1.0, [0.0, -1.0], [0.5, 0.5]), "sensitivities"),
+    # What double precision cannot square.
+    *(
+        (events.GaussianDpEvent(scale), r"noise_multiplier must be a number in \[1e-06, 1e\+12\]")
+        for scale in (1e-7, 1e160)
+    ),
+    (
+        events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200),
+        "count must add up to at most 1e100 uses .* about 1e400",
+    ),
+]
+
+
+def test_numbers_out_of_range_are_refused_alone_on_samples_and_beside_others():
+    for event, sentence in NONE:
+        for whole in (event, events.ComposedDpEvent([GAUSSIAN, event])):
+            with pytest.raises(ValueError, match=sentence):
+                dpcal.epsilon(whole, delta=1e-6)
+        if isinstance(event, DISCRETE | events.GaussianDpEvent):
+            with pytest.raises(ValueError, match=sentence):
+                dpcal.epsilon(events.PoissonSampledDpEvent(0.5, event), delta=1e-6)
+    with pytest.raises(ValueError, match=r"sampling_probability must be .*\[1e-50, 1\]"):
+        dpcal.epsilon(events.PoissonSampledDpEvent(1e-200, GAUSSIAN), delta=1e-6)
 
 
 @pytest.mark.parametrize(("event", "sentence"), EXTREMES)
@@ -254,17 +272,12 @@ def test_a_discrete_gaussian_at_a_large_delta_has_an_interval():
     assert accountants.log_delta(event, epsilon=answer.upper).lower <= math.log(0.99)
 
 
-ODD = [0, -1, 1, True, None, "1.0", b"1", [], [1.0], {}, 1j, object(), 1e12, 1e18, 2**63, 10**30]
-ODD += [10**400, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1e-308, 1 + 1e-12]
-ODD += [
-    Fraction(1, 3),
-    Decimal("0.5"),
-    np.float32(0.5),
-    np.float16(0.1),
-    np.int64(3),
-    np.uint8(200),
+ODD = [
+    *(0, -1, 1, True, None, "1.0", b"1", [], [1.0], {}, 1j, object(), 1e12, 1e18, 2**63, 10**30),
+    *(10**400, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1e-308, 1 + 1e-12),
+    *(Fraction(1, 3), Decimal("0.5"), np.float32(0.5), np.float16(0.1), np.int64(3), np.uint8(200)),
+    *(np.bool_(True), np.array(0.5), np.array([0.5]), np.longdouble(0.5), np.datetime64("2020")),
 ]
-ODD += [np.bool_(True), np.array(0.5), np.array([0.5]), np.longdouble(0.5), np.datetime64("2020")]
 WRAPS = [
     lambda event, odd: event,
     lambda event, odd: events.SelfComposedDpEvent(event, odd),

@@ -187,14 +187,3 @@ def test_batches_of_fixed_size_and_epochs():
     alone = delta(events.AllocatedDpEvent(GAUSSIANS, 4), epsilon=1.0)
     assert epoch.upper >= alone.lower > 0.2
     assert epoch.upper >= 1 - 1e-9
-
-
-@pytest.mark.study
-def test_three_samples():
-    three = epsilon(
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(1e-3, BOTH), 3), delta=1e-4
-    )
-    known = epsilon(
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(1e-3, GAUSSIANS), 3), delta=1e-4
-    )
-    assert three.upper >= known.lower > 1600
