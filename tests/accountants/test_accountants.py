@@ -18,7 +18,6 @@ from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import trim
 from dpcal.accountants.mechanisms import batches
-from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import (
     AccountantsDisagree,
     DisagreementWarning,
@@ -103,19 +102,6 @@ def test_split_reaches_a_gap_in_the_law():
     assert bounds.upper - bounds.lower < 1e-4
     assert bounds.lower > single + math.log(100)
     assert bounds.upper < single + math.log(100) + 0.5
-
-
-def test_directions_are_composed_before_the_maximum_is_taken():
-    # Removing dominates for large epsilon, adding for none of these; composing the worse of
-    # both per step instead would report more than either direction needs.
-    event = dpsgd(0.05, 1.0, 200)
-    composition = decompose(event, "add-or-remove-one")
-    values = [
-        characteristic.epsilon_bounds(direction, math.log(1e-5)).upper
-        for direction in composition.directions
-    ]
-    assert accountants.epsilon(event, delta=1e-5) == max(values)
-    assert min(values) < max(values)
 
 
 def test_log_delta_far_below_a_double():

@@ -48,21 +48,3 @@ def test_the_renyi_bound_where_it_is_smaller_than_the_support():
     answer = accountants.epsilon(many, delta=1e-6, accountant="renyi")
     assert answer.method.startswith("Renyi order")
     assert answer < 10_000 * 3e-3
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.2])
-def test_optimal_composition_of_pure_claims_is_below_renyi_and_basic(epsilon):
-    answer = accountants.epsilon(_pure(epsilon, 20), delta=1e-6)
-    assert answer.method == "convolution"
-    renyi = accountants.epsilon(_pure(epsilon, 20), delta=1e-6, accountant="renyi")
-    assert answer <= renyi <= 20 * epsilon * (1 + 1e-12)
-    # Binary randomized response, by the binomial law.
-    heads = 1 / (1 + math.exp(-epsilon))
-    delta = sum(
-        math.comb(20, k)
-        * heads**k
-        * (1 - heads) ** (20 - k)
-        * max(0.0, -math.expm1(float(answer) - (2 * k - 20) * epsilon))
-        for k in range(21)
-    )
-    assert delta <= 1e-6 * (1 + 1e-9)
