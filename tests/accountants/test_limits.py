@@ -11,7 +11,7 @@ import attrs
 import dp_accounting
 import numpy as np
 import pytest
-from contracts._events import EXAMPLES, RELATIONS
+from contracts._events import EXAMPLES, RELATIONS, WRITTEN, made
 
 import dpcal
 from dpcal import accountants
@@ -153,69 +153,22 @@ def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
     assert asked(8) < 12 * asked(2)
 
 
-EXTREMES = [
-    (events.DiscreteLaplaceDpEvent(5e-324, 2), "noise_parameter must be 0 or at least 1e-300"),
-    (events.DiscreteGaussianDpEvent(1.0, 10**149), "sensitivity must be at most 1e.18"),
-    (events.ExponentialMechanismDpEvent(5e-324), "epsilon must be 0 or at least 1e-300"),
-    (events.LastIterateDpEvent(1e12, 1, 5e-324, math.inf), None),
-    (events.LastIterateDpEvent(1.0, 10**308, 1.0, 1e308), "steps, contraction and diameter must"),
-    (events.LastIterateDpEvent(1e-6, 10**9, 1.0, math.inf), "steps, contraction and diameter must"),
-    (
-        events.MixtureOfGaussiansDpEvent(1e-6, [0.0, 1e308], [0.5, 0.5]),
-        "standard_deviation must be",
-    ),
-    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 5e-324), "shape must be 0 or at least 1e-300"),
-    (events.RepeatAndSelectDpEvent(GAUSSIAN, 1e12, 1e12), None),
-    (events.TruncatedSubsampledGaussianDpEvent(10**149, 1e-149, 9, 1.0), "dataset_size must be a"),
-    (events.AllocatedDpEvent(LAPLACE, 10**18), "batches must be at most 134217728 for a price"),
-    (events.ShuffledEpochsDpEvent(1.0, 1e149, 2), "batches must be a number in"),
-    (events.ShuffledEpochsDpEvent(10.0, 9, 10**149, True), "epochs must be a number in"),
-    (
-        events.PoissonSampledDpEvent(1e-20, events.SelfComposedDpEvent(LAPLACE, 10**18)),
-        "event must answer at most 1e12 times about one batch",
-    ),
-]
-
-
-# Numbers of which no price is asked, alone, on a sample or beside others.
-DISCRETE, MIXTURE = events.DiscreteLaplaceDpEvent, events.MixtureOfGaussiansDpEvent
-NONE = [
-    *((DISCRETE(scale, 1), "must be .*, got") for scale in (0.0, -1.0, math.inf, math.nan)),
-    *((DISCRETE(*each), "must be .*, got") for each in ((1e308, 10), (1e11, 11), (1.0, 0))),
-    (events.GaussianAboveThresholdDpEvent(0.0, 1.0, 2), "threshold_noise"),
-    (events.GaussianAboveThresholdDpEvent(1.0, -1.0, 2), "query_n"),
-    (events.LastIterateDpEvent(1.0, 5, 1.01), "contraction must be a number in"),
-    (events.LastIterateDpEvent(1.0, 5, 1.0, 0.0), "diameter must be a number > 0"),
-    (events.RepeatAndSelectDpEvent(GAUSSIAN, 100.0, -0.999), "further from -1"),
-    (MIXTURE(1.0, [0.0, 1.0], [0.5, 0.4]), "must sum to 1"),
-    (MIXTURE(1.0, [0.0, 0.0], [0.5, 0.5]), "positive number of positive probability"),
-    (MIXTURE(1.0, [0.0, -1.0], [0.5, 0.5]), "sensitivities"),
-    # What double precision cannot square.
-    *(
-        (events.GaussianDpEvent(scale), r"noise_multiplier must be a number in \[1e-06, 1e\+12\]")
-        for scale in (1e-7, 1e160)
-    ),
-    (
-        events.SelfComposedDpEvent(events.SelfComposedDpEvent(GAUSSIAN, 10**200), 10**200),
-        "count must add up to at most 1e100 uses .* about 1e400",
-    ),
-]
-
-
 def test_numbers_out_of_range_are_refused_alone_on_samples_and_beside_others():
-    for event, sentence in NONE:
+    for text, sentence in WRITTEN["out_of_range"]:
+        event = made(text)
         for whole in (event, events.ComposedDpEvent([GAUSSIAN, event])):
             with pytest.raises(ValueError, match=sentence):
                 dpcal.epsilon(whole, delta=1e-6)
-        if isinstance(event, DISCRETE | events.GaussianDpEvent):
+        if isinstance(event, events.DiscreteLaplaceDpEvent | events.GaussianDpEvent):
             with pytest.raises(ValueError, match=sentence):
                 dpcal.epsilon(events.PoissonSampledDpEvent(0.5, event), delta=1e-6)
     with pytest.raises(ValueError, match=r"sampling_probability must be .*\[1e-50, 1\]"):
         dpcal.epsilon(events.PoissonSampledDpEvent(1e-200, GAUSSIAN), delta=1e-6)
 
 
-@pytest.mark.parametrize(("event", "sentence"), EXTREMES)
-def test_numbers_near_the_ends_of_doubles_are_answered_or_refused_by_name(event, sentence):
+@pytest.mark.parametrize("row", WRITTEN["extremes"], ids=lambda row: row[0])
+def test_numbers_near_the_ends_of_doubles_are_answered_or_refused_by_name(row):
+    event, sentence = made(row[0]), row[1] if len(row) > 1 else None
     how = {"neighboring_relation": "replace-special"}
     for ask in (
         lambda: accountants.epsilon(event, delta=1e-6, **how),
@@ -234,31 +187,9 @@ def test_numbers_near_the_ends_of_doubles_are_answered_or_refused_by_name(event,
 # -- numbers that are not floats
 
 
-@pytest.mark.parametrize(
-    ("odd", "plain"),
-    [
-        (
-            events.MixtureOfGaussiansDpEvent(1.0, np.array([0.0, 1.0]), np.array([0.5, 0.5])),
-            events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
-        ),
-        (events.ZCDpEvent(Fraction(1, 100)), events.ZCDpEvent(0.01)),
-        (
-            events.RepeatAndSelectDpEvent(GAUSSIAN, Fraction(5, 2), Fraction(1, 2)),
-            events.RepeatAndSelectDpEvent(GAUSSIAN, 2.5, 0.5),
-        ),
-        (
-            events.LastIterateDpEvent(1.0, 1e308, 0.5, 3.0),
-            events.LastIterateDpEvent(1.0, 1e300, 0.5, 3.0),
-        ),
-        (
-            events.RepeatAndSelectDpEvent(events.ComposedDpEvent([GAUSSIAN, LAPLACE]), 10.0, 1.0),
-            events.RepeatAndSelectDpEvent(events.ComposedDpEvent((GAUSSIAN, LAPLACE)), 10.0, 1.0),
-        ),
-        (events.GaussianDpEvent(np.float64(5.0)), GAUSSIAN),
-        (events.SelfComposedDpEvent(GAUSSIAN, np.int8(3)), events.SelfComposedDpEvent(GAUSSIAN, 3)),
-    ],
-)
-def test_arrays_fractions_and_numpy_scalars_are_numbers(odd, plain):
+@pytest.mark.parametrize("pair", WRITTEN["same_numbers"], ids=lambda pair: pair[0])
+def test_arrays_fractions_and_numpy_scalars_are_numbers(pair):
+    odd, plain = map(made, pair)
     assert dpcal.epsilon(odd, delta=1e-5) == dpcal.epsilon(plain, delta=1e-5)
     composed = events.ComposedDpEvent([odd, odd])
     account = accountants.Account().compose(odd).compose(odd)

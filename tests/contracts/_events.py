@@ -1,8 +1,12 @@
 """One small event of every class, its answers, and what the page of mechanisms says of it."""
 
 import functools
+import math
+import tomllib
+from fractions import Fraction
 
-from _tree import ROOT
+import numpy as np
+from _tree import DATA, ROOT
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
@@ -57,6 +61,16 @@ COMPOSED = [
     events.CorrelatedGaussianDpEvent(matrix.Identity(6), correlated.Poisson(0.05), 2.0),
 ]
 ALL = EXAMPLES + COMPOSED
+# Expressions of events that are refused or odd, by the name of a table, as the file explains.
+WRITTEN = tomllib.loads((DATA / "events.toml").read_text(encoding="utf-8"))
+SHORT = {name.removesuffix("DpEvent"): value for name, value in vars(events).items()}
+SHORT |= {"from_pmf": accountants.from_pmf, "CORRELATED": EXAMPLES[-1]}
+SHORT |= {"np": np, "Fraction": Fraction, "inf": math.inf, "nan": math.nan}
+
+
+def made(text):
+    """Return the event that an expression of the file makes."""
+    return eval(text, SHORT)
 
 
 def documented():

@@ -4,17 +4,7 @@ import itertools
 import re
 
 import pytest
-from contracts._events import (
-    ADD,
-    ALL,
-    DISCRETE,
-    EXAMPLES,
-    GAUSSIAN,
-    REPLACE,
-    SPECIAL,
-    answered,
-    documented,
-)
+from contracts._events import ALL, EXAMPLES, WRITTEN, answered, documented, made
 from dp_accounting import dp_event
 
 import dpcal
@@ -23,40 +13,8 @@ from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import UnsupportedEvent
 
-POISSON, FIXED = events.PoissonSampledDpEvent, events.SampledWithoutReplacementDpEvent
-SELECTION = events.ExponentialMechanismDpEvent(1.0)
-WIDE = events.DiscreteGaussianDpEvent(1e6)
-CORRELATED = next(each for each in EXAMPLES if isinstance(each, events.CorrelatedGaussianDpEvent))
-
 # What is priced on everyone and refused in these places, and why.
-REFUSED = [
-    (events.RandomizedResponseDpEvent(0.5, 3), ADD, "reveals the record's presence"),
-    (POISSON(0.3, events.RandomizedResponseDpEvent(0.4, 3)), ADD, "reveals the record's presence"),
-    (accountants.from_pmf([0.6, 0.4], [0.4, 0.6]), SPECIAL, "dominates it under 'add-or-remove"),
-    (events.ExchangedRowsDpEvent(1.0, (0.0, 2.0), (0.9, 0.1)), REPLACE, "rows in both worlds"),
-    (events.ShuffledEpochsDpEvent(3.0, 2, 1), ADD, "moves others to other batches"),
-    (events.SingleEpochTreeAggregationDpEvent(1.0, [3]), REPLACE, "Only a blanked record leaves"),
-    (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), REPLACE, "exchanging two"),
-    (events.UnsupportedDpEvent(), SPECIAL, "has no description"),
-    (events.ComposedDpEvent([GAUSSIAN, events.UnsupportedDpEvent()]), ADD, "has no description"),
-    (events.ComposedDpEvent([CORRELATED, GAUSSIAN]), ADD, "alone and not in a composition"),
-    (POISSON(0.1, events.ZCDpEvent(0.5)), ADD, "law .* is not known"),
-    (POISSON(0.1, WIDE), REPLACE, "up to sigma"),
-    (POISSON(0.1, WIDE), ADD, "up to sigma"),
-    (POISSON(0.1, events.NonPrivateDpEvent()), ADD, "not private"),
-    (FIXED(10, 10, GAUSSIAN), ADD, "no neighbor"),
-    (FIXED(9, 3, events.PermuteAndFlipDpEvent(1.0)), SPECIAL, "takes its place"),
-    # What is claimed for an added record may cost half of what a replaced one does.
-    (FIXED(9, 3, events.PermuteAndFlipDpEvent(1.0)), ADD, "takes another's place"),
-    (FIXED(9, 3, events.EpsilonDeltaDpEvent(1.0, 1e-6)), ADD, "takes another's place"),
-    (FIXED(9, 3, SELECTION), ADD, "takes another's place"),
-    (FIXED(9, 3, events.ComposedDpEvent([DISCRETE, SELECTION])), ADD, "takes another's place"),
-    (FIXED(9, 3, events.RepeatAndSelectDpEvent(SELECTION, 2.0, 1.0)), ADD, "another's place"),
-    (events.SampledWithReplacementDpEvent(9, 3, DISCRETE), REPLACE, "repeated draws"),
-    (events.AllocatedDpEvent(SELECTION, 4), SPECIAL, "A blanked record may leave"),
-    (events.AllocatedDpEvent(events.ZCDpEvent(0.1), 4), ADD, "The law of what is sampled"),
-    (events.AllocatedDpEvent(events.EpsilonDeltaDpEvent(0.5, 0.3), 200), ADD, "batches fail"),
-]
+REFUSED = [(made(event), *about) for event, *about in WRITTEN["no_theorem"]]
 
 ASKED = {
     "epsilon": lambda event, **how: dpcal.epsilon(event, delta=0.5, **how),

@@ -22,7 +22,7 @@ from dpcal.accountants.certificates.proofs import Grid, OrderProof, Rays
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.errors import CertificateRejected, UnsupportedEvent
+from dpcal.errors import CertificateRejected
 
 TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 QUICK = {(1.0, 1, 1e-5), (1.0, 2, 1e-5), (1.0, 100, 1e-10), (0.7085, 10_000, 1e-5)}
@@ -272,39 +272,6 @@ def test_forged_groups_claims_and_rays_are_refused():
         assert document != json.loads(text)
         with pytest.raises(CertificateRejected):
             verify_certificate(resigned(document))
-
-
-@pytest.mark.parametrize(
-    ("event", "options", "reason"),
-    [
-        (
-            epochs_of(1.0, 100, 10),
-            {"delta": 1e-5, "neighboring_relation": "replace-one"},
-            "under neighboring relation 'replace-one'",
-        ),
-        # What only a known batch dominates.
-        (
-            events.RandomAllocationDpEvent(0.04, 100),
-            {"epsilon": 300.0},
-            "a Gaussian for each epoch",
-        ),
-        # The price divides by the sum of probabilities and adds those of alike batches, in doubles.
-        (unequal(((1.0, 3, 0.3), (2.0, 3, 0.7 + 1e-10))), {"epsilon": 1.0}, "add up to 1 in doub"),
-        (
-            unequal(((1.0, 2, 0.25), (1.0, 2, 0.25), (2.0, 1, 0.5))),
-            {"epsilon": 1.0},
-            "add up to 1 in doubles",
-        ),
-        (
-            events.GaussianDpEvent(1.0),
-            {"epsilon": 1.0, "method": "convex-order"},
-            "one random allocation",
-        ),
-    ],
-)
-def test_what_no_proof_covers_is_refused(event, options, reason):
-    with pytest.raises(UnsupportedEvent, match=reason):
-        certify(event, **options)
 
 
 # -- a second proof, by convex order

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from _tree import DATA
+from contracts._events import WRITTEN, made
 
 from dpcal import accountants
 from dpcal.accountants import Certificate, certify, events, verify_certificate
@@ -56,12 +57,10 @@ def test_one_question_is_asked(options):
         certify(DPSGD, **options)
 
 
-@pytest.mark.parametrize(
-    "event", [events.ZCDpEvent(0.1), events.NonPrivateDpEvent(), events.UnsupportedDpEvent()]
-)
-def test_uncovered_events_are_refused(event):
-    with pytest.raises(UnsupportedEvent, match=r"No certificate covers .*: only Gaussian"):
-        certify(event, epsilon=1.0)
+@pytest.mark.parametrize(("event", "options", "reason"), WRITTEN["no_proof"])
+def test_what_no_proof_covers_is_refused(event, options, reason):
+    with pytest.raises(UnsupportedEvent, match=reason):
+        certify(made(event), **options)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from contracts._events import WRITTEN, made
 
 import dpcal
 from dpcal import accountants, calibrate
@@ -77,23 +78,7 @@ def test_the_largest_loss_is_the_closed_form_rounded_outward(event, relation, tr
         assert same == answer
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        GAUSSIAN,
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(0.1, GAUSSIAN), 10),
-        events.ComposedDpEvent([LAPLACE, GAUSSIAN]),
-        events.PoissonSampledDpEvent(0.1, events.ComposedDpEvent([LAPLACE, GAUSSIAN])),
-        events.RandomAllocationDpEvent(1.0, 10),
-        events.AllocatedDpEvent(events.DiscreteGaussianDpEvent(1.0), 10),
-        events.EpsilonDeltaDpEvent(1.0, 1e-300),
-        events.ZCDpEvent(0.1),
-        events.RepeatAndSelectDpEvent(GAUSSIAN, 3.0, 0.0),
-        events.LastIterateDpEvent(1.0, 10),
-        events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
-        events.SampledWithReplacementDpEvent(10, 2, GAUSSIAN),
-    ],
-)
+@pytest.mark.parametrize("event", [made(each) for each in WRITTEN["unbounded"]])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_loss_without_bound_is_refused_with_the_reason(event, relation):
     with pytest.raises(UnsupportedEvent, match=r"^(delta must be a number in \(0, 1\)|No theorem)"):
