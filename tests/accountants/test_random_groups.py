@@ -7,11 +7,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from _answers import parted, plan_for
 from scipy import stats
 
 from dpcal.accountants import random_groups, samplers
 from dpcal.accountants.random_groups import RandomOrder
-from dpcal.calibrate import Plan, Query
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.boundary.seeds import Streams, keyed_generator
 
@@ -103,21 +103,8 @@ def test_records_that_sit_out_are_those_of_a_counter_for_each(made, warm_start, 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_disjoint_parts_of_many_records_cut_one_order(few, keyed):
     """Each partition has an order of its own, whatever order the parts are asked for in."""
-    queries = [
-        Query(
-            name=name,
-            kind="gradient",
-            sampler="fixed-size",
-            batch_size=4,
-            composition="disjoint",
-            partition=name,
-            max_norm=1.0,
-            noise_multiplier=2.0,
-            count=3,
-        )
-        for name in ("a", "b")
-    ]
-    plan = Plan(optimizer="own", n=12, queries=tuple(queries), epsilon=9.0, delta=1e-6)
+    queries = [parted(name, 4, 3, partition=name) for name in ("a", "b")]
+    plan = plan_for(*queries, n=12)
 
     def parts(*turns):
         streams = Streams.restored({"secret": "5", "public": "6", "given": True}, plan)

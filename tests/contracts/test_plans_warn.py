@@ -2,11 +2,13 @@
 
 import itertools
 import math
+import tomllib
 import warnings
 from functools import partial
 
 import pytest
 from _built_plans import BUILT, CONSTANTS, built
+from _tree import DATA
 
 from dpcal import calibrate
 from dpcal.calibrate.papers import plan_of
@@ -16,21 +18,8 @@ from dpcal.errors import VacuousSchedule
 from dpcal.optim.registry import OPTIMIZERS
 
 TARGET = {"n": 100_000, "epsilon": 1.0, "delta": 1e-6}
-GAP = {"d": 10, "L0": 1.0, "L1": 1.0, "F0": 1.0}
-PAPERS = {
-    "spiderboost": GAP,
-    "tree_spider": GAP,
-    "recursive_regularization": {"d": 10, "L0": 1.0, "L1": 1.0, "W": 1.0},
-    "jl_glm": GAP,
-    "kl_condition": {**GAP, "gamma": 1.0},
-    "proximal_point": {"d": 10, "L0": 1.0, "F0": 1.0, "gamma": 1.0},
-    "adaptive_gd": {**GAP, "gamma": 1.0},
-    "gauss_psgd": {"d": 2, "G": 1.0, "M": 1.0, "U": 1.0, "rho": 0.1},
-    "select_point": {"d": 10, "G": 1.0, "M": 1.0, "rho": 1.0, "candidates": 10, "alpha": 0.5},
-    "dp_rgda": {"d": 10, "M": 1.0, "L": 1.0, "F0": 1.0, "mu": 1.0, "rho": 1.0},
-    "kan": {"d": 10, "gamma": 0.5},
-    "moments": {"q": 0.01, "T": 10_000},
-}
+PLANS = tomllib.loads((DATA / "papers.toml").read_text(encoding="utf-8"))
+PAPERS, PRINTED = PLANS["papers"], PLANS["printed"]
 LONG = "too long to be run"
 HIDDEN = "is above its threshold"
 
@@ -92,17 +81,6 @@ def test_every_builder_is_asked_how_long_its_plan_takes(name, monkeypatch):
 
 
 # ------------------------------------------------------------------------- thresholds below noise
-
-PRINTED = {
-    "n": 6_000,
-    "dimension": 784 * 128 + 128 + 128 * 10 + 10,
-    "delta": 1e-5,
-    "learning_rate": 0.001,
-    "threshold": 0.01,
-    "escape_steps": 10,
-    "escape_rounds": 3,
-    "escape_radius": 1.0,
-}
 
 
 @pytest.mark.parametrize("batch_size", [600, 6_000])
