@@ -18,8 +18,6 @@ ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-
 mp = mpmath.mp.clone()
 mp.dps = 60
 LAPLACE, GAUSSIAN = events.LaplaceDpEvent(0.7), events.GaussianDpEvent(1.0)
-sample, times = events.PoissonSampledDpEvent, events.SelfComposedDpEvent
-MANY = events.SelfComposedDpEvent(LAPLACE, 9)
 
 
 def log_mean(q, loss):
@@ -32,44 +30,13 @@ def on_sample(q, loss):
     return max(log_mean(q, loss), -log_mean(q, -loss))
 
 
-ONE = 1 / mp.mpf(0.7)
-CASES = [
-    (LAPLACE, ADD, ONE),
-    (LAPLACE, REPLACE, 2 * ONE),
-    (events.DiscreteLaplaceDpEvent(0.3, 4), ADD, 4 * mp.mpf(0.3)),
-    (events.DiscreteLaplaceDpEvent(0.3, 4), REPLACE, 8 * mp.mpf(0.3)),
-    (
-        events.RandomizedResponseDpEvent(0.2, 5),
-        REPLACE,
-        mp.log(1 + 5 * (1 - mp.mpf(0.2)) / mp.mpf(0.2)),
-    ),
-    (events.ExponentialMechanismDpEvent(0.4), ADD, mp.mpf(0.4)),
-    (events.PermuteAndFlipDpEvent(0.4), REPLACE, mp.mpf(0.4)),
-    (events.EpsilonDeltaDpEvent(0.4, 0.0), BLANK, mp.mpf(0.4)),
-    (events.AboveThresholdDpEvent(2.0, 5.0), ADD, mp.mpf(1) / 2 + mp.mpf(2) / 5),
-    (events.ReportNoisyMaxDpEvent(4.0), ADD, mp.mpf(1) / 2),
-    (
-        events.ComposedDpEvent([MANY, events.EpsilonDeltaDpEvent(0.1, 0.0)]),
-        BLANK,
-        9 * ONE + mp.mpf(0.1),
-    ),
-    (sample(0.01, LAPLACE), ADD, on_sample(0.01, ONE)),
-    (sample(0.99, MANY), BLANK, on_sample(0.99, 9 * ONE)),
-    (sample(0.3, LAPLACE), REPLACE, log_mean(0.3, ONE) - log_mean(0.3, -ONE)),
-    (sample(0.3, MANY), REPLACE, log_mean(0.3, 9 * ONE) - log_mean(0.3, -9 * ONE)),
-    (sample(0.5, sample(0.5, LAPLACE)), ADD, on_sample(0.25, ONE)),
-    (sample(1.0, MANY), ADD, 9 * ONE),
-    (events.SampledWithoutReplacementDpEvent(8, 2, MANY), ADD, on_sample(0.25, 18 * ONE)),
-    (events.SampledWithoutReplacementDpEvent(8, 2, LAPLACE), REPLACE, log_mean(0.25, 2 * ONE)),
-    (events.AllocatedDpEvent(MANY, 10**18), ADD, 9 * ONE),
-    (sample(1e-9, times(LAPLACE, 10**12)), ADD, on_sample(1e-9, 10**12 * ONE)),
-    (times(sample(0.1, LAPLACE), 50), ADD, 50 * on_sample(0.1, ONE)),
-    (accountants.from_pmf([0.2, 0.8], [0.5, 0.5]), ADD, mp.log(mp.mpf(5) / 2)),
-]
+# Names in the closed forms of the file; every number in them is a double.
+FORMS = {"one": 1 / mp.mpf(0.7), "log_mean": log_mean, "on_sample": on_sample, "mp": mp}
 
 
-@pytest.mark.parametrize(("event", "relation", "truth"), CASES)
+@pytest.mark.parametrize(("event", "relation", "truth"), WRITTEN["largest_losses"])
 def test_the_largest_loss_is_the_closed_form_rounded_outward(event, relation, truth):
+    event, truth = made(event), eval(truth, FORMS)
     answer = dpcal.epsilon(event, delta=0, neighboring_relation=relation)
     assert answer.lower <= truth <= answer.upper
     assert answer.upper - answer.lower <= 1e-13 * truth
