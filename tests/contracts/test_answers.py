@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from contracts._events import GAUSSIAN, RELATIONS, priced
+from contracts._events import GAUSSIAN, RELATIONS, WRITTEN, made, priced
 from dp_accounting import NeighboringRelation
 from dp_accounting.privacy_accountant import UnsupportedEventError
 
@@ -183,16 +183,7 @@ def test_trade_offs_and_risks_say_what_deltas_say():
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(
-    "event",
-    [
-        events.PoissonSampledDpEvent(0.0, GAUSSIAN),
-        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(0.0, GAUSSIAN), 100),
-        events.PoissonSampledDpEvent(0.5, events.PoissonSampledDpEvent(0.0, GAUSSIAN)),
-        events.PoissonSampledDpEvent(0.1, events.NoOpDpEvent()),
-        events.TruncatedSubsampledGaussianDpEvent(100, 0.0, 20, 1.0),
-    ],
-)
+@pytest.mark.parametrize("event", [made(each) for each in WRITTEN["free"]])
 def test_a_record_that_is_never_sampled_costs_nothing(event, relation):
     how = {"delta": 1e-9, "neighboring_relation": relation}
     assert accountants.epsilon(event, **how).upper == 0

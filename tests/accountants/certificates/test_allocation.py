@@ -8,6 +8,7 @@ import pytest
 from _certificates import resigned
 from _integrals import allocation
 from _tree import DATA
+from contracts._events import WRITTEN, made
 from flint import arb, ctx
 
 from dpcal import accountants
@@ -215,24 +216,9 @@ def test_parity_proves_nothing_of_losses_whose_other_direction_is_unknown():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("event", "epsilon"),
-    [
-        (
-            events.ComposedDpEvent(
-                [
-                    epochs_of(1.0, 100, 3),
-                    events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=100),
-                    events.GaussianDpEvent(3.0),
-                ]
-            ),
-            1.5,
-        ),
-        (unequal(SHORT, 20), 3.0),
-        (events.ComposedDpEvent([unequal(SHORT, 5), events.GaussianDpEvent(3.0)]), 2.0),
-    ],
-)
+@pytest.mark.parametrize(("event", "epsilon"), WRITTEN["proved_runs"])
 def test_a_run_is_proved_and_checked(event, epsilon):
+    event = made(event)
     certificate = certify(event, epsilon=epsilon)
     found = accountants.delta(event, epsilon=epsilon)
     assert float(certificate.lower) <= found.upper

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from contracts._events import WRITTEN, made
 from flint import arb, ctx
 from scipy import stats
 
@@ -70,18 +71,9 @@ def test_claims_that_may_fail_are_counted_beside_the_recursion():
     assert 2.24 < accountants.epsilon(event, delta=1e-6).lower < alone.upper + 0.05 < 2.4
 
 
-@pytest.mark.parametrize(
-    ("event", "least"),
-    [
-        (exponential(0.01, 3000), 0.5),
-        (exponential(20.0, 3), 0.5),
-        (events.ComposedDpEvent([exponential(0.1, 50), events.GaussianDpEvent(2.0)]), 0.5),
-        (events.ComposedDpEvent([exponential(0.1, 50), exponential(0.2, 50)]), 0.5),
-        # Beside Laplace noise there is the upper end alone.
-        (events.ComposedDpEvent([exponential(0.1, 50), events.LaplaceDpEvent(2.0)]), 0.0),
-    ],
-)
+@pytest.mark.parametrize(("event", "least"), WRITTEN["choices"])
 def test_other_compositions_have_a_bound_and_the_lower_end_of_one_mechanism(event, least):
+    event = made(event)
     answer = accountants.epsilon(event, delta=1e-6)
     assert least * answer <= answer.lower <= answer
     assert answer <= accountants.epsilon(event, delta=1e-6, accountant="renyi")

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from _integrals import worse
+from contracts._events import WRITTEN, made
 from dp_accounting.rdp import RdpAccountant
 
 from dpcal import accountants
@@ -163,17 +164,9 @@ def test_losses_that_are_all_but_certain(epsilon):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize(
-    ("event", "largest"),
-    [
-        (events.SelfComposedDpEvent(events.LaplaceDpEvent(1e-6), 3), 3e6),
-        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(800.0, 2), 10**6), 1.6e9),
-        (events.SelfComposedDpEvent(events.PermuteAndFlipDpEvent(800.0), 10**6), 8e8),
-        (events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(193.0, 0.0), 181), 193.0 * 181),
-    ],
-)
+@pytest.mark.parametrize(("event", "largest"), WRITTEN["one_value"])
 def test_losses_without_a_spread_have_an_epsilon(event, largest):
-    # In doubles each of these has one value alone: no law to tilt.
+    event = made(event)
     answer = accountants.epsilon(event, delta=1e-9)
     assert answer.lower <= answer.upper <= largest * (1 + 1e-12)
     assert answer.upper >= largest * (1 - 1e-6)

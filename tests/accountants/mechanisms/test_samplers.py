@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from _integrals import density, integral, power
+from contracts._events import WRITTEN, made
 from dp_accounting.pld import privacy_loss_distribution as builders
 from dp_accounting.privacy_accountant import NeighboringRelation
 from flint import acb, arb
@@ -359,21 +360,9 @@ def test_truncation_that_never_or_always_happens():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("event", "q", "delta", "relation"),
-    [
-        (poisson(1e-6, 3000.0), 1e-6, 1e-12, "replace-one"),
-        (poisson(1e-4, 3000.0), 1e-4, 1e-30, "replace-one"),
-        (poisson(1e-6, 3000.0), 1e-6, 1e-12, "add-or-remove-one"),
-        (
-            events.SampledWithoutReplacementDpEvent(10**6, 1, events.GaussianDpEvent(3000.0)),
-            1e-6,
-            1e-12,
-            "replace-one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("event", "q", "delta", "relation"), WRITTEN["rare_uses"])
 def test_one_use_with_rare_sampling_and_much_noise(event, q, delta, relation):
+    event = made(event)
     found = accountants.epsilon(event, delta=delta, neighboring_relation=relation)
     assert 0 < found.upper - found.lower < 1e-2 * found.upper
     # One use costs at most the Gaussian's epsilon at delta / q, times about q, twice for each way.
