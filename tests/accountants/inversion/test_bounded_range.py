@@ -52,7 +52,7 @@ def test_bounds_lie_between_the_games_of_two_adversaries(length, times):
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.625])
-@pytest.mark.parametrize(("length", "times", "n"), [(0.1, 100, 20), (0.5, 30, 10)])
+@pytest.mark.parametrize(("length", "times", "n"), [(0.1, 100, 20), (0.5, 30, 10), (0.5, 100, 30)])
 def test_choosing_from_the_past_costs_no_less_than_one_choice_for_all(length, times, n, share):
     # With one t the number of upper losses is binomial (Dong, Durfee and Rogers 2020, section 4).
     t, heads = share * length, np.arange(times + 1)
