@@ -58,27 +58,6 @@ def test_two_rounds_by_quadrature(strategy, sampler, log_chances):
             assert quadrature(C, log_chances, sigma, epsilon, other) <= exact + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("strategy", "sampler", "rows"),
-    [
-        (Identity(40), Poisson(0.1), slice(None)),
-        (Identity(40), CyclicPoisson(4, 0.3), slice(0, None, 4)),
-        (Banded(40, 4), CyclicPoisson(4, 0.3), slice(0, None, 4)),
-    ],
-)
-def test_independent_rounds_have_the_price_of_a_composition(strategy, sampler, rows):
-    event = events.CorrelatedGaussianDpEvent(strategy, sampler, 2.0)
-    found = accountants.epsilon(event, delta=1e-5, **RELATION)
-    assert found.label == "exact"
-    steps = [
-        events.PoissonSampledDpEvent(sampler.sampling_probability, events.GaussianDpEvent(2.0 / x))
-        for x in np.linalg.norm(strategy.matrix(), axis=0)[rows]
-    ]
-    alone = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-5, **RELATION)
-    assert float(found) == pytest.approx(float(alone), rel=1e-8)
-    assert float(found) > 1.3 * float(accountants.epsilon(event, delta=1e-5))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "sampler"),

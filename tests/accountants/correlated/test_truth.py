@@ -77,6 +77,7 @@ def test_ten_rounds_against_all_patterns(run, delta):
         seed=1,
     )
     assert found.label == "statistical with certified confidence"
+    assert "PowerTilted" in found.method
     ends = float(found), found.lower
     above, below = removing_by_enumeration(run, rate, sigma, ends, np.random.default_rng(2))
     assert above[1] < 0.3 * above[0]
