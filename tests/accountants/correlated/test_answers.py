@@ -5,7 +5,6 @@ Statistical statements here fail with probability below 1e-4 for a fresh seed.
 
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -344,7 +343,6 @@ def test_confidence_is_part_of_delta_and_draws_answer_both_ways_alike(name, samp
     assert answer.label == CONFIDENT
     assert answer.failure_probability == pytest.approx(1e-4)
     assert answer.lower < answer.estimate < answer < answer.certified
-    assert pickle.loads(pickle.dumps(answer)).to_dict() == answer.to_dict()
     back = correlated.delta(
         run, sampler, epsilon=float(answer), failure_probability=1e-4, **options
     )
