@@ -1,11 +1,12 @@
-"""Integrals in balls, which hold to double precision; of allocation; and sums over all patterns.
+"""Integrals in balls, which hold to double precision; of allocation; and sums over all outcomes.
 
-The patterns are those of participation in a run with correlated noise.
+Outcomes are those of mechanisms with few answers, and patterns of participation in a run with
+correlated noise.
 """
 
 import itertools
 import math
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 from flint import acb, arb, ctx
@@ -15,8 +16,18 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = ["allocation", "density", "in_balls", "independent", "integral", "log_ratios"]
-__all__ += ["patterns", "plane", "power", "toeplitz", "two_rounds"]
+__all__ = [
+    "allocation",
+    "density",
+    "divergence",
+    "holds",
+    "in_balls",
+    "independent",
+    "integral",
+    "log_ratios",
+]
+__all__ += ["masses", "patterns", "plane", "power", "product", "response", "toeplitz"]
+__all__ += ["two_rounds", "worse"]
 
 
 def density(x, scale=1.0):
@@ -68,6 +79,39 @@ def allocation(batches, epsilon, points=1501):
     level, d = places(1 / k - rest)
     put = np.where(1 / k > rest, level * ndtr(d) - p * ndtr(d - t), 0.0)
     return {"remove": float(weights @ call), "add": k * float(weights @ put)}
+
+
+def divergence(p, q, epsilon):
+    """Return the divergence of order exp(epsilon) of two laws on the same outcomes."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def worse(p, q, epsilon):
+    """Return the larger divergence of two laws, in either order."""
+    return max(divergence(p, q, epsilon), divergence(q, p, epsilon))
+
+
+def product(*pairs):
+    """Return the pair of laws of independent answers, one a pair."""
+    return [reduce(np.multiply.outer, laws) for laws in zip(*pairs, strict=True)]
+
+
+def response(epsilon, delta=0.0):
+    """Return the worst (epsilon, delta)-private pair, as two laws on four outcomes."""
+    high = (1 - delta) / (1 + math.exp(-epsilon))
+    p = np.array([delta, high, 1 - delta - high, 0.0])
+    return p, p[::-1]
+
+
+def masses(loss):
+    """Return the masses of P and Q of a loss with finitely many values."""
+    q = np.exp(np.array(loss.log_reference))
+    return q * np.exp(loss.values), q
+
+
+def holds(found, truth, slack=1e-9):
+    """Return whether a truth lies between both ends of an answer, but for its own rounding."""
+    return found.lower <= truth * (1 + slack) and truth <= found.upper * (1 + slack)
 
 
 def toeplitz(column):
