@@ -293,23 +293,10 @@ def test_bounds_without_draws_hold_for_every_group(bands, rate):
     assert max(found) <= bound <= 2 * max(found)
 
 
-LAWS = (
-    correlated.Poisson(0.3),
-    correlated.CyclicPoisson(4, 0.5),
-    correlated.CyclicPoisson(3, 0.5, random_shift=True),
-    correlated.MinSeparation(3, 0.6),
-    correlated.MinSeparation(2, 0.6, warm_start=True),
-    correlated.RandomAllocation(2, 6),
-    correlated.RandomAllocation(1),
-    correlated.BallsInBins(4),
-)
-
-
-@pytest.mark.parametrize("sampler", LAWS, ids=repr)
+@pytest.mark.parametrize("sampler", SAMPLERS[:-1], ids=repr)
 def test_facts_of_a_sampler_hold_in_its_law(sampler):
     """Bounds are chosen by these facts, so that a wrong one would prove a wrong epsilon."""
-    rounds = 12
-    law = sampler.automaton(rounds)
+    law, rounds = sampler.automaton(T), T
     y, _ = law.sample(4000, np.random.default_rng(0))
     together = np.lib.stride_tricks.sliding_window_view(y, sampler.least_separation, axis=0)
     assert together.sum(axis=-1).max() == 1

@@ -102,14 +102,6 @@ def test_replaced_record_moves_the_sum_by_two():
     assert nearly == pytest.approx(whole, rel=1e-4)
 
 
-def test_added_record_takes_the_place_of_another_one():
-    """Each direction is the sampled pair at gap 2, not at the gap 1 of Poisson sampling."""
-    fixed = accountants.epsilon(batches(2.0, 1000), delta=1e-6)
-    poisson = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
-    assert fixed == accountants.epsilon(poisson, delta=1e-6)
-    assert fixed < replaced(batches(2.0, 1000))
-
-
 def test_decay_bounds_hold_along_the_line():
     for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
         tilt = FixedBatchGaussian(q, sigma).tilt(c)
