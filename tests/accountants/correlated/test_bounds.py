@@ -231,22 +231,19 @@ def test_long_runs_are_priced_without_dense_matrices():
 
 
 @pytest.mark.parametrize(("mu", "epsilon"), [(0.3, 0.5), (1.0, 2.0), (1.0, 6.0)])
-def test_one_round_is_the_gaussian_mechanism(mu, epsilon):
-    # Epochs of one round compose to a Gaussian of a larger norm.
+def test_all_rounds_of_an_epoch_are_the_gaussian_mechanism(mu, epsilon):
+    # Epochs of one round, or of all rounds, compose to a Gaussian of a larger norm.
+    def exact(count):
+        event = events.GaussianDpEvent(1 / (math.sqrt(count) * mu))
+        return float(accountants.delta(event, epsilon=epsilon))
+
     for epochs in (1, 4):
-        exact = accountants.delta(events.GaussianDpEvent(1 / (epochs**0.5 * mu)), epsilon=epsilon)
         bound = Allocated(mu, 1, epochs)
-        assert bound.delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
-        assert bound.lower_delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
-
-
-@pytest.mark.parametrize(("taken", "epochs"), [(1, 4), (4, 1), (4, 3)])
-def test_a_subset_of_all_rounds_is_the_gaussian_mechanism_from_below(taken, epochs):
-    size = math.sqrt(taken * epochs) * 0.7
-    for epsilon in (0.3, 2.0, 5.0):
-        exact = float(accountants.delta(events.GaussianDpEvent(1 / size), epsilon=epsilon))
-        for found in SubsetBelow(0.7, taken, taken, epochs).directions(epsilon):
-            assert 0.99 * exact <= found <= exact
+        for found in (bound.delta(epsilon), bound.lower_delta(epsilon)):
+            assert found == pytest.approx(exact(epochs), rel=1e-9)
+    for taken, epochs in ((1, 4), (4, 1), (4, 3)):
+        for found in SubsetBelow(mu, taken, taken, epochs).directions(epsilon):
+            assert 0.98 * exact(taken * epochs) <= found <= exact(taken * epochs)
 
 
 @pytest.mark.filterwarnings("error")
