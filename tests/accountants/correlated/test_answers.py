@@ -368,7 +368,7 @@ def test_too_large_a_grid_of_states_falls_back_to_particles(monkeypatch):
 
 
 @pytest.mark.slow
-def test_too_few_draws_name_enough_and_ask_for_no_more_noise_than_proofs():
+def test_too_few_draws_name_enough():
     # Ten draws cannot bound this delta: the proof answers, and says what was missing.
     run, sampler, target = SquareRoot(16), correlated.Poisson(0.05), {"delta": 1e-6}
     found = correlated.epsilon(run, sampler, noise_multiplier=4.0, draws=10, seed=0, **target)
@@ -376,9 +376,6 @@ def test_too_few_draws_name_enough_and_ask_for_no_more_noise_than_proofs():
     assert (float(found), found.label) == (float(proved), CERTIFIED)
     assert found.note.startswith("draws=10 cannot")
     assert "choose draws >=" in found.note
-    least = noise_multiplier(run, sampler, epsilon=2.0, draws=10, seed=0, **target)
-    assert least.label == CERTIFIED
-    assert least.noise_multiplier == proved_noise_multiplier(run, sampler, epsilon=2.0, **target)
 
 
 # -- noise for a target
