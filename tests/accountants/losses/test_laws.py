@@ -12,7 +12,7 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss, log_delta_of_sum
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 
@@ -30,6 +30,10 @@ def test_convolutions_of_laplace_noise_meet_contours():
         assert few.method == "convolution" != found.method
         assert max(few.lower, found.lower) <= min(few.upper, found.upper), event
         assert few.upper - few.lower <= 1e-8, event
+    # Next to the largest loss, all losses are the largest one, but for a share of the gap.
+    event, gap = REPEAT(events.LaplaceDpEvent(7.0), 5), 1e-6
+    found = accountants.log_delta(event, epsilon=5 / 7.0 - gap)
+    assert found.lower - 5 * gap <= math.log(gap) - 5 * math.log(2) <= found.upper + 5 * gap
 
 
 def test_laplace_noise_with_one_use_more_is_a_contour_and_costs_more():
@@ -229,7 +233,9 @@ def test_any_atoms_by_enumeration(values, masses, times, epsilon):
     gain, lack = reference @ (np.expm1(losses) * up), -reference @ (np.expm1(losses) * ~up)
     reference = np.where(up, reference * lack / gain, reference)
     reference /= reference.sum()
-    loss = LatticeLoss(0.37, tuple(values), tuple(np.log(reference)), "atoms")
+    logs = tuple(np.log(reference))
+    loss = LatticeLoss(0.37, tuple(values), logs, "atoms")
+    listed = ScatteredLoss(tuple(losses), logs, "the same")
     law = reference * np.exp(losses)
     sums, chances = np.zeros(1), np.ones(1)
     for _ in range(times):
@@ -240,3 +246,7 @@ def test_any_atoms_by_enumeration(values, masses, times, epsilon):
     if epsilon + 1e-6 < total.upper and truth > 1e-12:
         bounds = invert(total, epsilon).log_bounds(epsilon)
         assert bounds.lower - 1e-9 <= math.log(truth) <= bounds.upper + 1e-9
+        # Where there are few sums, their law is exact.
+        for each in (loss, listed):
+            found, error = log_delta_of_sum(((each, times),), epsilon)
+            assert abs(found - math.log(truth)) < 1e-9 + error < 1e-6
