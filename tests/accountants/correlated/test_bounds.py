@@ -3,6 +3,7 @@
 Statistical statements here fail with probability below 1e-5 for a fresh seed.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -18,12 +19,10 @@ from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.estimators import Direct, Setting
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import GridEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot, Tree
 from dpcal.accountants.samplers import BallsInBins, Poisson, RandomAllocation
 from dpcal.errors import UnsupportedEvent
@@ -178,24 +177,24 @@ def test_the_law_of_norms_is_rounded_up_and_little(decay):
     assert len(rare[0]) == len(rare[1]) > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("decay", "z", "published"), [(0.5, 0.8, 33.4), (0.9, 4.0, 4.6)])
-def test_published_epsilons_of_revealed_participations(decay, z, published):
-    mechanism = normalised(LambdaCGD(1000, decay), z)
-    revealed = bounds.Revealed(mechanism, Poisson(0.01).automaton(1000))
-    assert 0.99 * published < revealed.epsilon(1e-5).value < 1.05 * published
-
-
 # -- Renyi moments
 
 
 @pytest.mark.slow
-def test_renyi_bounds_lie_above_the_near_exact_epsilon():
-    # Near-exact epsilon at delta = 1e-5, r = 0.01, 1000 rounds, and the published bound.
-    for decay, z, near_exact, published in ((0.5, 2.0, 1.12, 1.313), (0.9, 4.0, 1.41, 1.69)):
-        mechanism = normalised(LambdaCGD(1000, decay), z)
-        bound = bounds.CappedMoments(mechanism, 0.01).epsilon(1e-5).value
-        assert near_exact < bound < 1.15 * published
+@pytest.mark.parametrize(
+    ("bound_of", "decay", "z", "least", "most"),
+    [
+        # Published epsilons of participations that are known; and near-exact ones, with the
+        # published bound by Renyi moments, which may be missed by 15%.
+        (of_law(bounds.Revealed), 0.5, 0.8, 33.1, 35.0),
+        (of_law(bounds.Revealed), 0.9, 4.0, 4.56, 4.83),
+        (bounds.CappedMoments, 0.5, 2.0, 1.12, 1.15 * 1.313),
+        (bounds.CappedMoments, 0.9, 4.0, 1.41, 1.15 * 1.69),
+    ],
+)
+def test_bounds_of_a_thousand_rounds_are_near_published_ones(bound_of, decay, z, least, most):
+    mechanism = normalised(LambdaCGD(1000, decay), z)
+    assert least < bound_of(mechanism, 0.01).epsilon(1e-5).value < most
 
 
 def test_published_state_caps():
@@ -214,65 +213,27 @@ def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
 
 @pytest.mark.slow
 def test_long_runs_are_priced_without_dense_matrices():
-    found = [
-        correlated.epsilon(
-            LambdaCGD(steps, 0.5),
-            Poisson(100 / steps),
-            noise_multiplier=2.0,
-            delta=1e-6,
-            statistics="none",
-        )
-        for steps in (20_000, 100_000)
-    ]
-    # The same participations, further apart: less is lost.
-    assert 0 < found[1] < found[0] < 6
+    asked = {"noise_multiplier": 2.0, "delta": 1e-6, "statistics": "none"}
+    assert 0 < correlated.epsilon(LambdaCGD(100_000, 0.5), Poisson(0.001), **asked) < 6
 
 
 # -- one random round an epoch
 
 
 @pytest.mark.parametrize(("mu", "epsilon"), [(0.3, 0.5), (1.0, 2.0), (1.0, 6.0)])
-def test_one_round_is_the_gaussian_mechanism(mu, epsilon):
-    # Epochs of one round compose to a Gaussian of a larger norm.
+def test_all_rounds_of_an_epoch_are_the_gaussian_mechanism(mu, epsilon):
+    # Epochs of one round, or of all rounds, compose to a Gaussian of a larger norm.
+    def exact(count):
+        event = events.GaussianDpEvent(1 / (math.sqrt(count) * mu))
+        return float(accountants.delta(event, epsilon=epsilon))
+
     for epochs in (1, 4):
-        exact = accountants.delta(events.GaussianDpEvent(1 / (epochs**0.5 * mu)), epsilon=epsilon)
         bound = Allocated(mu, 1, epochs)
-        assert bound.delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
-        assert bound.lower_delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
-
-
-def test_bins_of_independent_noise_are_one_epoch():
-    answer = correlated.delta(Identity(200), BallsInBins(50), noise_multiplier=2.0, epsilon=0.5)
-    assert answer.label == "certified"
-    reading = simulate(Bins(np.eye(50), "remove", 2), draws=30_000, seed=1).at(0.5, **SURE)
-    assert reading.lower <= answer <= 1.02 * reading.mean + 5 * reading.standard_error
-
-
-@pytest.mark.parametrize(("taken", "epochs"), [(1, 4), (4, 1), (4, 3)])
-def test_a_subset_of_all_rounds_is_the_gaussian_mechanism_from_below(taken, epochs):
-    size = math.sqrt(taken * epochs) * 0.7
-    for epsilon in (0.3, 2.0, 5.0):
-        exact = float(accountants.delta(events.GaussianDpEvent(1 / size), epsilon=epsilon))
-        for found in SubsetBelow(0.7, taken, taken, epochs).directions(epsilon):
-            assert 0.99 * exact <= found <= exact
-
-
-def test_several_rounds_an_epoch_against_draws():
-    # Two of four rounds, and two epochs: L is a product of means over six pairs of rounds.
-    rng, mu, epsilon = np.random.default_rng(1), 1.0, 1.5
-    x = np.exp(mu * (rng.standard_normal((200_000, 2, 4)) + mu * np.array([1, 1, 0, 0])) - 0.5)
-    sums, squares = x.sum(axis=2), (x * x).sum(axis=2)
-    loss = np.log((sums * sums - squares) / 12).sum(axis=1)
-    terms = np.maximum(-np.expm1(epsilon - loss), 0)
-    sampler, asked = RandomAllocation(2, epoch=4), {"noise_multiplier": 1 / mu, "epsilon": epsilon}
-    found = correlated.delta(Identity(8), sampler, statistics="none", **asked)
-    assert found.label == "certified"
-    # 4.5 standard errors. Whoever knows the pairs of rounds knows more, by this much here.
-    error = 4.5 * terms.std() / math.sqrt(len(terms))
-    assert terms.mean() - error <= found <= 1.3 * terms.mean() + error
-    assert 0.97 * terms.mean() - error <= found.lower <= terms.mean() + error
-    # Without the blocks, what is proved is what is lost if participations are known.
-    assert found < 0.9 * correlated.revealed_delta(Identity(8), sampler, **asked)
+        for found in (bound.delta(epsilon), bound.lower_delta(epsilon)):
+            assert found == pytest.approx(exact(epochs), rel=1e-9)
+    for taken, epochs in ((1, 4), (4, 1), (4, 3)):
+        for found in SubsetBelow(mu, taken, taken, epochs).directions(epsilon):
+            assert 0.98 * exact(taken * epochs) <= found <= exact(taken * epochs)
 
 
 @pytest.mark.filterwarnings("error")
@@ -301,17 +262,17 @@ def bounds_of(strategy, sampler, sigma):
 
 def drawn(strategy, sampler, sigma, epsilon, draws):
     """Return delta of both directions from draws of every round, and five standard errors."""
-    C, rng = strategy.matrix(), np.random.default_rng(1)
-    steps, epochs = len(C), sampler.epochs(len(C))
-    places = np.indices((epochs.rounds,) * epochs.drawn).reshape(epochs.drawn, -1)
-    y = np.zeros((steps, places.shape[1]))
-    for number, place in enumerate(places):
-        for again in range(epochs.repeated):
-            first = (number * epochs.repeated + again) * epochs.rounds
-            y[first + place, np.arange(places.shape[1])] += 1
-    means = C @ y / sigma
+    C, rng, patterns = strategy.matrix(), np.random.default_rng(1), []
+    epochs = sampler.epochs(len(C))
+    taken = itertools.combinations(range(epochs.rounds), epochs.times)
+    for places in itertools.product(map(list, taken), repeat=epochs.drawn):
+        pattern = np.zeros((epochs.drawn, epochs.repeated, epochs.rounds))
+        for epoch, place in zip(pattern, places, strict=True):
+            epoch[:, place] = 1
+        patterns.append(pattern.ravel())
+    means = C @ np.transpose(patterns) / sigma
     energies = (means**2).sum(axis=0)
-    z = rng.standard_normal((draws, steps))
+    z = rng.standard_normal((draws, len(C)))
     for sign in (1, -1):
         x = z + means.T[rng.integers(means.shape[1], size=draws)] if sign == 1 else z
         log_l = np.log(np.exp(x @ means - energies / 2).mean(axis=1))
@@ -328,13 +289,22 @@ def drawn(strategy, sampler, sigma, epsilon, draws):
         (Banded(12, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.5),
         (LambdaCGD(12, 0.5), BallsInBins(6), 2.0),
         (LambdaCGD(12, 0.6), RandomAllocation(1, epoch=4), 2.0),
+        (Identity(8), RandomAllocation(2, epoch=4), 1.0),
     ],
 )
 def test_no_draws_exceed_the_bound(strategy, sampler, sigma):
-    bound, _ = bounds_of(strategy, sampler, sigma)
     for epsilon in (0.1, 0.6, 1.5):
-        for delta, error in drawn(strategy, sampler, sigma, epsilon, 20_000):
-            assert bound.delta(epsilon) >= delta - error
+        asked = {"noise_multiplier": sigma, "epsilon": epsilon}
+        found = correlated.delta(strategy, sampler, statistics="none", **asked)
+        assert found.label == "certified"
+        both = list(drawn(strategy, sampler, sigma, epsilon, 20_000))
+        assert all(delta - error <= found for delta, error in both)
+        if isinstance(strategy, Identity):
+            # Whoever knows the pairs of rounds knows more, by this much here.
+            worst, error = max(both)
+            assert found <= 1.3 * worst + error
+            assert 0.97 * worst - error <= found.lower <= worst + error
+            assert found < 0.9 * correlated.revealed_delta(strategy, sampler, **asked)
 
 
 @pytest.mark.slow
@@ -347,26 +317,3 @@ def test_a_bound_gains_on_known_rounds():
     assert bound.epsilon(float(answer)).value == pytest.approx(epsilon, rel=1e-8)
     fresh, revealed = bounds_of(strategy, RandomAllocation(1, epoch=40), sigma)
     assert answer < fresh.delta(epsilon) < 0.25 * revealed.delta(epsilon)
-
-
-def test_columns_that_never_meet_are_allocation_to_a_part_of_the_rounds():
-    sampler = RandomAllocation(1, epoch=100)
-    bound, _ = bounds_of(Banded(100, 4, [1.0, 0.5, 0.5, 0.5]), sampler, 2.0)
-    epoch = events.RandomAllocationDpEvent(2.0 / math.sqrt(1.75), 25)
-    exact = accountants.delta(epoch, epsilon=0.3)
-    assert bound.delta(0.3) == pytest.approx(exact, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("sampler", "sigma", "epochs"),
-    [(RandomAllocation(1, epoch=10), 2.0, 4), (BallsInBins(10), 1.0, 1)],
-)
-def test_independent_noise_in_epochs_is_an_event_that_composes(sampler, sigma, epochs):
-    event = whole_run(LambdaCGD(40, 0.0), sampler, noise_multiplier=2.0)
-    assert (event.count, event.event.batches) == (epochs, 10)
-    assert event.event.noise_multiplier == pytest.approx(sigma, rel=1e-14)
-    assert event.event.noise_multiplier < sigma
-    both = events.ComposedDpEvent([event, events.GaussianDpEvent(3.0)])
-    assert accountants.epsilon(both, delta=1e-3) > accountants.epsilon(event, delta=1e-3)
-    with pytest.raises(ValueError, match="number of rounds"):
-        whole_run(Identity(45), sampler, noise_multiplier=3.0)

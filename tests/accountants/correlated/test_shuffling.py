@@ -9,12 +9,13 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import worse
 from _tree import DATA
 from scipy.stats import norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
-from dpcal.accountants.correlated.shuffling import attacks, reduction
+from dpcal.accountants.correlated.shuffling import reduction
 from dpcal.accountants.inversion.puts import Put
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
@@ -81,17 +82,6 @@ def test_the_probability_of_a_clone_is_the_largest_that_its_guess_allows(row):
     assert row["alpha"] * (1 - 1e-4) <= found.chance <= row["alpha"] * 1.0101
 
 
-@pytest.mark.slow
-@each_row({sizes(row) for row in TABLE})
-def test_attacks_are_little_above_those_of_coarser_grids(row):
-    """Attacks on the largest answer of an epoch, and on a sum; the better one rises with grids."""
-    found = [each.epsilon(row["delta"]) for each in attacks(*sizes(row))]
-    kinds = (max(found[:2]), row["lower_max"]), (max(found[2:]), row["lower_sum"])
-    # With much noise the largest answer is of no use.
-    for best, printed in kinds[max(row["lower_max"]) < 0.1 :]:
-        assert max(printed) * (1 - 1e-3) <= best <= max(printed) * (1 + 4e-3)
-
-
 def plane(sigma, present, blank, weights=(1, 1), points=801):
     """Return masses of two batches' answers, the record's batch drawn by weight."""
     x = np.linspace(-8 * sigma - 1, 8 * sigma + 2, points)
@@ -102,12 +92,6 @@ def plane(sigma, present, blank, weights=(1, 1), points=801):
         return (weights[0] * np.outer(a, b) + weights[1] * np.outer(b, a)) * area
 
     return law(present), law(blank)
-
-
-def worse(pair, at):
-    p, q = pair
-    ratio = math.exp(at)
-    return max(np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum())
 
 
 @pytest.mark.slow
@@ -124,7 +108,7 @@ def test_two_batches_against_quadrature(sigma, truths, lower, theorem, no_gain):
     found = accountants.epsilon(shuffled(sigma, 2, 1), delta=1e-5, **ZERO_OUT)
     for other, truth in zip((-1, 0, 0.5, 1), truths, strict=True):
         pair = plane(sigma, (1, other), (0, other))
-        assert worse(pair, truth * (1 - 3e-5)) > 1e-5 > worse(pair, truth * (1 + 3e-5))
+        assert worse(*pair, truth * (1 - 3e-5)) > 1e-5 > worse(*pair, truth * (1 + 3e-5))
         assert truth <= found.upper * (1 + 3e-5)
     assert lower * (1 - 1e-3) <= found.lower <= truths[0] * (1 + 1e-5)
     assert found.upper <= min(theorem, no_gain) * (1 + 1e-3)
@@ -150,7 +134,7 @@ def test_an_upper_end_at_a_large_delta_is_not_above_that_at_a_smaller_one():
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_a_smaller_last_batch_costs_less_than_equal_ones_and_more_than_one_more(epsilon):
     """Two of three records in the first batch, one in the second: by quadrature on the plane."""
-    exact = worse(plane(1.0, (2, 0), (1, 0), weights=(2, 1)), epsilon)
+    exact = worse(*plane(1.0, (2, 0), (1, 0), weights=(2, 1)), epsilon)
     run = events.ShuffledEpochsDpEvent(1.0, 1, 1, remainder=True)
     found = accountants.delta(run, epsilon=epsilon, **ZERO_OUT)
     assert found.lower < exact * 1.001
@@ -160,15 +144,16 @@ def test_a_smaller_last_batch_costs_less_than_equal_ones_and_more_than_one_more(
 @pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
 def test_one_batch_is_a_gaussian_alone_and_beside_another_answer(relation):
     how, beside = {"neighboring_relation": relation}, events.GaussianDpEvent(6.0)
-    run, epochs = shuffled(3.0, 1, 2), known(3.0, 2)
-    both = events.ComposedDpEvent([run, events.NoOpDpEvent(), beside])
-    for found_of, event in ((run, epochs), (both, events.ComposedDpEvent([epochs, beside]))):
-        found, exact = (accountants.epsilon(each, delta=1e-5, **how) for each in (found_of, event))
-        assert found.upper == pytest.approx(exact.upper, rel=1e-9)
-        assert found.lower <= exact.upper
-        found, exact = (accountants.delta(each, epsilon=1.0, **how) for each in (found_of, event))
-        assert found.upper == pytest.approx(exact.upper, rel=1e-9)
-        assert found.lower <= exact.upper
+    exact = events.ComposedDpEvent([known(3.0, 2), beside])
+    for run in (shuffled(3.0, 1, 2), allocated(3.0, 1, 2)):
+        both = events.ComposedDpEvent([run, events.NoOpDpEvent(), beside])
+        for event, truth in ((run, known(3.0, 2)), (both, exact)):
+            found, ends = (accountants.epsilon(x, delta=1e-5, **how) for x in (event, truth))
+            assert found.upper == pytest.approx(ends.upper, rel=1e-9)
+            assert found.lower <= ends.upper
+            found, ends = (accountants.delta(x, epsilon=1.0, **how) for x in (event, truth))
+            assert found.upper == pytest.approx(ends.upper, rel=1e-9)
+            assert found.lower <= ends.upper
 
 
 @pytest.mark.study
@@ -182,9 +167,7 @@ def test_a_shuffle_beside_an_answer_costs_more_than_each_and_less_than_known_bat
     assert max(alone.lower, other.lower) <= together.lower <= together.upper <= most.upper
 
 
-def test_what_no_theorem_covers_is_refused():
-    with pytest.raises(UnsupportedEvent, match="moves others"):
-        accountants.epsilon(shuffled(10.0, 10, 1), delta=1e-5)
+def test_two_shuffles_are_refused():
     runs = [shuffled(sigma, 10, 1) for sigma in (3.0, 4.0)]
     for event in (events.ComposedDpEvent(runs), events.SelfComposedDpEvent(runs[0], 2)):
         with pytest.raises(UnsupportedEvent, match="as a whole run"):
@@ -197,9 +180,6 @@ def test_noise_and_epochs_are_solved_for_by_the_upper_end():
     sigma = calibrate.noise_multiplier(lambda at: shuffled(at, 30, 10), **target, **ZERO_OUT)
     assert accountants.epsilon(shuffled(sigma, 30, 10), delta=1e-5, **ZERO_OUT).upper <= 2.0
     assert accountants.epsilon(shuffled(0.99 * sigma, 30, 10), delta=1e-5, **ZERO_OUT).upper > 2.0
-    sigma = calibrate.noise_multiplier(lambda at: allocated(at, 20, 2), **target, **REPLACED)
-    assert accountants.epsilon(allocated(sigma, 20, 2), delta=1e-5, **REPLACED).upper <= 2.0
-    assert accountants.epsilon(allocated(0.999 * sigma, 20, 2), delta=1e-5, **REPLACED).upper > 2.0
     # A replaced record: Gaussian answers of mu = 2 sqrt(E) / 10.
     mu = 1 / calibrate.noise_multiplier(events.GaussianDpEvent, **target)
     epochs = calibrate.steps(lambda epochs: shuffled(10.0, 4, epochs), **target, **REPLACED)
@@ -243,7 +223,7 @@ def test_random_numbers_in_balls_are_those_of_contours(sigma, numbers, epochs, e
 )
 def test_a_replaced_record_of_two_batches(substitute, truth):
     """The pair of +1 against -1 is the worst, and the bracket holds it."""
-    exact = worse(plane(1.0, (1, 0), (substitute, 0)), 1.0)
+    exact = worse(*plane(1.0, (1, 0), (substitute, 0)), 1.0)
     assert exact == pytest.approx(truth, abs=1e-5)
     found = accountants.delta(allocated(1.0, 2, 1), epsilon=1.0, **REPLACED)
     assert exact <= found.upper
@@ -266,9 +246,6 @@ def test_a_replaced_record_of_a_hundred_batches_by_tilted_draws(at, truth, error
 def test_epsilon_and_log_delta_of_a_replaced_record():
     run = allocated(1.0, 100, 10)
     found = accountants.epsilon(run, delta=1e-5, **REPLACED)
-    assert found.lower < 2.84 < found.upper
-    back = accountants.delta(run, epsilon=found.upper, **REPLACED)
-    assert back.upper == pytest.approx(1e-5, rel=1e-4)
     blank = accountants.epsilon(run, delta=1e-5, **ZERO_OUT)
     assert blank < found.lower < 2 * blank < found.upper
     far = accountants.log_delta(allocated(3.0, 20, 2), epsilon=60.0, **REPLACED)
@@ -283,27 +260,15 @@ def test_an_epoch_of_any_sum_has_a_bracket():
     assert blank.lower <= found.lower < found.upper <= 1.0 + 1e-12
 
 
-def test_one_batch_has_both_ends_of_a_gaussian_answer():
-    run = events.ComposedDpEvent([allocated(3.0, 1, 4), events.GaussianDpEvent(2.0)])
-    found = accountants.epsilon(run, delta=1e-6, **REPLACED)
-    # mu^2 adds up: four answers at noise 3/2, and one at noise 1.
-    exact = accountants.epsilon(events.GaussianDpEvent(1 / math.sqrt(16 / 9 + 1)), delta=1e-6)
-    assert found.lower == pytest.approx(exact, rel=1e-9)
-    assert found.upper == pytest.approx(exact, rel=1e-9)
-
-
 @pytest.mark.parametrize(
-    ("sigma", "batches", "epochs", "lower", "no_gain"),
-    [
-        (0.8, 117, 1, 8.44475, 13.2067),
-        (2.0, 100, 20, 2.45169, 28.3735),
-        (10.0, 1000, 20, 0.0867659, 3.84861),
-    ],
+    ("sigma", "batches", "epochs", "lower"),
+    [(0.8, 117, 1, 8.44475), (2.0, 100, 20, 2.45169), (10.0, 1000, 20, 0.0867659)],
 )
-def test_a_replaced_record_of_a_shuffle(sigma, batches, epochs, lower, no_gain):
+def test_a_replaced_record_of_a_shuffle(sigma, batches, epochs, lower):
     """Others and the substitute contribute -1: an allocation with half the noise."""
     found = accountants.epsilon(shuffled(sigma, batches, epochs), delta=1e-5, **REPLACED)
-    assert found.lower == pytest.approx(lower, rel=1e-5)
-    assert found.upper == pytest.approx(no_gain, rel=1e-5)
     halved = accountants.epsilon(allocated(sigma / 2, batches, epochs), delta=1e-5)
-    assert float(halved) == pytest.approx(lower, rel=1e-5)
+    for end in (found.lower, float(halved)):
+        assert end == pytest.approx(lower, rel=1e-5)
+    most = accountants.epsilon(known(sigma, epochs), delta=1e-5, **REPLACED)
+    assert found.upper == pytest.approx(most, rel=1e-9)

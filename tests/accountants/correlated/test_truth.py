@@ -1,4 +1,4 @@
-"""Certified answers beside all patterns of ten rounds, and beside an attack on the noise itself.
+"""Certified answers beside all patterns, beside an attack on the noise, and of replaced records.
 
 Statistical statements fail with probability below 1e-6 for a fresh seed.
 """
@@ -8,31 +8,24 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import divergence, independent, log_ratios, patterns
 from scipy.special import logsumexp
 from scipy.stats import beta
 
-from dpcal.accountants import correlated
+from dpcal import accountants, calibrate
+from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate.correlated import noise_multiplier
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim import NoiseStream
-
-
-def patterns_of(strategy, rate):
-    """Means C y of all patterns, shape (2^T, T), and their log-probabilities."""
-    T = strategy.steps
-    y = (np.arange(2**T)[:, None] >> np.arange(T)) & 1
-    joins = y.sum(axis=1)
-    chances = joins * math.log(rate) + (T - joins) * math.log1p(-rate)
-    return y @ strategy.matrix().T, chances
 
 
 def terms_by_enumeration(means, chances, sigma, epsilon, tilt, draws, rng):
     """Terms of delta of removing, from Poisson patterns at another rate with longer means."""
     stretch, rate = tilt
     joins = means.shape[1]
-    counts = np.array([k.bit_count() for k in range(2**joins)])
-    share = counts * math.log(rate) + (joins - counts) * math.log1p(-rate)
+    share = independent(np.full(joins, rate))
     chosen = rng.choice(len(share), size=draws, p=np.exp(share))
     x = stretch * means[chosen] + sigma * rng.standard_normal((draws, joins))
     products, squares = x @ means.T / sigma**2, (means**2).sum(axis=1) / sigma**2
@@ -43,7 +36,8 @@ def terms_by_enumeration(means, chances, sigma, epsilon, tilt, draws, rng):
 
 def removing_by_enumeration(strategy, rate, sigma, epsilons, rng):
     """delta of removing and its standard error, by all patterns and importance sampling."""
-    means, chances = patterns_of(strategy, rate)
+    means = patterns(strategy.steps) @ strategy.matrix().T
+    chances = independent(np.full(strategy.steps, rate))
 
     def spread(tilt):
         terms = terms_by_enumeration(means, chances, sigma, epsilons[0], tilt, 300, rng)
@@ -77,6 +71,7 @@ def test_ten_rounds_against_all_patterns(run, delta):
         seed=1,
     )
     assert found.label == "statistical with certified confidence"
+    assert "PowerTilted" in found.method
     ends = float(found), found.lower
     above, below = removing_by_enumeration(run, rate, sigma, ends, np.random.default_rng(2))
     assert above[1] < 0.3 * above[0]
@@ -129,3 +124,70 @@ def test_the_likelihood_attack_on_the_noise_stays_below_the_claim(run):
     # With two thirds of the noise the claim would be false, and this attack would show it.
     low, _ = attacked(run, sampler, sigma / 1.5, epsilon, draws, seed=8)
     assert low > delta
+
+
+# -- replaced records: C y against -C y
+
+RELATION = {"neighboring_relation": "replace-one"}
+# One of two rounds, as log-probabilities of all patterns.
+ONE_OF_TWO = np.array([-np.inf, math.log(0.5), math.log(0.5), -np.inf])
+
+
+def quadrature(C, log_chances, sigma, epsilon, other=-1.0):
+    """Return delta of mixtures over patterns, by a grid in two dimensions."""
+    x = np.linspace(-12, 12, 241) * sigma
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(x, x, indexing="ij")])
+    q = np.exp(-(grid**2).sum(axis=0) / (2 * sigma**2)) / (2 * math.pi * sigma**2)
+    one, two = (q * np.exp(log_ratios(sign * C, sigma, grid, log_chances)) for sign in (1, other))
+    return divergence(one, two, epsilon) * (x[1] - x[0]) ** 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "sampler", "log_chances"),
+    [
+        (Banded(2, 2, [1.0, 0.6]), correlated.RandomAllocation(1), ONE_OF_TWO),
+        (LambdaCGD(2, 0.5), correlated.BallsInBins(2), ONE_OF_TWO),
+        (Banded(2, 2, [1.0, 0.6]), correlated.Poisson(0.3), independent([0.3, 0.3])),
+        (Identity(2), correlated.RandomAllocation(1), ONE_OF_TWO),
+    ],
+)
+def test_two_rounds_by_quadrature(strategy, sampler, log_chances):
+    sigma, C = 1.5, np.abs(strategy.matrix())
+    event = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, draws=20_000, seed=1)
+    for epsilon in (0.2, 1.0):
+        exact = quadrature(C, log_chances, sigma, epsilon)
+        answer = accountants.delta(event, epsilon=epsilon, **RELATION)
+        assert answer.lower <= exact <= answer < 1.15 * exact + 0.01
+        bound = accountants.delta(event, epsilon=epsilon, statistics="none", **RELATION)
+        assert (bound.label, exact <= bound) == ("certified", True)
+        # A blank costs less, and so do contributions in between.
+        blank = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-special")
+        assert blank.lower < exact
+        for other in (-0.5, 0.5):
+            assert quadrature(C, log_chances, sigma, epsilon, other) <= exact + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "sampler"),
+    [
+        (LambdaCGD(20, 0.5), correlated.Poisson(0.05)),
+        (Dense(np.tril(np.ones((6, 6)))), correlated.Poisson(0.3)),
+        (Banded(40, 4), correlated.MinSeparation(2, 0.1)),
+        (Dense(np.tril(np.ones((6, 6)))), correlated.CyclicPoisson(2, 0.3)),
+    ],
+)
+def test_other_runs_have_a_proved_bound_above_that_of_a_blank(strategy, sampler):
+    event = events.CorrelatedGaussianDpEvent(strategy, sampler, 3.0, draws=1_000, seed=1)
+    found = accountants.epsilon(event, delta=1e-5, **RELATION)
+    assert found.label == "certified"
+    assert accountants.delta(event, epsilon=float(found), **RELATION) <= 1e-5 * (1 + 1e-8)
+    assert found >= accountants.epsilon(event, delta=1e-5, statistics="none")
+
+
+def test_plans_are_not_made_for_replaced_records():
+    with pytest.raises(UnsupportedEvent, match="'replace-one'"):
+        calibrate.correlated_dpsgd(
+            Banded(20, 2), n=100, batch_size=10, epsilon=1.0, delta=1e-5, **RELATION
+        )

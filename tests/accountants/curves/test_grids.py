@@ -1,5 +1,6 @@
-"""Grids against single questions, bit for bit, and a program in C."""
+"""Compiled answers: grids against single questions, the readable contour, and a program in C."""
 
+import math
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,13 @@ import pytest
 
 import dpcal
 from dpcal import accountants
+from dpcal._ext import question
 from dpcal.accountants import events
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.solve import epsilon_on_contours
+from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import UnsupportedEvent
 
 KERNELS = Path(__file__).parents[3] / "_ext"
@@ -81,6 +88,22 @@ def test_answers_of_a_grid_are_single_answers_to_the_bit():
         ends = (one.lower, one.upper, one.method)
         assert ends == (costs.lower[i], costs.upper[i], method)
         assert ends == (again.lower[i], again.upper[i], again.method[i])
+
+
+@pytest.mark.slow
+def test_compiled_answers_meet_the_readable_contour():
+    for *point, delta in zip(*(each[1:8].tolist() for each in _random(8, 1)), strict=True):
+        for direction in decompose(_event(*point), "add-or-remove-one").directions:
+            total, target = Total(direction.parts), math.log(delta)
+            epsilon = Bounds(*question.epsilon(direction.compiled, target))
+            log_delta = Bounds(*question.log_delta(direction.compiled, epsilon.upper))
+            for compiled, readable in (
+                (epsilon, epsilon_on_contours(total, target)),
+                (log_delta, invert(total, epsilon.upper).log_bounds(epsilon.upper)),
+            ):
+                assert compiled.lower <= readable.upper, point
+                assert readable.lower <= compiled.upper, point
+                assert abs(compiled.upper - compiled.lower) < 1e-6, point
 
 
 def test_deltas_of_a_grid_are_broadcast():

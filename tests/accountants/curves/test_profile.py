@@ -66,12 +66,14 @@ def test_gaussian_profile_is_the_closed_form_far_beyond_doubles(sigma):
 
 
 def test_a_thousand_epsilons_take_a_handful_of_contours():
-    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+    steps = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+    # A composition that has no compiled form.
+    event = events.ComposedDpEvent([steps, events.LaplaceDpEvent(20.0)])
     with mock.patch(
         "dpcal.accountants.inversion.strategy.Contour", wraps=strategy.Contour
     ) as contour:
         profile = privacy_profile(event, np.linspace(0.0, 20.0, 1000))
-    assert contour.call_count < 20
+    assert 1 < contour.call_count < 20
     assert (profile.log_upper - profile.log_lower).max() < 1e-9
 
 
@@ -104,45 +106,30 @@ def test_epsilons_at_many_deltas_are_the_single_answers(q, sigma, steps):
             assert delta(event, epsilon=float(found.lower[place])).upper >= target
 
 
+RESPONSES = [events.RandomizedResponseDpEvent(p, k) for p, k in ((0.3, 3), (0.4, 7))]
+ALONE = [
+    # Infinite losses of a rare event; losses known by their Renyi divergences; laws on two
+    # lattices; and two of which each has a compiled contour.
+    events.ComposedDpEvent([sampled(0.1, 1.0), events.EpsilonDeltaDpEvent(0.1, 1e-7)]),
+    events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.3), 20),
+    events.ComposedDpEvent([*RESPONSES, events.DiscreteLaplaceDpEvent(0.2, 1)]),
+    events.ComposedDpEvent([sampled(0.1, 1.0), sampled(0.3, 2.0)]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("event", "relation"),
-    [
-        # Infinite losses, of a rare event and of a whole one; losses known by their Renyi
-        # divergences; values rounded to a grid.
-        (
-            events.ComposedDpEvent([sampled(0.1, 1.0), events.EpsilonDeltaDpEvent(0.1, 1e-7)]),
-            "add-or-remove-one",
-        ),
-        (
-            events.SampledWithReplacementDpEvent(1000, 5, events.GaussianDpEvent(3.0)),
-            "add-or-remove-one",
-        ),
-        (events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.3), 20), "replace-one"),
-        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 1), 30), "replace-special"),
-        (events.ComposedDpEvent([sampled(0.1, 1.0), sampled(0.3, 2.0)]), "add-or-remove-one"),
-        (
-            events.ComposedDpEvent(
-                [
-                    events.RandomizedResponseDpEvent(0.3, 3),
-                    events.RandomizedResponseDpEvent(0.4, 7),
-                    events.DiscreteLaplaceDpEvent(0.2, 1),
-                ]
-            ),
-            "replace-one",
-        ),
-    ],
-)
-def test_profile_of_laws_that_no_contour_holds_alone(event, relation):
+@pytest.mark.parametrize("event", ALONE)
+def test_profile_of_laws_that_no_contour_holds_alone(event):
     # A profile that left one of them out would claim too little, or never end.
+    how = {"neighboring_relation": "replace-one"}
     epsilons = np.array([0.9, 0.0, 0.2, 0.2, 2.5, 40.0])
-    profile = privacy_profile(event, epsilons, neighboring_relation=relation)
+    profile = privacy_profile(event, epsilons, **how)
     for x, low, high in zip(epsilons, profile.log_lower, profile.log_upper, strict=True):
-        single = log_delta(event, epsilon=float(x), neighboring_relation=relation)
+        single = log_delta(event, epsilon=float(x), **how)
         assert low <= single.upper
         assert single.lower <= high <= single.upper + 1e-6
     with pytest.raises(ValueError, match=r"epsilons must be one-dimensional, got shape \(1, 1\)"):
-        privacy_profile(event, [[1.0]], neighboring_relation=relation)
+        privacy_profile(event, [[1.0]], **how)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -11,24 +11,27 @@ import flint
 import mpmath
 import numpy as np
 import pytest
+from _integrals import allocation, holds
 from _tree import DATA
 from scipy.stats import norm
 
-from dpcal import accountants
+from dpcal import accountants, calibrate
 from dpcal._precision import workprec
 from dpcal.accountants import events
-from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.characteristic import epsilon_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion import put_rays
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.parity import log_delta_by_parity
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses import allocation_rays
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.allocation_powers import Circle
+from dpcal.accountants.losses.allocation_powers import Circle, Recurrence
 from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT
+from dpcal.errors import UnsupportedEvent
 
 TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 LONG = {(0.5, 1000), (0.5, 100), (0.5, 100_000), (0.3, 1000), (1.0, 10**6), (1.0, 10_000)}
@@ -41,27 +44,14 @@ def epochs_of(sigma, batches, epochs):
 # -- the transform
 
 
-@pytest.mark.parametrize("row", TABLES["transforms"], ids=lambda row: str(row["batches"]))
-def test_transform_of_fifty_digits(row):
-    value = complex(float(row["real"]), float(row["imag"]))
-    found, error = log_moments(1.0, row["batches"], -0.5, np.array([3.0]))
-    assert abs(np.exp(found[0]) - value) <= 1e-15 + error[0] * 1.5
-    assert error[0] < 4e-12
-
-
-@pytest.mark.parametrize(
-    ("t", "batches", "q", "value"),
-    [
-        (0.5, 20, 2.2 + 9.0j, 0.561996753589637 + 0.119527202070317j),
-        (2.0, 1000, 1.7 + 2.5j, 0.875824900344538 + 0.0758890286953851j),
-        (0.4, 300, -20 + 15.0j, 1.04139220440559 - 0.186964280028994j),
-    ],
-)
-def test_transform_right_and_far_left_of_the_poles(t, batches, q, value):
-    # In 25 digits, along another ray and with other orders, each c_j by a sum of its own.
-    found, errors = log_moments(t, batches, q.real, np.linspace(0, q.imag, 5))
-    assert abs(np.exp(found[-1]) - value) <= 2e-14 + errors[-1] * abs(np.exp(found[0]))
-    assert errors[-1] < 1e-11
+def test_transforms_of_many_digits():
+    for row in TABLES["transforms"] + TABLES["nodes"]:
+        value = complex(float(row["real"]), float(row["imag"]))
+        u = np.linspace(0, row.get("u", 3.0), 5)
+        found, errors = log_moments(row.get("t", 1.0), row["batches"], row.get("a", -0.5), u)
+        error = abs(np.exp(found[-1]) - value)
+        assert error <= 2e-14 + errors[-1] * abs(np.exp(found[0])), row
+        assert errors[-1] < 1e-11, row
 
 
 def whole_moment(t, batches, m):
@@ -93,6 +83,22 @@ def test_moments_of_high_orders_on_a_circle(t, batches, m):
     (moved,), _ = power.log_coefficient(terms + errors)
     bound = math.exp(float(power.log_error(terms, errors)[0]) - exact)
     assert abs(math.expm1(moved.real - value.real)) <= bound
+
+
+@pytest.mark.parametrize(("t", "batches", "a"), [(0.1, 10**5, 60.4), (0.3, 10**6, 40.3)])
+def test_a_transform_is_the_same_on_a_circle_and_by_recurrences(monkeypatch, t, batches, a):
+    u = np.linspace(0, 3 * a, 12)
+    values, errors = log_moments(t, batches, a, u)
+
+    def recurrence(t, batches, a, u):
+        order = math.ceil(a) + 1 + round(math.sqrt(u))
+        return order, Recurrence(t, batches, order)
+
+    monkeypatch.setattr(allocation_rays, "_power", recurrence)
+    others, other_errors = log_moments(t, batches, a, u)
+    gaps = np.abs(np.exp(values - values[0]) - np.exp(others - values[0]))
+    assert (gaps <= errors + other_errors).all()
+    assert errors.max() < 1e-9
 
 
 @pytest.mark.parametrize("batches", [1, 2, 7, 1000, 10**6])
@@ -190,7 +196,7 @@ def test_values_of_high_precision(row):
     pair = decompose(event, "add-or-remove-one").directions
     for direction, exact in zip(pair, (row["removed"], row["added"]), strict=False):
         found = epsilon_bounds(direction, math.log(row["delta"]))
-        assert found.lower * (1 - digits) <= exact <= found.upper * (1 + digits)
+        assert holds(found, exact, digits)
         assert found.upper < exact * (1 + 1e-8)
         ends.append(found)
     found = accountants.epsilon(event, delta=row["delta"])
@@ -198,7 +204,7 @@ def test_values_of_high_precision(row):
     if "total_variation" in row:
         at_zero = accountants.delta(event, epsilon=0.0)
         exact = row["total_variation"]
-        assert at_zero.lower * (1 - digits) <= exact <= at_zero.upper * (1 + digits)
+        assert holds(at_zero, exact, digits)
         # The bound of total variation by the variance of the likelihood ratio (Scarf 1958).
         t = 1 / row["sigma"]
         c = math.expm1(row["epochs"] * math.log1p(math.expm1(t * t) / row["batches"]))
@@ -267,26 +273,6 @@ def test_far_out_and_between_two_peaks_bounds_are_narrow():
     assert found.upper - found.lower < 1e-7 * found.upper
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("removed", "sigma", "batches", "epochs", "epsilon"),
-    [(False, 1.5, 50, 20, 0.3), (True, 0.4, 117, 100, 50.0)],
-)
-def test_draws_of_many_epochs(removed, sigma, batches, epochs, epsilon):
-    # Five standard errors: a false alarm in a million.
-    rng, t, runs = np.random.default_rng(0), 1 / sigma, 4_000 if removed else 10_000
-    loss = np.zeros(runs)
-    for _ in range(epochs):
-        y = np.exp(t * rng.standard_normal((runs, batches)) - t * t / 2)
-        if removed:
-            y[:, 0] *= math.exp(t * t)
-        loss += np.log(y.mean(axis=1))
-    gains = np.maximum(-np.expm1(epsilon - loss if removed else epsilon + loss), 0)
-    pair = decompose(epochs_of(sigma, batches, epochs), "add-or-remove-one").directions
-    found = math.exp(log_delta_bounds(pair[not removed], epsilon).upper)
-    assert abs(gains.mean() - found) < 5 * gains.std() / math.sqrt(runs)
-
-
 def cells(sigma, low, high, count):
     """Return the ends of cells of a normal answer, and their masses with means 0 and 1."""
     x = np.linspace(low, high, count) * sigma
@@ -326,3 +312,81 @@ def test_an_epoch_beside_poisson_steps_and_an_answer_about_all():
         bound = -float((total[some] * np.expm1(at - losses[some])).sum())
         assert bound <= 1e-5 * (1 + 1e-6) if end == 0 else bound >= 1e-5 * (1 - 1e-6)
         assert bound == pytest.approx(1e-5, rel=0.1)
+
+
+# -- batches that differ
+
+
+def unequal(groups, epochs=1):
+    return events.SelfComposedDpEvent(events.UnequalAllocationDpEvent(groups), epochs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("one", "other", "epsilon"),
+    [
+        ((1.0, 0.3), (2.0, 0.7), 1.5),
+        ((1.0, 0.9), (1.0, 0.1), 0.1),
+        ((0.5, 0.2), (3.0, 0.8), 1.5),
+    ],
+)
+def test_two_batches_against_quadrature(one, other, epsilon):
+    truth = max(allocation((one, other), epsilon, points=200_001).values())
+    (sigma, p), (rho, q) = one, other
+    event = events.UnequalAllocationDpEvent(((sigma, 1, p), (rho, 1, q)))
+    found = accountants.delta(event, epsilon=epsilon)
+    assert found.lower == pytest.approx(truth, rel=1e-10)
+    assert found.lower <= found.upper < found.lower * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_batches_that_are_alike_are_those_of_equal_allocation():
+    """Noise that differs in the last digits is inverted in ball arithmetic, from two tables."""
+    nearly = unequal(((1.0, 30, 0.3), (1 + 1e-14, 70, 0.7)), 10)
+    named = unequal(((1.0, 30, 0.3), (1.0, 70, 0.7), (3.0, 5, 0.0)), 10)
+    beside = events.dpsgd(sampling_probability=0.05, noise_multiplier=2.0, steps=30)
+    found, same, exact = (
+        accountants.epsilon(events.ComposedDpEvent([each, beside]), delta=1e-5)
+        for each in (nearly, named, epochs_of(1.0, 100, 10))
+    )
+    assert same == exact
+    assert "balls" in found.method
+    assert found.lower == pytest.approx(exact, rel=1e-9)
+    assert found.upper == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_beside_other_mechanisms_and_of_a_replaced_record_it_has_a_bracket():
+    epochs = unequal(((3.0, 50, 0.25), (4.0, 50, 0.75)), 10)
+    laplace = events.LaplaceDpEvent(1000.0)
+    alone = accountants.epsilon(epochs, delta=1e-5)
+    beside = accountants.epsilon(events.ComposedDpEvent([epochs, laplace]), delta=1e-5)
+    assert beside.lower < alone < beside.upper
+    replaced = accountants.epsilon(epochs, delta=1e-5, neighboring_relation="replace-one")
+    assert 1.4 * alone < replaced.lower < replaced.upper < 3 * alone
+
+
+@pytest.mark.slow
+def test_noise_of_epochs_with_a_short_last_batch():
+    """1,050 records in batches of 100: the last batch is drawn half as often."""
+
+    def event(sigma):
+        return unequal(((sigma, 10, 1000 / 1050), (sigma, 1, 50 / 1050)), 20)
+
+    sigma = calibrate.noise_multiplier(event, epsilon=2.0, delta=1e-5)
+    assert 2 - 1e-5 < accountants.epsilon(event(sigma), delta=1e-5).upper <= 2
+    # It lies between eleven equal batches and ten.
+    less, more = (accountants.epsilon(epochs_of(sigma, m, 20), delta=1e-5) for m in (11, 10))
+    assert less < 2 < more
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "reason"),
+    [
+        (((1.0, 2, 0.5),), ValueError, "groups must have probabilities that add up to 1"),
+        (((0.01, 2, 0.5), (1.0, 2, 0.5)), UnsupportedEvent, "least 0.05, got 0.01"),
+    ],
+)
+def test_bad_groups_are_named(groups, error, reason):
+    with pytest.raises(error, match=reason):
+        accountants.epsilon(events.UnequalAllocationDpEvent(groups), delta=1e-5)

@@ -33,39 +33,29 @@ class TestOurs(LossSuite):
     pairs = (*((loss, loss) for loss in (Gaussian(2.0), pure(1.0), GEOMETRIC)), (REMOVED, ADDED))
 
 
-class WrongMoments(Gaussian):
-    def cumulants(self, c):
-        return super().cumulants(c) * [1.1, 1.0, 1.0, 1.0]
+def changed(name, change):
+    """Return a Gaussian loss of which one answer is changed."""
+
+    def wrong(self, at):
+        return change(getattr(Gaussian, name)(self, at))
+
+    return type("Wrong", (Gaussian,), {name: wrong, "compiled": None})(2.0)
 
 
-class WrongBound(Gaussian):
-    def log_mgf_bound(self, c):
-        return 0.5 * super().log_mgf_bound(c)
-
-
-class WrongDelta(Gaussian):
-    def log_delta(self, epsilon):
-        return 0.0, 0.0
-
-
-class CheapDelta(Gaussian):
-    def log_delta(self, epsilon):
-        return -30.0 - epsilon, 0.0
-
-
-class WrongDecay(Gaussian):
-    compiled = None
-
-    def log_mgf_bound(self, c):
-        return 0.1 * super().log_mgf_bound(c)
+CHEAP = changed("log_delta", lambda found: (found[0] - 30.0, 0.0))
+MOMENTS = changed("cumulants", lambda found: found * [1.1, 1.0, 1.0, 1.0])
+HALF, TENTH = (changed("log_mgf_bound", lambda found, x=x: x * found) for x in (0.5, 0.1))
 
 
 @pytest.mark.parametrize(
     ("pair", "fact"),
     [
-        ((WrongMoments(2.0),), "Q has mass 1|slope of log M"),
-        ((WrongBound(2.0),), "log_mgf_bound"),
-        ((WrongDelta(2.0),), "Chernoff"),
+        (
+            (changed("cumulants", lambda found: found * [1.1, 1.0, 1.0, 1.0]),),
+            "Q has mass 1|slope of log M",
+        ),
+        ((HALF,), "log_mgf_bound"),
+        ((changed("log_delta", lambda found: (0.0, 0.0)),), "Chernoff"),
         ((dataclasses.replace(pure(1.0), log_reference=(-0.3, -1.3)),), "P has mass 1|slope of"),
         ((REMOVED, OTHER), "opposite"),
     ],
@@ -78,8 +68,11 @@ def test_a_broken_loss_is_found(pair, fact):
 @pytest.mark.parametrize(
     ("pair", "test"),
     [
-        ((CheapDelta(2.0), CheapDelta(2.0)), "two_uses_cost_between_one_and_two"),
-        ((WrongDecay(2.0), Gaussian(2.0)), "moments_bounds_and_tilts"),
+        ((CHEAP, CHEAP), "two_uses_cost_between_one_and_two"),
+        (
+            (changed("log_mgf_bound", lambda found: 0.1 * found), Gaussian(2.0)),
+            "moments_bounds_and_tilts",
+        ),
         ((REMOVED, OTHER), "moments_bounds_and_tilts"),
     ],
 )
