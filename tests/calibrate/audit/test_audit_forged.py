@@ -115,6 +115,8 @@ def test_values_shown_are_checked():
     for name in ("left", "right", "point", "goal"):
         forged = {**verdict.evidence, name: "7"}
         assert verdict_of(claim, dataclasses.replace(verdict, evidence=forged)), name
+    holds = {"goal": 0, "point": {"x": "1/2"}, "left": "0.25", "right": "0.5"}
+    assert verdict_of(claim, dataclasses.replace(verdict, evidence=holds))
 
 
 def test_cases_that_are_not_the_claims_are_refused():
