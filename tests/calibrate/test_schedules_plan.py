@@ -1,6 +1,7 @@
 """Plans from schedules: numbers, integers on the safe side, feasibility, and exact noise."""
 
 import math
+import re
 import warnings
 
 import pytest
@@ -155,20 +156,19 @@ def test_rounding_stays_on_the_safe_side():
     assert values["b2"] >= min(values["n"], values["n"] / math.sqrt(values["T"]))
 
 
-def test_infeasible_sizes_name_a_size_that_is_feasible():
-    constants = {"d": 20, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
-    with pytest.raises(ValueError, match="n must be at least") as refusal:
-        load("spiderboost").plan(n=20, **constants)
-    needed = int(str(refusal.value).split("at least ")[1].split()[0])
-    assert quietly("spiderboost", n=2 * needed, **constants).price() <= 1
-
-
-def test_kl_plan_needs_a_floor_below_the_start():
-    constants = {**CASES["kl_condition"], "epsilon": 4.0, "delta": 1e-6}
-    with pytest.raises(ValueError, match="floor of Algorithm 1") as refusal:
-        load("kl_condition").plan(**{**constants, "n": 1000})
-    needed = float(str(refusal.value).split("about ")[1].split()[0])
-    assert load("kl_condition").plan(**{**constants, "n": int(needed * 1.1)}).price() <= 4
+@pytest.mark.parametrize(
+    ("paper", "n", "sentence"),
+    [
+        ("spiderboost", 20, r"n must be at least (\d+)"),
+        ("kl_condition", 1000, r"at least about (\S+) for the floor of Algorithm 1"),
+    ],
+)
+def test_infeasible_sizes_name_a_size_that_is_feasible(paper, n, sentence):
+    constants = {**CASES[paper], "epsilon": 4.0, "delta": 1e-6}
+    with pytest.raises(ValueError, match=sentence) as refusal:
+        load(paper).plan(**{**constants, "n": n})
+    needed = float(re.search(sentence, str(refusal.value)).group(1))
+    assert quietly(paper, **{**constants, "n": math.ceil(1.1 * needed)}).price() <= 4
 
 
 def test_vacuous_theorem_says_where_it_bites():

@@ -35,16 +35,12 @@ def test_the_divergence_of_a_whole_order_is_its_integral(order, q, noise):
     found = float(balls.value(term, {}).mid())
     z, chance = float(Fraction(noise)), float(Fraction(q))
 
-    def ratio(x):
-        return 1 - chance + chance * mpmath.exp((2 * x - 1) / (2 * z * z))
-
     def mass(x):
-        return mpmath.npdf(x, 0, z) * ratio(x) ** order
+        ratio = 1 - chance + chance * mpmath.exp((2 * x - 1) / (2 * z * z))
+        return mpmath.npdf(x, 0, z) * ratio**order
 
-    ends = [-12 * z, 0, order, order + 12 * z]
-    assert found == pytest.approx(
-        float(mpmath.log(mpmath.quad(mass, ends)) / (order - 1)), rel=1e-9
-    )
+    integral = mpmath.quad(mass, [-12 * z, 0, order, order + 12 * z])
+    assert found == pytest.approx(float(mpmath.log(integral) / (order - 1)), rel=1e-9)
 
 
 def test_the_bound_on_a_divergence_holds_wherever_its_conditions_do():
