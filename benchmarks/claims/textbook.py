@@ -2,36 +2,31 @@
 
     python -m benchmarks.claims.textbook [--seconds 10] [NAME ...]
 
-The 48 claims of ``textbook.txt`` are written as a researcher would write them: about logarithms,
-means, divergences, tails, composition, conversions, sampling and rates. Times are of the processor.
+The 48 claims of the section ``textbook`` of ``tests/data/claims.toml`` are written as a researcher
+would write them: about logarithms, means, divergences, tails, composition, conversions, sampling
+and rates. Times are of the processor.
 """
 
 import argparse
+import tomllib
 from pathlib import Path
 
-from dpcal.calibrate.papers import Quantity, Schedule, auxiliary, theorems_of
+from dpcal.calibrate.papers import Quantity, Schedule, theorems_of
 from dpcal.calibrate.papers.prover import prove
 
-WHOLE = {"whole": True, "range": "[1, oo)"}
-QUANTITIES = (
-    *auxiliary("u v w z", range="(-oo, oo)"),
-    *auxiliary("x y a b c rho epsilon sigma mu L gap"),
-    *auxiliary("p q delta", range="(0, 1)"),
-    *auxiliary("r", range="[1, oo)"),
-    Quantity("alpha", "order of a Renyi divergence", range="(1, oo)"),
-    Quantity("k", "mechanisms", **WHOLE),
-    Quantity("n", "records", **WHOLE),
-    Quantity("T", "steps", **WHOLE),
-)
+CLAIMS = Path(__file__).parents[2] / "tests" / "data" / "claims.toml"
+SECTION = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))["textbook"]
 TEXTBOOK = Schedule(
     name="textbook",
     title="Inequalities of the field",
     citation="textbooks",
-    quantities=QUANTITIES,
-    claims=theorems_of(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")),
+    quantities=tuple(
+        Quantity(name, "", range=values.removeprefix("whole "), whole=values.startswith("whole "))
+        for names, values in SECTION["quantities"].items()
+        for name in names.split()
+    ),
+    claims=theorems_of(SECTION["PROVED"] + SECTION["OPEN"]),
 )
-
-WITHOUT_PROOF = ("gauss.textbook", "advanced")
 
 
 def main():

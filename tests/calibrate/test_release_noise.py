@@ -8,7 +8,6 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Release, noise_multiplier, releases
-from dpcal.cli import main
 from dpcal.errors import TargetUnreachable
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -18,7 +17,7 @@ def test_equal_gaussian_releases_are_one_with_more_noise():
     """k answers with noise s cost as much as one with s / sqrt(k)."""
     found = releases([Release(str(i), sensitivity=3.0) for i in range(9)], **TARGET)
     alone = noise_multiplier(events.GaussianDpEvent, **TARGET)
-    assert [noise.scale / 3.0 for noise in found.noises] == pytest.approx([3 * alone] * 9, rel=2e-6)
+    assert [noise.scale for noise in found.noises] == pytest.approx([9 * alone] * 9, rel=2e-6)
     again = releases([Release("all", sensitivity=3.0, count=9)], **TARGET)
     assert again.noises[0].scale == pytest.approx(found.noises[0].scale, rel=2e-6)
 
@@ -82,32 +81,23 @@ def test_values_that_do_not_go_together(values, words):
         releases([], **TARGET)
 
 
-def asked_of(tmp_path, text, *options):
+REFUSED = {
+    "": "one [[release]] table or more",
+    "release = 3": "one [[release]] table or more",
+    "[[release]]\nscale = 1": "a release has a name",
+    '[[release]]\nname = "a"\nweight = "2"': "weight must be",
+    "[[release]": "plan.toml",
+}
+
+
+def test_the_command(tmp_path, cli):
     path = tmp_path / "plan.toml"
-    path.write_text(text)
-    target = ("--epsilon", "1", "--delta", "1e-6")
-    return main(["calibrate", "--releases", str(path), *target, *options])
-
-
-def test_the_command(tmp_path, capsys):
-    text = '[[release]]\nname = "stay"\nsensitivity = 30.0\ncount = 3\n'
-    assert asked_of(tmp_path, text) == 0
+    asked = f"calibrate --releases {path} --epsilon 1 --delta 1e-6"
+    path.write_text('[[release]]\nname = "stay"\nsensitivity = 30.0\ncount = 3\n')
     scale = releases([Release("stay", sensitivity=30.0, count=3)], **TARGET).noises[0].scale
-    assert f"stay  gaussian, scale {scale!r}" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("", (), "one [[release]] table or more"),
-        ("release = 3", (), "one [[release]] table or more"),
-        ("[[release]]\nscale = 1", (), "a release has a name"),
-        ('[[release]]\nname = "a"\nweight = "2"', (), "weight must be"),
-        ("[[release]", (), "plan.toml"),
-        ('[[release]]\nname = "a"', ("--steps", "3"), "got --steps"),
-        ('[[release]]\nname = "a"', ("--delta", "1e-5", "1e-6"), "got several"),
-    ],
-)
-def test_a_file_that_is_none(tmp_path, capsys, text, options, words):
-    assert asked_of(tmp_path, text, *options) == 2
-    assert words in capsys.readouterr().err
+    assert f"stay  gaussian, scale {scale!r}" in cli(asked)
+    assert "got --steps" in cli.refused(asked, "--steps 3")
+    assert "got several" in cli.refused(asked, "--delta 1e-5 1e-6")
+    for text, words in REFUSED.items():
+        path.write_text(text)
+        assert words in cli.refused(asked), text

@@ -1,7 +1,7 @@
 """Samplers of queries: fields, expected batch sizes, events and words."""
 
-import dataclasses
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, make_dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -38,16 +38,8 @@ ROUNDS, N = 12, 120
 
 
 def query(name, fields, **more):
-    return Query(
-        name="gradient",
-        kind="gradient",
-        sampler=name,
-        max_norm=1.0,
-        noise_multiplier=2.0,
-        count=ROUNDS,
-        **fields,
-        **more,
-    )
+    asked = {"kind": "gradient", "max_norm": 1.0, "noise_multiplier": 2.0, "count": ROUNDS}
+    return Query(name="gradient", sampler=name, **asked, **fields, **more)
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLERS.keys() - ALONE))
@@ -58,13 +50,10 @@ def test_the_expected_batch_is_what_the_law_of_one_record_gives(name):
     assert asked.expected_batch_size(N) == pytest.approx(N * np.mean(rates), rel=1e-12)
 
 
-def test_a_batch_of_fixed_size_has_its_size_and_no_law_under_correlated_noise():
+def test_events_of_one_answer_and_a_batch_of_fixed_size_without_a_law():
     assert query("fixed-size", FIELDS["fixed-size"]).expected_batch_size(N) == 20
     with pytest.raises(UnsupportedEvent, match="fixed size"):
         _ = sampler_of("fixed-size", batch_size=20).law
-
-
-def test_events_of_one_answer():
     gaussian = events.GaussianDpEvent(2.0)
     for name, event in {
         "full": gaussian,
@@ -103,7 +92,7 @@ def test_fields_are_those_of_the_sampler_and_within_range(name):
     said = sampler_of(name, **FIELDS[name])
     for field, value in FIELDS[name].items():
         named = value - 1 if (name, field) == ("min-separation", "separation") else value
-        assert repr(named) in said.sentence
+        assert repr(named) in re.findall(r"\d[\d.]*\d|\d", said.sentence)
     assert "{" not in said.sentence + said.summary
 
 
@@ -187,24 +176,20 @@ def test_its_fields_are_checked_and_its_name_is_unknown_elsewhere(entered, monke
         sampler_of("halved")
     with pytest.raises(ValueError, match="epoch goes with"):
         sampler_of("halved", sampling_probability=0.1, epoch=3)
-    document = calibrate.dpsgd(
-        n=500, batch_size=100, steps=2, epsilon=1.0, delta=1e-6, sampler="halved"
-    ).to_json()
+    target = {"n": 500, "steps": 2, "epsilon": 1.0, "delta": 1e-6}
+    document = calibrate.dpsgd(batch_size=100, sampler="halved", **target).to_json()
     monkeypatch.setattr(calibrate.samplers, "_ENTERED", {})
     with pytest.raises(ValueError, match=r"sampler must be one of .*, got 'halved'"):
         calibrate.Plan.from_json(document)
 
 
 def test_a_sampler_that_lacks_something_is_refused():
-    for changed, sentence in (
-        ({"name": "poisson"}, "name must be new, got 'poisson'"),
-        ({"independent_noise": False}, "independent_noise = True"),
+    fields = [("rate", float)]
+    for sampler, sentence in (
+        (type("Other", (Halved,), {"name": "poisson"}), "name must be new, got 'poisson'"),
+        (type("Other", (Halved,), {"independent_noise": False}), "independent_noise = True"),
+        (Halved(0.5), "must be a class that inherits from Sampler"),
+        (make_dataclass("Other", fields, bases=(Halved,), frozen=True), "fields must be among"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            calibrate.register_sampler(type("Other", (Halved,), changed))
-    with pytest.raises(ValueError, match="must be a class that inherits from Sampler"):
-        calibrate.register_sampler(Halved(0.5))
-    fields = [("rate", float)]
-    stranger = dataclasses.make_dataclass("Stranger", fields, bases=(Halved,), frozen=True)
-    with pytest.raises(ValueError, match="fields must be among"):
-        calibrate.register_sampler(stranger)
+            calibrate.register_sampler(sampler)

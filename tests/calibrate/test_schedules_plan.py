@@ -1,6 +1,7 @@
 """Plans from schedules: numbers, integers on the safe side, feasibility, and exact noise."""
 
 import math
+import re
 import warnings
 
 import pytest
@@ -60,55 +61,62 @@ def test_the_kl_plan_has_the_rounds_of_the_corrected_settings(kappa):
     assert [each.steps for each in rounds] == list(kl_steps(values))
 
 
+def counted(plan, paper, names, constants, **more):
+    """Return the counts of the corrected settings of a paper at the rate that meets a target."""
+    n, d, relation = constants["n"], constants["d"], plan.neighboring_relation
+    sizes = {"n": n, "refresh_size": n, "relation": relation, **more}
+
+    def counts_at(rate):
+        values = {**constants, names[0]: rate, **({"K": more["inner"]} if more else {})}
+        settle(load(paper), ["T1", "T", "q", names[1]], values)
+        period = min(values["q"], values["T"])
+        return Releases(steps=values["T"], period=period, batch_size=values[names[1]], **sizes)
+
+    return settled_counts(counts_at, Target(2.0, 1e-6, relation), n=n, d=d)[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "gap"), [(60_000, 784, 1.0), (10**6, 20, 0.1), (10**5, 5, 3.0)])
 def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap):
     constants = {"n": n, "d": d, "L0": 1.5, "L1": 0.5, "F0": gap}
     plan = quietly("spiderboost", epsilon=2.0, delta=1e-6, **constants)
-    sizes = {"n": n, "refresh_size": n, "relation": plan.neighboring_relation}
-
-    def counts_at(rate):
-        values = {**constants, "abar": rate}
-        settle(load("spiderboost"), ["T1", "T", "q", "b2"], values)
-        period = min(values["q"], values["T"])
-        return Releases(steps=values["T"], period=period, batch_size=values["b2"], **sizes)
-
-    target = Target(2.0, 1e-6, plan.neighboring_relation)
-    counts, _, _ = settled_counts(counts_at, target, n=n, d=d)
+    counts = counted(plan, "spiderboost", ("abar", "b2"), constants)
     assert plan.parameters["steps"] == counts.steps
     assert plan.parameters["batch_size"] == counts.batch_size
     # It is shorter where differences would leave too little of the budget for fresh gradients.
     assert 0.8 * counts.period < plan.parameters["period"] <= counts.period
 
 
-# Corollary 5.3: gamma^-4 units, and sqrt(n)/gamma or n epsilon gamma/sqrt(d) steps of rate rho.
-@pytest.mark.parametrize(
-    ("n", "d", "gamma", "steps", "width", "rho", "batch"),
-    [(10_000, 4, 0.5, 200, 16, 1.0, 10_000), (400, 1600, 0.25, 5, 256, 0.3, 120)],
-)
-def test_kan_with_correlated_noise_by_hand(n, d, gamma, steps, width, rho, batch):
-    target = {"n": n, "d": d, "gamma": gamma, "epsilon": 2.0, "delta": 1e-5}
-    plan = quietly("kan", lam=0.5, rho=rho, **target)
-    found = {key: plan.parameters[key] for key in ("steps", "width", "batch_size", "learning_rate")}
-    assert found == {"steps": steps, "width": width, "batch_size": batch, "learning_rate": 1.0}
-    assert plan.query("gradient").correlation.strategy == LambdaCGD(steps, 0.5)
-    assert 1.9 < plan.price() <= 2.0
+@pytest.mark.slow
+def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
+    constants = {"n": 10**5, "d": 20, "L": 2.0, "M": 1.5, "F0": 0.5}
+    plan = load("dp_rgda").plan(epsilon=2.0, delta=1e-6, mu=1.0, rho=1.0, **constants)
+    counts = counted(plan, "dp_rgda", ("eb", "S2"), constants, inner=2)
+    found = [plan.parameters[name] for name in ("steps", "period", "batch_size")]
+    assert found == [counts.steps, counts.period, counts.batch_size]
 
 
+# Corollary 5.3: gamma^-4 units, T = min(sqrt(n) / gamma, n epsilon gamma / sqrt(d)) steps at a rate
+# of 1, and batches of rho n, or of n / 2 without correlated noise.
+# Corollary 5.6: B = gamma sqrt(n), T = n^2 / (gamma^2 B), and a rate of B / n.
 @pytest.mark.parametrize(
-    ("corollary", "settings"),
+    ("n", "d", "gamma", "options", "steps", "width", "batch", "rate"),
     [
-        # T = min(sqrt(n) / gamma, n epsilon gamma / sqrt(d)), B = n / 2, a rate of 1.
-        ("5.3", {"steps": 80, "batch_size": 800, "learning_rate": 1.0, "width": 16}),
-        ("5.5", {"steps": 80, "learning_rate": 1.0, "width": 16}),
-        # B = gamma sqrt(n) = 20, T = n^2 / (gamma^2 B) = 512,000, a rate of B / n.
-        ("5.6", {"steps": 512_000, "batch_size": 20, "learning_rate": 0.0125, "width": 16}),
+        (10_000, 4, 0.5, {"lam": 0.5, "rho": 1.0}, 200, 16, 10_000, 1.0),
+        (400, 1600, 0.25, {"lam": 0.5, "rho": 0.3}, 5, 256, 120, 1.0),
+        (1_600, 4, 0.5, {"corollary": "5.3"}, 80, 16, 800, 1.0),
+        (1_600, 4, 0.5, {"corollary": "5.5"}, 80, 16, None, 1.0),
+        (1_600, 4, 0.5, {"corollary": "5.6"}, 512_000, 16, 20, 0.0125),
     ],
 )
-def test_each_corollary_of_kan_by_hand(corollary, settings):
-    target = {"n": 1_600, "d": 4, "gamma": 0.5, "epsilon": 2.0, "delta": 1e-5}
-    plan = quietly("kan", corollary=corollary, **target)
+def test_each_corollary_of_kan_by_hand(n, d, gamma, options, steps, width, batch, rate):
+    target = {"n": n, "d": d, "gamma": gamma, "epsilon": 2.0, "delta": 1e-5}
+    plan = quietly("kan", **options, **target)
+    settings = {"steps": steps, "width": width, "learning_rate": rate}
+    settings.update({} if batch is None else {"batch_size": batch})
     assert {key: plan.parameters[key] for key in settings} == settings
+    if "lam" in options:
+        assert plan.query("gradient").correlation.strategy == LambdaCGD(steps, 0.5)
     assert 1.9 < plan.price() <= 2.0
 
 
@@ -137,24 +145,6 @@ def test_minimax_settings_by_hand(n, d, epsilon, delta, steps, period, batch):
     assert (values["T"], values["q"], values["S2"]) == (steps, period, batch)
 
 
-@pytest.mark.slow
-def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
-    constants = {"n": 10**5, "L": 2.0, "M": 1.5, "F0": 0.5}
-    plan = load("dp_rgda").plan(epsilon=2.0, delta=1e-6, d=20, mu=1.0, rho=1.0, **constants)
-    sizes = {"n": 10**5, "refresh_size": 10**5, "relation": plan.neighboring_relation}
-
-    def counts_at(rate):
-        values = {**constants, "eb": rate, "K": 2}
-        settle(load("dp_rgda"), ["T1", "T", "q", "S2"], values)
-        counts = {"steps": values["T"], "period": min(values["q"], values["T"])}
-        return Releases(batch_size=values["S2"], inner=2, **counts, **sizes)
-
-    target = Target(2.0, 1e-6, plan.neighboring_relation)
-    counts, _, _ = settled_counts(counts_at, target, n=10**5, d=20)
-    found = [plan.parameters[name] for name in ("steps", "period", "batch_size")]
-    assert found == [counts.steps, counts.period, counts.batch_size]
-
-
 def test_rounding_stays_on_the_safe_side():
     schedule = load("spiderboost")
     values = {"n": 10**5, "abar": 3.3e-3, "L0": 1, "L1": 1, "F0": 1}
@@ -166,20 +156,19 @@ def test_rounding_stays_on_the_safe_side():
     assert values["b2"] >= min(values["n"], values["n"] / math.sqrt(values["T"]))
 
 
-def test_infeasible_sizes_name_a_size_that_is_feasible():
-    constants = {"d": 20, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
-    with pytest.raises(ValueError, match="n must be at least") as refusal:
-        load("spiderboost").plan(n=20, **constants)
-    needed = int(str(refusal.value).split("at least ")[1].split()[0])
-    assert quietly("spiderboost", n=2 * needed, **constants).price() <= 1
-
-
-def test_kl_plan_needs_a_floor_below_the_start():
-    constants = {**CASES["kl_condition"], "epsilon": 4.0, "delta": 1e-6}
-    with pytest.raises(ValueError, match="floor of Algorithm 1") as refusal:
-        load("kl_condition").plan(**{**constants, "n": 1000})
-    needed = float(str(refusal.value).split("about ")[1].split()[0])
-    assert load("kl_condition").plan(**{**constants, "n": int(needed * 1.1)}).price() <= 4
+@pytest.mark.parametrize(
+    ("paper", "n", "sentence"),
+    [
+        ("spiderboost", 20, r"n must be at least (\d+)"),
+        ("kl_condition", 1000, r"at least about (\S+) for the floor of Algorithm 1"),
+    ],
+)
+def test_infeasible_sizes_name_a_size_that_is_feasible(paper, n, sentence):
+    constants = {**CASES[paper], "epsilon": 4.0, "delta": 1e-6}
+    with pytest.raises(ValueError, match=sentence) as refusal:
+        load(paper).plan(**{**constants, "n": n})
+    needed = float(re.search(sentence, str(refusal.value)).group(1))
+    assert quietly(paper, **{**constants, "n": math.ceil(1.1 * needed)}).price() <= 4
 
 
 def test_vacuous_theorem_says_where_it_bites():

@@ -77,7 +77,7 @@ def test_blanks_in_batches_of_a_fixed_size_are_refused_since_the_mixture_is_beat
 
 
 @pytest.mark.parametrize("relation", ["replace-special", "replace-one"])
-def test_an_event_of_added_rows_has_no_price_under_another_relation(relation):
+def test_an_event_of_added_rows_is_the_mixture_and_has_no_price_under_another_relation(relation):
     event = User(2).event(FixedSize(100), 2.0, 10_000)
     run = events.SelfComposedDpEvent(events.ComposedDpEvent([event, events.GaussianDpEvent(9)]), 3)
     for accountant in ("auto", "renyi", "pld"):
@@ -85,10 +85,6 @@ def test_an_event_of_added_rows_has_no_price_under_another_relation(relation):
             epsilon(run, delta=1e-6, neighboring_relation=relation, accountant=accountant)
     with pytest.raises(UnsupportedEvent, match="ExchangedRowsDpEvent"):
         certify(run, delta=1e-6, neighboring_relation=relation)
-
-
-def test_an_event_of_added_rows_is_the_mixture():
-    event = User(2).event(FixedSize(100), 2.0, 10_000)
     mixture = events.MixtureOfGaussiansDpEvent(2.0, event.sensitivities, event.sampling_probs)
     assert epsilon(event, delta=1e-6) == epsilon(mixture, delta=1e-6)
     certificate = certify(event, delta=1e-6, width=0.01)
@@ -108,10 +104,14 @@ def test_open_prices_are_refused_by_name(sampler, relation, words):
         User(4).event(sampler, 2.0, 10_000, neighboring_relation=relation)
 
 
-def test_bad_sizes_are_named():
-    with pytest.raises(ValueError, match="group_size must be at most n - batch_size = 5"):
-        User(6).event(FixedSize(5), 2.0, 10)
-    with pytest.raises(ValueError, match="n must be at least batch_size=5"):
-        User(1).event(FixedSize(5), 2.0, 4)
-    with pytest.raises(ValueError, match="n must be given"):
-        User(2).event(FixedSize(5), 2.0)
+@pytest.mark.parametrize(
+    ("rows", "n", "words"),
+    [
+        (6, 10, "group_size must be at most n - batch_size = 5"),
+        (1, 4, "n must be at least batch_size=5"),
+        (2, None, "n must be given"),
+    ],
+)
+def test_bad_sizes_are_named(rows, n, words):
+    with pytest.raises(ValueError, match=words):
+        User(rows).event(FixedSize(5), 2.0, n)

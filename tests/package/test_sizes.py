@@ -18,7 +18,6 @@ KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
     "commands": (21, "a module for each command, which is found by its name"),
     "accountants/inversion": (21, "one contour will take the place of several"),
     "benchmarks": (22, "a module for each study"),
-    "tests": (22, "what tests of several rooms share"),
     "tests/optim": (22, "a file for each optimizer"),
     "optim/boundary": (21, "all that sees records and noise, for an auditor to read"),
 }

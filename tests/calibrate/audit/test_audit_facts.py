@@ -1,14 +1,22 @@
-"""What the kernel takes as known of functions is true, at numbers that mpmath computes."""
+"""The kernel's arithmetic and known facts, against mpmath, sympy and facts known by hand."""
 
+import math
+import random
 from fractions import Fraction
 
 import mpmath
 import pytest
+import scipy.stats
+import sympy
+from hypothesis import given, settings, strategies as st
 
-from dpcal.calibrate.papers.claims.formulas import parse
+from dpcal.calibrate.papers.claims.formulas import gaussian_delta, parse, show, to_sympy
+from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.rings import Ring, is_zero_at
 from dpcal.calibrate.papers.kernel.rules import Context, bounds, check
-from dpcal.calibrate.papers.kernel.terms import Undecided
+from dpcal.calibrate.papers.kernel.terms import ZERO, Undecided, difference, minus, number
+from dpcal.calibrate.papers.search.identities import equals
 
 POINTS = [Fraction(n, 4) for n in (-9, -4, -1, 0, 1, 4, 9)]
 POSITIVE = [x for x in POINTS if x > 0]
@@ -24,6 +32,10 @@ KNOWN = {
 }
 
 
+def precise(x):
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
 @pytest.mark.parametrize("text", KNOWN)
 def test_a_known_bound_holds_and_a_number_beyond_breaks_one(text):
     points, function, beyond = KNOWN[text]
@@ -31,7 +43,7 @@ def test_a_known_bound_holds_and_a_number_beyond_breaks_one(text):
     facts = [(parse("x"), True)] if points is POSITIVE else []
     known = bounds(Context({"x"}, facts), term)
     for x in points:
-        truth = function(mpmath.mpf(x.numerator) / x.denominator)
+        truth = function(precise(x))
         for bound, strict in known:
             assert leaves(bound, term, x, truth, strict=strict), (bound, x)
         for far in beyond:
@@ -41,15 +53,13 @@ def test_a_known_bound_holds_and_a_number_beyond_breaks_one(text):
 def leaves(bound, term, x, truth, *, strict):
     """Whether a bound is at least zero (or positive) where the function has this value."""
 
-    def number(part):
+    def value(part):
         if part == term:
             return truth
         head, *parts = part
-        if head == "num":
-            return mpmath.mpf(parts[0].numerator) / parts[0].denominator
-        if head == "sym":
-            return mpmath.mpf(x.numerator) / x.denominator
-        values = [number(each) for each in parts]
+        if head in ("num", "sym"):
+            return precise(parts[0] if head == "num" else x)
+        values = [value(each) for each in parts]
         if head == "add":
             return mpmath.fsum(values)
         if head == "mul":
@@ -58,7 +68,7 @@ def leaves(bound, term, x, truth, *, strict):
             return values[0] ** values[1]
         return mpmath.pi if head == "pi" else getattr(mpmath, head)(*values)
 
-    found = number(bound)
+    found = value(bound)
     return found > 0 if strict else found >= 0
 
 
@@ -66,17 +76,124 @@ def leaves(bound, term, x, truth, *, strict):
 def test_an_incomplete_gamma_function_is_enclosed(order, x):
     a, low = Fraction(order), Fraction(x)
     ball = balls.value(parse("uppergamma(a, x)"), {"a": (a, a), "x": (low, low)})
-    truth = mpmath.gammainc(*(mpmath.mpf(n.numerator) / n.denominator for n in (a, low)))
+    truth = mpmath.gammainc(precise(a), precise(low))
     assert float(ball.rad()) < 1e-12 * float(ball.mid())
     assert float(ball.mid()) == pytest.approx(float(truth), rel=1e-14)
 
 
 def test_a_fact_without_a_value_on_a_part_does_not_hide_one_that_fails_there():
     """The logarithm has no value at x <= 0; that x > 5 fails on [-1, 1] is enough."""
-    x = {"x": ["-1", "1"]}
-    outside = {"rule": "balls", "box": x, "tree": "x"}
+    outside = {"rule": "balls", "box": {"x": ["-1", "1"]}, "tree": "x"}
     ends = [(parse("x + 1"), False), (parse("1 - x"), False)]
     undecided, failing = (parse("log(x)"), False), (parse("x - 5"), False)
     check(Context({"x"}, [*ends, undecided, failing]), parse("-1"), False, outside)
     with pytest.raises(Undecided):
         check(Context({"x"}, [*ends, undecided]), parse("-1"), False, outside)
+
+
+def test_no_identity_between_functions_of_more_and_of_fewer_arguments():
+    facts = Context("xyz", [(parse(name), True) for name in "xyz"])
+    for text in ("Max(x, y) - Max(x, y, z)", "Min(x, y, z) - Min(x, y)", "Max(x, y) - Min(x, y)"):
+        assert not Ring(lambda term: True).is_zero(parse(text))
+        with pytest.raises(Undecided):
+            equals(facts, parse(text), ZERO)
+    step = equals(facts, parse("Max(x*x, y) - Max(x**2, y)"), ZERO)
+    check(facts, parse("Max(x*x, y) - Max(x**2, y)"), False, step)
+
+
+EXPONENTS = st.fractions(min_value=-3, max_value=3, max_denominator=6)
+MONOMIALS = st.tuples(EXPONENTS, EXPONENTS, st.fractions(min_value=Fraction(1, 9), max_value=9))
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(MONOMIALS, MONOMIALS, EXPONENTS)
+def test_normal_form_keeps_the_value(first, second, power):
+    one, other = (f"({value})*x**({a})*y**({b})" for a, b, value in (first, second))
+    term = parse(f"({one}*{other})**({power}) + {other}")
+    forms = Normal({"x": "+", "y": "+"})
+    box = {"x": (Fraction(7, 3),) * 2, "y": (Fraction(2, 5),) * 2}
+    assert balls.value(forms.term(forms.sum(term)), box).overlaps(balls.value(term, box))
+    again = parse(show(term))
+    assert again == term or forms.is_zero(minus(again, term))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.fractions(min_value=Fraction(1, 50), max_value=50))
+def test_enclosures_contain_the_value(value):
+    term = parse("exp(-x) + log(1 + x) - sqrt(x)**3 + Max(x, 2)*pi + erfc(x) - abs(1 - x)")
+    with mpmath.workdps(60):
+        t = precise(value)
+        exact = mpmath.exp(-t) + mpmath.log1p(t) - mpmath.sqrt(t) ** 3 + mpmath.erfc(t)
+        exact += max(t, 2) * mpmath.pi - abs(1 - t)
+        ball = balls.value(term, {"x": (value, value)})
+        assert abs(mpmath.mpf(ball.mid().str(50, radius=False)) - exact) < mpmath.mpf(10) ** -45
+
+
+def test_a_ball_over_a_box_contains_the_values_inside():
+    term = parse("x**(1/2)*log(1 + y) - y/x")
+    ball = balls.value(term, {"x": (Fraction(1), Fraction(2)), "y": (Fraction(0), Fraction(1))})
+    for a in (Fraction(1), Fraction(3, 2), Fraction(2)):
+        for b in (Fraction(0), Fraction(1, 3), Fraction(1)):
+            assert ball.overlaps(balls.value(term, {"x": (a, a), "y": (b, b)}))
+    wide = {"x": (Fraction(-1), Fraction(2))}
+    with pytest.raises(Undecided):
+        balls.value(parse("1/x"), wide)
+    for text, low, high in (("x**2", 0, 4), ("x**3", -1, 8), ("x**4 + 1", 1, 17), ("x**0", 1, 1)):
+        ball = balls.value(parse(text), wide)
+        assert float(ball.lower()) <= low <= high <= float(ball.upper())
+        assert float(ball.upper() - ball.lower()) < high - low + 1e-6
+
+
+@pytest.mark.parametrize(
+    "text", ["x**3*log(x)", "exp(-x**2)/x", "erfc(sqrt(x))", "(1 + x)**x", "sin(x)*cos(2*x)"]
+)
+def test_derivatives_are_those_of_sympy(text):
+    ours = to_sympy(difference(parse(text), "x"), {"x": "+"})
+    theirs = to_sympy(parse(text), {"x": "+"})
+    (x,) = theirs.free_symbols
+    for point in (sympy.Rational(1, 3), sympy.Rational(7, 2)):
+        assert abs(sympy.N((ours - sympy.diff(theirs, x)).subs(x, point), 30)) < 1e-25
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (1.0, 0.25)])
+def test_gaussian_delta_matches_scipy(epsilon, mu):
+    law = scipy.stats.norm
+    expected = law.cdf(mu / 2 - epsilon / mu)
+    expected -= math.exp(epsilon) * law.cdf(-mu / 2 - epsilon / mu)
+    ball = balls.value(gaussian_delta(number(Fraction(epsilon)), number(Fraction(mu))), {})
+    assert float(ball.mid()) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "sign"),
+    [
+        ("2*sqrt(x*x) - x - x", 1, 0),
+        ("2*sqrt(x)*sqrt(x) - 2*x", 2, 0),
+        ("log(x) + exp(x - 1) - x", 1, 0),
+        ("x**(3/2) - 8 + sin(x - 4) + erf(x - 4)", 4, 0),
+        ("cos(x - 4) - erfc(x - 4)", 4, 0),
+        ("x**(-1/2) - 1/2", 4, 0),
+        ("x**(1/10**30) - 1", 1, None),  # the order of the root has no machine number
+        ("sqrt(x) - sqrt(2)/2*sqrt(x)*sqrt(2)", 3, 0),
+        ("sqrt(x + 2*sqrt(2)) - 1 - sqrt(2)", 3, None),  # zero, and no rule here shows it
+        ("sqrt(x) - 1 - 1/10**60", 1, -1),
+    ],
+)
+def test_signs_at_exact_points(text, x, sign):
+    assert balls.sign_at(parse(text), {"x": Fraction(x)}) == sign
+
+
+def test_what_is_called_zero_encloses_zero_in_balls():
+    generator = random.Random(20261129)
+    shapes = ("sqrt(x*y)", "x**(2/3)", "log(x/y)", "exp(x - y)", "x", "y", "Max(x, y)", "2", "1/3")
+    zeros = 0
+    for _ in range(200):
+        parts = [parse(generator.choice(shapes)) for _ in range(3)]
+        term = minus(("mul", *parts[:2]), generator.choice((parts[2], ("mul", *parts[1::-1]))))
+        values = [Fraction(generator.randint(1, 9), generator.choice((1, 1, 4))) for _ in range(2)]
+        point = dict(zip("xy", values, strict=True))
+        if is_zero_at(term, point):
+            zeros += 1
+            assert balls.value(term, {s: (v, v) for s, v in point.items()}, 2000).contains(0)
+    assert zeros > 50

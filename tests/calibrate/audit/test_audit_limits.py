@@ -24,20 +24,13 @@ def doubled(count):
     return [[X, ["mul", ["num", "1/2"], ["add", X, X]]]] * count
 
 
-def nested(head, part, count, inner=X):
+def nested(head, count, *parts, inner=X):
     for _ in range(count):
-        inner = [head, inner, part]
+        inner = [head, inner, *parts]
     return inner
 
 
-def deep(count):
-    """Exponentials inside of exponentials."""
-    term = X
-    for _ in range(count):
-        term = ["exp", term]
-    return term
-
-
+THIRD = ["gamma", ["num", "1/3"]]
 LONG = ["num", "7" * 399]
 PRIMES = ["num", str((10**11 + 3) * (10**11 + 19))]
 HUGE = ["pow", ["num", "7"], ["num", "9" * 300]]
@@ -52,17 +45,19 @@ POWERS = [
 ]
 EVIDENCE = {
     "a term that doubles": {"as": ["num", "1"], "by": doubled(200)},
-    "products of long numbers": {"as": nested("mul", ["mul", *[LONG] * 400], 40)},
+    "products of long numbers": {"as": nested("mul", 40, ["mul", *[LONG] * 400])},
     "sums of long fractions": {
         "as": ["add", *(["pow", ["num", f"{k}" + "9" * 300], ["num", "-1"]] for k in range(400))]
     },
-    "powers of powers": {"as": nested("pow", ["num", "3"], 40, ["add", X, ["num", "2"]])},
+    "powers of powers": {"as": nested("pow", 40, ["num", "3"], inner=["add", X, ["num", "2"]])},
     "sums of quotients": {"as": ["add", *(["pow", s, ["num", "-1"]] for s in SUMS)]},
     "products of sums": {"as": ["mul", *SUMS[:120]]},
     "products of sums of many": {"as": ["mul", *[["add", *(["exp", s] for s in SUMS[:25])]] * 30]},
     "logarithms of large numbers": {"as": ["add", *[["log", PRIMES]] * 400]},
     "large logarithms in rows": {"as": X, "by": [[["log", PRIMES], ["log", PRIMES]]] * 3000},
-    "constants in constants": {"as": nested("add", ["gamma", ["num", "1/3"]], 50, ["exp", ["pi"]])},
+    "constants in constants": {
+        "as": nested("add", 50, ["gamma", ["num", "1/3"]], inner=["exp", ["pi"]])
+    },
     "a wide term in a wide term": {"as": ["add", *[["mul", *SUMS]] * 300]},
     "many lemmas": {"have": [[["pow", X, ["num", "2"]], False, {"rule": "plain"}]] * 20_000},
     "a slope of products": {
@@ -73,7 +68,7 @@ EVIDENCE = {
         "end": ["add", X, ["num", "1"]],
         "slope": {"rule": "plain"},
     },
-    **{f"a term {k} deep": {"as": deep(k)} for k in (100, 5_000)},
+    **{f"a term {k} deep": {"as": nested("exp", k)} for k in (100, 5_000)},
     **{
         f"a large power {place}": {"as": ["pow", root, ["num", "2"]]}
         for place, root in enumerate([HUGE, ["mul", X, HUGE], ["gamma", HUGE]])

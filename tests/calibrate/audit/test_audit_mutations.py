@@ -17,10 +17,10 @@ from fractions import Fraction
 import pytest
 
 from dpcal.calibrate.papers import PAPERS, load
-from dpcal.calibrate.papers.claims.formulas import from_sympy
+from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.language import unfold
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, symbols, times
+from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, power, symbols, times
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.search.points import points
 
@@ -28,12 +28,32 @@ EVERY = 1 if os.environ.get("DPCAL_ALL_MUTANTS") == "1" else 6
 MUTATIONS = 120
 
 
-def mutants(expression):
-    """Each copy of the expression with one number, implicit exponent or factor changed."""
-    yield 2 * expression
-    for changed in _changed(expression):
-        if differ(from_sympy(changed), from_sympy(expression)):
+def mutants(term):
+    """Yield each copy of a term with one number, symbol or factor changed."""
+    yield times(number(2), term)
+    for path, part in places(term):
+        shift = -1 if part == number(-1) else 1
+        other = power(part, number(2)) if part[0] == "sym" else number(part[1] + shift)
+        changed = put(term, path, other)
+        if differ(changed, term):
             yield changed
+
+
+def places(term, path=()):
+    """Yield the numbers and symbols of a term, each with its path."""
+    if term[0] in ("num", "sym"):
+        yield path, term
+    else:
+        for k, part in enumerate(term[1:], 1):
+            yield from places(part, (*path, k))
+
+
+def put(term, path, new):
+    """Return a term with another part at a path."""
+    if not path:
+        return new
+    k, *rest = path
+    return (*term[:k], put(term[k], rest, new), *term[k + 1 :])
 
 
 def differ(left, right, points=24):
@@ -51,20 +71,6 @@ def differ(left, right, points=24):
         except Undecided:
             return True
     return False
-
-
-def _changed(node):
-    if node.is_Rational:
-        yield node + 1 if node != -1 else node - 1
-        return
-    if node.is_Symbol:
-        yield node**2
-        return
-    for position, part in enumerate(node.args):
-        for changed in _changed(part):
-            arguments = list(node.args)
-            arguments[position] = changed
-            yield node.func(*arguments)
 
 
 def relevant(schedule, name):
@@ -87,8 +93,8 @@ def survivors(schedule, setting):
     claims = relevant(schedule, setting.name)
     alive = []
     first = len(setting.name) % EVERY
-    for mutant in itertools.islice(mutants(setting.expression()), first, None, EVERY):
-        changed = dataclasses.replace(setting, corrected=from_sympy(mutant))
+    for mutant in itertools.islice(mutants(setting.term()), first, None, EVERY):
+        changed = dataclasses.replace(setting, corrected=mutant)
         settings = tuple(changed if s is setting else s for s in schedule.settings)
         # A declaration would refuse claims that say nothing about the changed setting.
         other = copy.copy(schedule)
@@ -100,7 +106,7 @@ def survivors(schedule, setting):
             continue
         resolved = [other.resolve(claim) for claim in claims]
         if not any(prove(claim, seconds=5.0).status == "REFUTED" for claim in resolved):
-            alive.append(mutant)
+            alive.append(show(mutant))
     return alive
 
 
@@ -114,28 +120,12 @@ def test_any_changed_exponent_or_constant_is_refuted(paper):
 
 def mutated(term, generator):
     """Change one number of a term: by one, or by a millionth of it."""
-    places = list(_numbers(term, ()))
-    if not places:
+    numbers = [(path, part[1]) for path, part in places(term) if part[0] == "num"]
+    if not numbers:
         return times(term, number(Fraction(10**6 + 1, 10**6)))
-    place = generator.choice(places)
-    shift = generator.choice([Fraction(1), Fraction(-1), Fraction(1, 10**6), Fraction(-1, 10**6)])
-    return _with(term, place, shift)
-
-
-def _numbers(term, path):
-    if term[0] == "num":
-        yield path
-    elif term[0] != "sym":
-        for k, part in enumerate(term[1:], 1):
-            yield from _numbers(part, (*path, k))
-
-
-def _with(term, path, shift):
-    if not path:
-        value = term[1]
-        return number(value + (shift if abs(shift) == 1 else shift * (value or 1)))
-    k, *rest = path
-    return (*term[:k], _with(term[k], rest, shift), *term[k + 1 :])
+    path, value = generator.choice(numbers)
+    shift = generator.choice([1, -1, Fraction(1, 10**6), Fraction(-1, 10**6)])
+    return put(term, path, number(value + (shift if abs(shift) == 1 else shift * (value or 1))))
 
 
 def mutation(claim, generator):

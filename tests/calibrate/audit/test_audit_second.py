@@ -10,6 +10,7 @@ import fractions
 import functools
 import itertools
 import json
+import operator
 import subprocess
 import sys
 
@@ -18,7 +19,6 @@ import sympy
 
 from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.formulas import show, to_sympy
-from dpcal.calibrate.papers.claims.language import Bound, Identity, Quantity, Schedule, Setting
 from dpcal.calibrate.papers.kernel.terms import minus
 from dpcal.calibrate.papers.search.points import points
 
@@ -28,13 +28,17 @@ PASSED = "passed over"  # a claim with functions that Z3 does not have
 DIGITS = 60
 POINTS = 6
 LEAST = 0.9  # share of the claims in Z3's arithmetic that it decides within its effort
+OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+RELATIONS = {"<=": operator.le, "<": operator.lt, "=": operator.eq, ">=": operator.ge}
 
 
 class Unknown(Exception):  # noqa: N818
-    """A function that an arithmetic does not have."""
-
-
-# ---------------------------------------------------------------------------- a claim from its text
+    """A function that Z3 does not have."""
 
 
 def sides(claim):
@@ -48,12 +52,15 @@ def sides(claim):
     return [(show(a), sign, show(b)) for a, sign, b in pairs]
 
 
-class Text:
-    """A claim of a schedule as text: its comparisons, conditions, and formulas to put in."""
+class Reader:
+    """Formulas of a claim in Z3, from their text, with the conditions under which they have values.
 
-    def __init__(self, schedule, claim):
-        self.goals = sides(claim)
-        self.conditions = [(show(a), "<" if s else "<=", show(b)) for a, b, s in claim.where]
+    ``table`` has the formulas that are put in, ``used`` the symbols that are left, and ``facts``
+    what is true of roots.
+    """
+
+    def __init__(self, schedule, claim, z3):
+        self.z3, self.values, self.defined, self.facts, self.used = z3, {}, [], [], set()
         self.table = {
             setting.name: setting.printed or setting.corrected
             if setting.name in claim.printed
@@ -64,205 +71,122 @@ class Text:
         self.table.update({name: show(value) for name, value in claim.at.items()})
         self.ranges = {setting.name: "(0, oo)" for setting in schedule.settings}
         self.ranges.update({quantity.name: quantity.range for quantity in schedule.quantities})
-        for name, (low, high) in claim.on.items():
-            if low is not None:
-                self.conditions.append((str(low), "<=", name))
-            if high is not None:
-                self.conditions.append((name, "<=", str(high)))
+        self.goals = [self.compared(*goal) for goal in sides(claim)]
+        self.inside = [
+            self.compared(show(a), "<" if strict else "<=", show(b)) for a, b, strict in claim.where
+        ]
+        for name, ends in claim.on.items():
+            pairs = zip(ends, (">=", "<="), strict=True)
+            self.inside += [
+                self.compared(name, sign, end) for end, sign in pairs if end is not None
+            ]
+        for name in sorted(self.used):
+            self.inside += self.within(self.values[name], self.ranges[name].strip())
 
+    def compared(self, left, sign, right):
+        return RELATIONS[sign](self.of(left), self.of(right))
 
-class Reader:
-    """Values of formulas in an arithmetic, with the conditions under which they are defined."""
-
-    def __init__(self, text, arithmetic):
-        self.text, self.arithmetic = text, arithmetic
-        self.values, self.defined, self.used = {}, [], set()
-
-    def symbol(self, name):
-        if name == "pi":
-            return self.arithmetic.pi()
-        if name not in self.values:
-            if name in self.text.table:
-                self.values[name] = self.of(self.text.table[name])
-            else:
-                self.used.add(name)
-                self.values[name] = self.arithmetic.symbol(name)
-        return self.values[name]
+    def within(self, value, interval):
+        """Yield the conditions that a value lies in an interval."""
+        low, high = (end.strip() for end in interval[1:-1].split(","))
+        if low != "-oo":
+            yield value >= self.number(low) if interval[0] == "[" else value > self.number(low)
+        if high != "oo":
+            yield value <= self.number(high) if interval[-1] == "]" else value < self.number(high)
 
     def of(self, text):
         return self.node(ast.parse(str(text).strip(), mode="eval").body)
 
+    def number(self, value):
+        return self.z3.RealVal(str(value))
+
+    def symbol(self, name):
+        if name == "pi":
+            raise Unknown(name)
+        if name not in self.values:
+            put_in = name in self.table
+            self.values[name] = self.of(self.table[name]) if put_in else self.z3.Real(name)
+            self.used |= set() if put_in else {name}
+        return self.values[name]
+
     def node(self, node):
         if isinstance(node, ast.Constant):
-            return self.arithmetic.number(fractions.Fraction(str(node.value)))
+            return self.number(node.value)
         if isinstance(node, ast.Name):
             return self.symbol(node.id)
         if isinstance(node, ast.UnaryOp):
             return -self.node(node.operand)
         if isinstance(node, ast.Call):
-            values = [self.node(part) for part in node.args]
-            if node.func.id == "sqrt":
-                return self.power(values[0], fractions.Fraction(1, 2))
-            return self.arithmetic.call(node.func.id, values, self)
-        return self.operation(node)
-
-    def operation(self, node):
-        left = self.node(node.left)
+            return self.call(node.func.id, [self.node(part) for part in node.args])
         if isinstance(node.op, ast.Pow):
-            exponent = number_of(node.right)
-            if exponent is None:
-                return self.arithmetic.symbolic_power(left, self.node(node.right), self)
-            return self.power(left, exponent)
-        right = self.node(node.right)
+            return self.power(self.node(node.left), number_of(node.right))
+        left, right = self.node(node.left), self.node(node.right)
         if isinstance(node.op, ast.Div):
             self.defined.append(right != 0)
-            return self.arithmetic.quotient(left, right)
-        return {ast.Add: left.__add__, ast.Sub: left.__sub__, ast.Mult: left.__mul__}[
-            type(node.op)
-        ](right)
+        return OPERATIONS[type(node.op)](left, right)
 
-    def power(self, base, exponent):
-        if exponent < 0:
-            self.defined.append(base != 0)
-        if exponent.denominator > 1:
-            self.defined.append(base >= 0)
-        return self.arithmetic.power(base, exponent)
-
-
-def number_of(node):
-    """Return an exponent without symbols as an exact number, or None."""
-    if any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node)):
-        return None
-    table = {ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__"}
-    if isinstance(node, ast.Constant):
-        return fractions.Fraction(str(node.value))
-    if isinstance(node, ast.UnaryOp):
-        return -number_of(node.operand)
-    return getattr(number_of(node.left), table[type(node.op)])(number_of(node.right))
-
-
-def compare(left, sign, right):
-    return {"<=": left.__le__, "<": left.__lt__, "=": left.__eq__}[sign](right)
-
-
-def domain(reader):
-    """Return the conditions of the domain, after all formulas have been read."""
-    rows = [compare(reader.of(a), sign, reader.of(b)) for a, sign, b in reader.text.conditions]
-    for name in sorted(reader.used):
-        interval = reader.text.ranges[name].strip()
-        value = reader.values[name]
-        low, high = (end.strip() for end in interval[1:-1].split(","))
-        if low != "-oo":
-            low = reader.arithmetic.number(fractions.Fraction(low))
-            rows.append(value >= low if interval[0] == "[" else value > low)
-        if high != "oo":
-            high = reader.arithmetic.number(fractions.Fraction(high))
-            rows.append(value <= high if interval[-1] == "]" else value < high)
-    return rows
-
-
-# ----------------------------------------------------------------------------------- an arithmetic
-
-
-class Algebra:
-    """Formulas of Z3: polynomials, quotients, roots and extrema of real numbers."""
-
-    def __init__(self, z3):
-        self.z3, self.roots = z3, []
-
-    def symbol(self, name):
-        return self.z3.Real(name)
-
-    def number(self, value):
-        return self.z3.RealVal(str(value))
-
-    def quotient(self, left, right):
-        return left / right
+    def call(self, name, values):
+        if name == "sqrt":
+            return self.power(values[0], fractions.Fraction(1, 2))
+        if name == "Abs":
+            return self.z3.If(values[0] >= 0, values[0], -values[0])
+        if name not in ("Max", "Min"):
+            raise Unknown(name)
+        first = operator.ge if name == "Max" else operator.le
+        return functools.reduce(lambda a, b: self.z3.If(first(a, b), a, b), values)
 
     def power(self, base, exponent):
         root, order = base, exponent.denominator
+        if exponent < 0:
+            self.defined.append(base != 0)
         if order > 1:
+            self.defined.append(base >= 0)
             root = self.z3.FreshReal("root")
-            self.roots += [self.z3.Implies(base >= 0, self.whole(root, order) == base), root >= 0]
+            self.facts += [self.z3.Implies(base >= 0, self.whole(root, order) == base), root >= 0]
         whole = self.whole(root, abs(exponent.numerator))
         return whole if exponent > 0 else self.number(1) / whole
 
     def whole(self, base, count):
         if count > 24:
             raise Unknown("high powers")
-        return functools.reduce(lambda a, b: a * b, [base] * count, self.number(1))
+        return functools.reduce(operator.mul, [base] * count, self.number(1))
 
-    def call(self, name, values, reader):
-        if name == "Abs":
-            return self.z3.If(values[0] >= 0, values[0], -values[0])
-        if name not in ("Max", "Min"):
-            raise Unknown(name)
-        pick = (lambda a, b: a >= b) if name == "Max" else (lambda a, b: a <= b)
-        return functools.reduce(lambda a, b: self.z3.If(pick(a, b), a, b), values)
 
-    def pi(self):
-        raise Unknown("pi")
-
-    def symbolic_power(self, base, exponent, reader):
+def number_of(node):
+    """Return an exponent without symbols as an exact number."""
+    if any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node)):
         raise Unknown("powers")
-
-
-# ------------------------------------------------------------------------------------------- checks
+    if isinstance(node, ast.Constant):
+        return fractions.Fraction(str(node.value))
+    if isinstance(node, ast.UnaryOp):
+        return -number_of(node.operand)
+    return OPERATIONS[type(node.op)](number_of(node.left), number_of(node.right))
 
 
 def decided(schedule, claim, z3):
     """Return ``"holds"``, ``"fails"``, ``""`` for no answer, or ``"passed over"``."""
-    algebra = Algebra(z3)
-    reader = Reader(Text(schedule, claim), algebra)
     try:
-        goals = [compare(reader.of(a), sign, reader.of(b)) for a, sign, b in reader.text.goals]
-        inside = domain(reader)
+        reader = Reader(schedule, claim, z3)
     except Unknown:
         return PASSED
     solver = z3.Solver()
     solver.set("rlimit", EFFORT)
-    wrong = z3.Not(z3.And(*reader.defined, *goals))
-    solver.add(*inside, *algebra.roots, wrong)
+    wrong = z3.Not(z3.And(*reader.defined, *reader.goals))
+    solver.add(*reader.inside, *reader.facts, wrong)
     return {"unsat": "holds", "sat": "fails"}.get(str(solver.check()), "")
 
 
-TOY = Schedule(
-    name="toy",
-    title="",
-    citation="",
-    quantities=(
-        *(Quantity(name, "positive") for name in "xyz"),
-        Quantity("n", "records", range="[1, oo)"),
-        Quantity("t", "real", range="(-oo, oo)"),
-    ),
-    settings=(Setting("T", "n*x", printed="n", source="1"), Setting("q", "1/T", source="2")),
-)
-KNOWN = [
-    (Bound("c", "2*sqrt(x*y) <= x + y"), "holds"),
-    (Bound("c", "2*sqrt(x*y) < x + y"), "fails"),
-    (Bound("c", "3*(x*y*z)**(1/3) <= x + y + z"), "holds"),
-    (Bound("c", "4*t - 3 <= t**4"), "holds"),
-    (Bound("c", "4*t - 3 < t**4"), "fails"),
-    (Bound("c", "1/t <= 1/t + 1"), "fails"),
-    (Bound("c", "sqrt(x - 1) <= x"), "fails"),
-    (Bound("c", "sqrt(x - 1) <= x", where="1 <= x"), "holds"),
-    (Bound("c", "Max(x, y) <= x + y"), "holds"),
-    (Bound("c", "x*y <= n", where="x <= sqrt(n), y <= sqrt(n)"), "holds"),
-    (Identity("c", "q*T = 1"), "holds"),
-    (Identity("c", "q*n = 1"), "fails"),
-    (Identity("c", "q*n = 1", printed="T"), "holds"),
-    (Identity("c", "q*n = 1", at="T = n"), "holds"),
-    (Bound("c", "n <= T"), "fails"),
-    (Bound("c", "n <= T", on={"x": (1, 2)}), "holds"),
-    (Bound("c", "log(x) <= x"), PASSED),
-]
-
-
-@pytest.mark.parametrize(("claim", "answer"), KNOWN, ids=lambda row: str(row)[:40])
-def test_the_second_checker_knows_textbook_facts(claim, answer):
+def test_the_second_checker_knows_textbook_facts():
     z3 = pytest.importorskip("z3")
-    TOY.resolve(claim)
-    assert decided(TOY, claim, z3) == answer
+    # As a program, this file has the folder of tests not on its path.
+    from _claims import STATUSES, claims, resolved, schedule
+
+    algebra = schedule("algebra")
+    for status in STATUSES:
+        for claim in claims("algebra", status):
+            answer = "holds" if status == "PROVED" else "fails"
+            assert decided(algebra, claim, z3) == answer, claim.name
+    assert decided(algebra, resolved("algebra", "log(x) <= x"), z3) == PASSED
 
 
 def expected(schedule):
