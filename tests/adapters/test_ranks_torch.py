@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from _tree import ROOT
 
 pytest.importorskip("torch")
 
@@ -19,10 +20,9 @@ import torch.distributed.tensor
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.utils.data import TensorDataset
-from dpcal import calibrate
+from _steps import planned
 from dpcal.accountants.matrix import BLT, Banded, LambdaCGD
 from dpcal.adapters.torch import Guard
-from dpcal.calibrate import Correlation, Plan, Query
 
 torch.set_num_threads(1)
 folder = sys.argv[1]
@@ -44,10 +44,8 @@ class Augmented(TensorDataset):  # by noise from the usual generators
         return x.numpy(), y
 
 def plan_of(kind):
-    correlation = Correlation(strategy=STRATEGIES[kind]) if kind in STRATEGIES else None
-    query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.3,
-                  max_norm=1.0, noise_multiplier=1.0, count=6, correlation=correlation)
-    return Plan(optimizer="dpsgd", n=90, queries=(query,), epsilon=30.0, delta=1e-5)
+    return planned(STRATEGIES.get(kind), n=90, sampling_probability=0.3, noise_multiplier=1.0,
+                   count=6)
 
 def run(rank, kind, how, store, change, seed=0):
     torch.manual_seed(rank if change == "parameters" else 0)
@@ -138,7 +136,8 @@ def ends(tmp_path_factory):
     ]
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     subprocess.run(
         [sys.executable, "-W", "ignore", program, folder],
         input=json.dumps(cases),
