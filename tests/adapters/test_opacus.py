@@ -5,6 +5,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from _steps import network, task
 
 from dpcal.accountants import epsilon, events
 
@@ -28,18 +29,6 @@ from dpcal.adapters.torch import collate
 from dpcal.errors import UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def task(n=600, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 6))
-    y = (X[:, 0] - X[:, 1] > 0).astype(np.int64)
-    return TensorDataset(torch.tensor(X, dtype=torch.float32), torch.tensor(y))
-
-
-def network(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
 
 
 def test_epsilon_is_this_packages_and_below_what_opacus_says():

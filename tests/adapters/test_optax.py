@@ -227,23 +227,18 @@ def test_a_leaf_without_numbers_is_no_hindrance():
         np.testing.assert_allclose(update["w"], expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-@pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16, jnp.bfloat16])
-def test_a_record_moves_an_update_by_at_most_its_bound_over_the_public_size(noise, padding, dtype):
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_a_record_moves_an_update_of_few_digits_by_at_most_its_bound(dtype):
     """One record's gradient is set to zero; both runs have the same draws and noise of 1e-3."""
-    params = jnp.zeros(4, dtype)
-    for value in (1e30, -1e4, float("nan"), float("inf"), 1e-3):
+    for value in (1e30, -1e4, np.nan, 1e-3):
         updates = []
-        for blank in (False, True):
-            guard = Guard(planned(noise_multiplier=1e-3), params, seed=8, noise=noise)
+        for other in (value, 0.0):
+            guard = Guard(planned(noise_multiplier=1e-3), jnp.zeros(4, dtype), seed=8)
             table = np.random.default_rng(0).normal(size=(40, 4)) * 3
-            table[11] = 0.0 if blank else value
-            rows = guard.padded(guard.draw()) if padding else guard.draw()
-            each = jnp.asarray(table[rows], dtype)
+            table[11] = other
+            each = jnp.asarray(table[guard.padded(guard.draw())], dtype)
             update = guard.transformation().update(each, None)[0]
             updates.append(np.asarray(update, dtype=np.float64) * 20)
         # The mean is rounded to the parameters' digits at the end, which reveals no more.
-        assert np.linalg.norm(updates[0] - updates[1]) <= 1.05 + 4 * 20 * float(
-            jnp.finfo(dtype).eps
-        )
+        digits = 4 * 20 * float(jnp.finfo(dtype).eps)
+        assert np.linalg.norm(updates[0] - updates[1]) <= 1.05 + digits, value

@@ -18,24 +18,21 @@ HEADINGS = {
 }
 SKLEARN = """
 import numpy as np, dpcal
+from dpcal.errors import BudgetExceeded
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from dpcal.estimators import LogisticRegression, LinearRegression, Ridge, StandardScaler
-from dpcal.estimators import QuantileTransformer, PCA, KMeans
+from dpcal.estimators import LogisticRegression, StandardScaler
 rng = np.random.default_rng(0)
 X = rng.normal(0.0, 1.0, (2000, 3)); y = (X[:, 0] > 0).astype(int)
 model = make_pipeline(StandardScaler(bounds=(-3, 3), epsilon=.2),
                       LogisticRegression(epsilon=.8, delta=1e-6, classes=[0, 1])).fit(X, y)
-last = model[-1]
-assert model.score(X, y) > 0.8 and last.epsilon_spent_ <= 0.8
-assert last.ledger_.answers == 121 and last.report_["epsilon"]["upper"] <= 0.8
+assert model.score(X, y) > 0.8 and model[-1].ledger_.answers == 121
 with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
     cross_val_score(LogisticRegression(epsilon=.3, classes=[0, 1]), X, y, cv=3)
     GridSearchCV(LogisticRegression(epsilon=.3, classes=[0, 1]), {"steps": [9, 20]}, cv=2).fit(X, y)
-    assert 0.5 < shared.spent <= 2.0
     try:
         LogisticRegression(epsilon=2.0, classes=[0, 1]).fit(X, y)
-    except dpcal.errors.BudgetExceeded as refused:
+    except BudgetExceeded as refused:
         print(refused)
 """
 

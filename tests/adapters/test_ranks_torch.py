@@ -12,6 +12,7 @@ import pytest
 from _tree import ROOT
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 PROGRAM = r"""
 import json, os, random, signal, sys, traceback
@@ -160,7 +161,6 @@ def of(ends, *case):
     return [each for key, made in ends.items() if key[: len(case)] == case for each in made]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["independent", "lambda", "BLT", "bands"])
 def test_one_two_and_four_ranks_end_at_the_same_bits(ends, kind):
     """With dropout, under DDP, FSDP2 and alone; the ledger holds the plan on every rank."""
@@ -174,7 +174,6 @@ def test_one_two_and_four_ranks_end_at_the_same_bits(ends, kind):
     assert max(map(abs, alone["ends"])) > 1e-2
 
 
-@pytest.mark.slow
 def test_a_job_whose_first_rank_was_killed_goes_on_with_the_same_bits(ends):
     first, second = of(ends, 2, "independent", "plain", "killed")
     assert first is None
@@ -184,14 +183,12 @@ def test_a_job_whose_first_rank_was_killed_goes_on_with_the_same_bits(ends):
     assert [each["ends"] for each in again] == [alone["ends"]] * 2
 
 
-@pytest.mark.slow
 def test_records_that_are_augmented_by_chance_are_no_other_order(ends):
     one, other = of(ends, 2, "independent", "plain", "augmented")
     assert one == other
     assert one["answers"] == 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

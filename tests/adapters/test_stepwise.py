@@ -171,6 +171,28 @@ def test_pieces_of_a_batch_add_up(noise):
         np.testing.assert_allclose(oracle.answer(), gradients[rows].sum(axis=0) / 20, atol=1e-4)
 
 
+# Gradients of one record: huge, of the wrong sign, not finite, and hardly any.
+WILD = [1e30, -1e4, np.nan, np.inf, 1e-3]
+
+
+@each_spender
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+@pytest.mark.parametrize("drawn", [{}, {"sampler": "shuffled-epochs", "epoch": 2}])
+def test_a_record_moves_an_answer_by_at_most_its_bound_over_the_public_size(kind, noise, drawn):
+    """One record's gradient is set to zero; both runs have the same draws and noise of 1e-3."""
+    plan = planned(noise_multiplier=1e-3, max_norm=0.5, count=2, **drawn)
+    options = {"seed": 8} if kind is Ranked else {"seed": 8, "noise": noise}
+    for value in WILD:
+        answers = []
+        for other in (value, 0.0):
+            gradients = np.random.default_rng(0).normal(size=(N, 4)) * 3
+            gradients[11] = other
+            answers.append(np.array(kind(plan, gradients, **options).rest()))
+        moved = np.linalg.norm(answers[0] - answers[1], axis=1)
+        assert moved.shape == (2,)
+        assert moved.max() * 20 <= 0.5 * 1.05, value
+
+
 @each_spender
 def test_a_budget_is_charged_for_the_whole_plan(kind):
     plan = calibrate.dpsgd(n=N, batch_size=10, steps=4, epsilon=1.0, delta=1e-6)
