@@ -89,7 +89,6 @@ def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
     everybody.result.verify()
 
 
-@pytest.mark.slow
 def test_rows_of_a_person_that_are_clipped_one_by_one_cost_more():
     """A rule of one row a person needs less noise than one of three."""
     asked = {**BY_PERSON, "clipped": "row", "steps": None}
