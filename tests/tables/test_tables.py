@@ -123,12 +123,14 @@ def test_no_coded_record_is_longer_than_its_bound_and_each_is_coded_alone(featur
     coding = Coding(
         [
             Column(**NUMBER, range=(0, 1), missing="impute", impute=7.0, coding=feature),
+            Column(name="size", type="number", range=(-1, 1), coding=feature),
             Column(**CITY, missing="impute", impute="Bonn", unknown="ignore"),
             Column(name="grade", type="category", categories=("a", "b", "c"), coding="ordinal"),
         ]
     )
     table = {
         "age": [*rng.standard_cauchy(200), 150, None],
+        "size": rng.uniform(-2, 2, 202),
         "city": [*rng.choice(["Bonn", "Köln", "Ulm"], 200), None, "Bonn"],
         "grade": [*rng.choice(["a", "b", "c"], 200), "b", "a"],
     }
@@ -138,7 +140,7 @@ def test_no_coded_record_is_longer_than_its_bound_and_each_is_coded_alone(featur
         assert np.array_equal(coding.numbers(alone)[0], whole[row])
     longest = np.square(whole).sum(axis=1).max()
     assert 16 < longest <= coding.square_bound * (1 + 1e-12)
-    assert feature != "one-hot" or longest == coding.square_bound == 33.0
+    assert feature != "one-hot" or longest == coding.square_bound == 49.0
 
 
 # -- records
@@ -350,4 +352,5 @@ def test_ranges_of_drafts_are_rounded_outward(tmp_path):
         (column,) = draft(Source(path))[0].columns
         assert column.range[0] <= values.min()
         assert values.max() <= column.range[1]
+        assert [float(f"{end:.1e}") for end in column.range] == [*column.range]
         assert column.range[1] - column.range[0] < 1.5 * np.ptp(values) + 0.3 * abs(values).max()
