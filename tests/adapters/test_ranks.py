@@ -212,45 +212,42 @@ def test_ranks_that_disagree_are_told_by_name_and_nothing_is_spent():
 
 
 @pytest.mark.parametrize("n", [5, 1000])
-def test_ranks_whose_records_are_in_another_order_are_told_before_a_batch(n):
+def test_ranks_whose_records_are_in_another_order_are_told_before_a_batch(n, monkeypatch):
     """By permutations of each rank's own; what ranks exchange is not the same twice, nor a record.
 
     Of 1,000 records in two orders 64 are compared: all agree with probability 1e-192.
     """
-    plan = planned(n=n)
-    told = []
+    plan, digests, same = planned(n=n), [], Threads.same
 
-    class Watched(Threads):
-        def same(self, **values):
-            told.append(values.get("records_in_the_same_order"))
-            super().same(**values)
+    def watched(ranks, **values):
+        digests.extend(values.get("records_in_the_same_order", "").split())
+        same(ranks, **values)
 
-    def ask(ranks, order):
-        watched = Watched(ranks.rank, ranks._places, ranks._barrier)
-        oracle = RankedOracle(plan, watched, SHAPES, lambda: b"", seed=0)
-        rows = np.roll(np.arange(n), order(ranks.rank))
-        read = []
+    monkeypatch.setattr(Threads, "same", watched)
 
-        def record(row):
-            read.append(row)
-            return b"record %d" % rows[row]
+    def asked(shift):
+        """Return the rows that each rank reads, of records that are shifted on rank 1."""
 
-        try:
-            oracle.check_records(record)
-        finally:
-            assert oracle.ledger.answers == 0
-            assert len(set(read)) == len(read) == min(n, 64)
-        return sorted(read)
+        def ask(ranks):
+            oracle = RankedOracle(plan, ranks, SHAPES, lambda: b"", seed=0)
+            rows, read = np.roll(np.arange(n), shift * ranks.rank), []
+            try:
+                oracle.check_records(lambda row: read.append(row) or b"record %d" % rows[row])
+            finally:
+                assert oracle.ledger.answers == 0
+                assert len(set(read)) == len(read) == min(n, 64)
+            return sorted(read)
+
+        return on_ranks(2, ask)
 
     for _ in range(2):
-        one, other = on_ranks(2, lambda ranks: ask(ranks, lambda rank: 0))
+        one, other = asked(0)
         assert one == other
-    digests = [each for each in told if each is not None]
     assert len(digests) == 4
     assert len(set(digests)) == 2
-    for rows in (1, n - 1):
+    for shift in (1, n - 1):
         with pytest.raises(RanksDisagree, match="must have the same records in the same order, an"):
-            on_ranks(2, lambda ranks, rows=rows: ask(ranks, lambda rank: rows * rank))
+            asked(shift)
     alone = RankedOracle(plan, Alone(), SHAPES, lambda: b"", seed=0)
     alone.check_records(lambda row: pytest.fail("one process reads nothing"))
 

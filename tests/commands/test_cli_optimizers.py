@@ -101,6 +101,16 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
     told = [parameters[name] for name in ("gamma", "per_distance", "smoothness")]
     assert told == pytest.approx([1.0, 12.0, 12.5])
     assert document["model"]["intercept"] == 0.0
+    # Three features in [-4, 4] and an intercept: ||x||^2 <= 49, so L0 = 7 and L1 = 49 / 4.
+    for words, bound, rate in (
+        ("--neighboring-relation replace-one", 7.0, 4 / 49),
+        ("--n 200 --max-norm 1 --learning-rate 0.5 --steps 7", 1.0, 0.5),
+    ):
+        plan = train("noisy_gd", words)[0]["runs"][0]["plan"]
+        (query,) = plan["queries"]
+        assert query["max_norm"] == pytest.approx(bound)
+        assert plan["parameters"]["learning_rate"] == pytest.approx(rate)
+    assert query["count"] == 7
     # Constants can be given instead of bounds; and a vacuous theorem is a warning.
     bare = TARGET.replace("--bounds 0:10", "")
     given = "spiderboost --max-norm 1 --smoothness 50 -o"

@@ -193,7 +193,6 @@ def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_
     assert names(tmp_path) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(cli, asked, tmp_path):
     words = "--learning-rate 1e308 --max-norm 1e140 --epochs 1"
@@ -256,23 +255,6 @@ def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
-@pytest.mark.parametrize("relation", ["add-or-remove-one --n 200", "replace-one"])
-def test_an_optimizer_has_the_constants_that_bounds_imply(cli, table, tmp_path, relation):
-    asked = ["train", table, "--target answer --epsilon 1 --delta 1e-5 --bounds 0:10 --seed 1"]
-    asked += ["--optimizer noisy_gd --neighboring-relation", relation, "-o", tmp_path / "report"]
-    (run,) = cli.json(*asked)["runs"]
-    (query,) = run["plan"]["queries"]
-    # Three features in [-4, 4] and an intercept: ||x||^2 <= 49, so L0 = 7 and L1 = 49 / 4.
-    assert query["max_norm"] == pytest.approx(7.0)
-    assert run["plan"]["parameters"]["learning_rate"] == pytest.approx(4 / 49)
-    assert 1.0 - 1e-4 < run["epsilon"]["upper"] <= 1.0
-    tuned = cli.json(*asked, "--max-norm 1 --steps 7 --learning-rate 0.5 --force")
-    query = tuned["runs"][0]["plan"]["queries"][0]
-    assert (query["max_norm"], query["count"]) == (1.0, 7)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_pictures")
 def test_a_run_without_a_seed_is_not_repeated_and_a_key_repeats_its_fingerprint(
     cli, table, tmp_path
 ):
@@ -308,7 +290,6 @@ def test_noisy_scores_are_near_the_true_ones_and_paid(cli, trained, asked, tmp_p
     assert (tmp_path / "report" / "accuracy.svg").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     rng = np.random.default_rng(0)
