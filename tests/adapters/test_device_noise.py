@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _steps import planned
 from hypothesis import given, settings, strategies as st
 
 pytest.importorskip("torch")
@@ -16,7 +17,6 @@ from dpcal.adapters import device_noise, ranks as module
 from dpcal.adapters.device_noise import DeviceNormals, drawing_on, key_stream
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.torch import Guard
-from dpcal.calibrate import Correlation, Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.seeds import KeyStream
@@ -63,18 +63,8 @@ def test_a_device_with_other_arithmetic_is_refused(monkeypatch):
         DeviceNormals(1e6, "cpu")
 
 
-def planned(strategy):
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="poisson",
-        sampling_probability=0.5,
-        max_norm=1.0,
-        noise_multiplier=1.0,
-        count=3,
-        correlation=None if strategy is None else Correlation(strategy=strategy),
-    )
-    return Plan(optimizer="dpsgd", n=20, queries=(query,), epsilon=30.0, delta=1e-5)
+def plan_of(strategy=None):
+    return planned(strategy, n=20, noise_multiplier=1.0, count=3)
 
 
 @pytest.mark.parametrize("strategy", [None, LambdaCGD(3, 0.5), BISR(3, 2)], ids=repr)
@@ -83,7 +73,7 @@ def test_a_run_on_ranks_has_the_same_bits(monkeypatch, strategy, length):
     monkeypatch.setattr(module, "_BLOCK", length)
     monkeypatch.setattr(module, "_TOGETHER", 3)
     size = 7 * length + 1  # two runs of three blocks, one of one, and a shorter block
-    plan, found = planned(strategy), []
+    plan, found = plan_of(strategy), []
     with optim.replaying():
         for draw in (None, drawing_on("cpu")):
             oracle = RankedOracle(plan, Alone(), {"w": (size,)}, lambda: b"", seed=0, draw=draw)
@@ -97,7 +87,7 @@ def test_a_run_on_ranks_has_the_same_bits(monkeypatch, strategy, length):
 
 
 def test_rows_that_are_kept_are_refused():
-    plan = planned(BLT(3, (0.9, 0.5), (0.3, 0.1)))
+    plan = plan_of(BLT(3, (0.9, 0.5), (0.3, 0.1)))
     with pytest.raises(
         UnsupportedEvent, match=r"noise_device is for independent noise, and .* BLT"
     ):
@@ -112,7 +102,7 @@ def test_a_guard_with_a_device_for_noise_has_the_bits_of_one_without(tmp_path):
         for options in ({"store": tmp_path / "run.db"}, {"noise_device": "cpu"}):
             torch.manual_seed(0)
             model = nn.Linear(3, 2)
-            guard = Guard(model, planned(None), seed=0, **options)
+            guard = Guard(model, plan_of(), seed=0, **options)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
             for inputs, targets in guard.loader(records):
                 if guard.backward(inputs, targets):
@@ -120,4 +110,4 @@ def test_a_guard_with_a_device_for_noise_has_the_bits_of_one_without(tmp_path):
             ends.append(torch.cat([each.ravel() for each in model.parameters()]).tolist())
     assert ends[0] == ends[1]
     with pytest.raises(ValueError, match=r"noise must be 'discrete' .* a noise_device"):
-        Guard(nn.Linear(3, 2), planned(None), noise="gaussian", noise_device="cpu")
+        Guard(nn.Linear(3, 2), plan_of(), noise="gaussian", noise_device="cpu")

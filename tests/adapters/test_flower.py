@@ -63,16 +63,13 @@ def test_it_prices_what_flower_prices_and_no_higher(method, relation):
     spent = ours.get_privacy_spent()
     assert (spent.delta, spent.num_releases, spent.accounting_method) == (1e-5, 31, "dpcal")
     assert spent.epsilon == ours.get_epsilon(1e-5)
-
-
-def test_the_price_of_poisson_sampled_clients_is_that_of_the_event():
-    accountant = Accountant(
-        target_delta=1e-5, population_size=500, neighboring_relation="add-or-remove-one",
-        sampling_method="poisson",
-    )  # fmt: skip
-    accountant.compose(EVENT, 40)
-    event = events.dpsgd(sampling_probability=0.04, noise_multiplier=3.0, steps=40)
-    assert accountant.get_epsilon(1e-5) == epsilon(event, delta=1e-5).upper
+    if method is SamplingMethod.POISSON:
+        event = events.dpsgd(sampling_probability=0.04, noise_multiplier=3.0, steps=31)
+        assert spent.epsilon == epsilon(event, delta=1e-5).upper
+    other = dataclasses.replace(EVENT, population_size=501)
+    with pytest.raises(ValueError, match="population_size=500, got 501"):
+        ours.compose(other)
+    assert ours.num_releases == 31
 
 
 def test_what_would_exceed_is_told_and_nothing_changes():
@@ -89,43 +86,21 @@ def test_what_would_exceed_is_told_and_nothing_changes():
         Accountant(config(*MODELS[0])).would_exceed(EVENT)
 
 
-def test_state_survives_json_and_is_checked():
-    accountant = Accountant(config(*MODELS[0]))
+@pytest.mark.parametrize("secret", [False, True])
+def test_state_survives_json_and_is_checked(secret):
+    given = config(*MODELS[1])
+    accountant, other = (Accountant(given, secret_draws=secret) for _ in range(2))
     accountant.compose(EVENT, 7)
     state = json.loads(json.dumps(accountant.state_dict()))
-    other = Accountant(config(*MODELS[0]))
     other.load_state_dict(state)
     assert other.state_dict() == accountant.state_dict()
     assert other.get_epsilon(1e-5) == accountant.get_epsilon(1e-5)
     for change in ({"backend": "rdp"}, {"config": {}}, {"compositions": [{"count": 1}]}):
         with pytest.raises(ValueError, match="state must"):
             other.load_state_dict({**state, **change})
+    with pytest.raises(ValueError, match="state must have config"):
+        Accountant(given, secret_draws=not secret).load_state_dict(state)
     assert other.num_releases == 7
-
-
-def test_another_population_is_refused():
-    event = GaussianPrivacyEvent(noise_multiplier=3.0, sample_size=20, population_size=501)
-    accountant = Accountant(config(*MODELS[0]))
-    with pytest.raises(ValueError, match="population_size=500, got 501"):
-        accountant.compose(event)
-    assert accountant.num_releases == 0
-
-
-def test_flowers_own_wrapper_takes_it():
-    """The strategy that clips and adds noise checks budgets by the accountant that it is given."""
-    accountant = Accountant(config(*MODELS[1], max_epsilon=5.0))
-    wrapped = strategy.DifferentialPrivacyServerSideFixedClipping(
-        strategy.FedAvg(), noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=20,
-        accountant=accountant,
-    )  # fmt: skip
-    wrapped._compose_release(EVENT)
-    assert wrapped.privacy_spent().epsilon == accountant.get_epsilon(1e-5) > 0
-    for method, relation in (MODELS[0], MODELS[2]):
-        with pytest.raises(ValueError, match="requires sampling_method='no-amplification'"):
-            strategy.DifferentialPrivacyServerSideFixedClipping(
-                strategy.FedAvg(), noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=20,
-                accountant=Accountant(config(method, relation)),
-            )  # fmt: skip
 
 
 class Grid:
@@ -168,13 +143,26 @@ def round_of(wrapped, mod, reply, nodes, seed=0):
     return np.concatenate(arrays.to_numpy_ndarrays()), metrics, drawn
 
 
-def wrapped_by(wrapper, inner, clients, k):
+def wrapped_by(wrapper, inner, clients, k, model=MODELS[1]):
     """Return a strategy of Flower that draws k of so many clients, with this accountant."""
     return wrapper(
         inner(fraction_train=1e-9, min_train_nodes=k, min_available_nodes=clients),
-        noise_multiplier=3.0, clipping_norm=1.0, num_sampled_clients=k,
-        accountant=Accountant(config(*MODELS[1], population_size=clients)),
-    )  # fmt: skip
+        noise_multiplier=3.0,
+        num_sampled_clients=k,
+        accountant=Accountant(config(*model, population_size=clients)),
+        **({} if "Adaptive" in wrapper.__name__ else {"clipping_norm": 1.0}),
+    )
+
+
+def test_flower_takes_no_accountant_where_the_page_says_so():
+    fixed = strategy.DifferentialPrivacyServerSideFixedClipping
+    for model in (MODELS[0], MODELS[2]):
+        with pytest.raises(ValueError, match="requires sampling_method='no-amplification'"):
+            wrapped_by(fixed, strategy.FedAvg, 500, 20, model)
+    for side in ("Server", "Client"):
+        adaptive = getattr(strategy, f"DifferentialPrivacy{side}SideAdaptiveClipping")
+        with pytest.raises(TypeError, match="accountant"):
+            wrapped_by(adaptive, strategy.FedAvg, 500, 20)
 
 
 @pytest.fixture
@@ -215,7 +203,7 @@ def test_a_removed_client_moves_a_round_by_what_is_priced(side, inner, without_n
         far = max(far, moved)
     # Noise of 3 C over this distance.
     price = epsilon(events.GaussianDpEvent(3.0 / far), delta=1e-5)
-    assert four.accountant.get_epsilon(1e-5) == pytest.approx(price.upper, rel=1e-9)
+    assert four.privacy_spent().epsilon == pytest.approx(price.upper, rel=1e-9)
     assert price.lower > 2 * epsilon(events.GaussianDpEvent(3.0), delta=1e-5).upper
 
 
@@ -267,46 +255,24 @@ def test_the_program_of_the_page_runs(without_noise):
     assert 3.9 < accountant.get_epsilon(1e-6) <= 4.0
 
 
-@pytest.mark.parametrize("side", ["Server", "Client"])
-def test_adaptive_clipping_takes_no_accountant(side):
-    """The page says so: its noise has no price here."""
-    wrapper = getattr(strategy, f"DifferentialPrivacy{side}SideAdaptiveClipping")
-    with pytest.raises(TypeError, match="accountant"):
-        wrapper(
-            strategy.FedAvg(), noise_multiplier=1.0, num_sampled_clients=20,
-            accountant=Accountant(config(*MODELS[1])),
-        )  # fmt: skip
-
-
 def test_secret_draws_are_counted_on_only_where_that_is_said():
-    several = {}
-    for secret in (False, True):
-        given = config(*MODELS[1])
-        several[secret] = accountant = Accountant(given, secret_draws=secret)
+    told, secret = (Accountant(config(*MODELS[1]), secret_draws=each) for each in (False, True))
+    for accountant in (told, secret):
         accountant.compose(EVENT, 100)
-        state = json.loads(json.dumps(accountant.state_dict()))
-        Accountant(given, secret_draws=secret).load_state_dict(state)
-        with pytest.raises(ValueError, match="state must have config"):
-            Accountant(given, secret_draws=not secret).load_state_dict(state)
     sampled = events.PoissonSampledDpEvent(0.04, events.GaussianDpEvent(1.5))
     true = epsilon(events.SelfComposedDpEvent(sampled, 100), delta=1e-5)
-    assert several[True].get_epsilon(1e-5) == true.upper
-    assert several[False].get_epsilon(1e-5) > 10 * true.upper
+    assert secret.get_epsilon(1e-5) == true.upper
+    assert told.get_epsilon(1e-5) > 10 * true.upper
     with pytest.raises(ValueError, match="secret_draws must be False"):
         Accountant(config(*MODELS[0]), secret_draws=True)
 
 
 def test_fields_that_lack_or_are_unknown_are_named():
-    fields = {
-        "target_delta": 1e-6, "population_size": 500,
-        "neighboring_relation": "add-or-remove-one", "sampling_method": "no-amplification",
-    }  # fmt: skip
+    fields = {"target_delta": 1e-6, "population_size": 500}
+    fields |= {"neighboring_relation": "add-or-remove-one", "sampling_method": "no-amplification"}
     assert Accountant(**fields).config == config(*MODELS[1], target_delta=1e-6)
-    for name in fields:
-        rest = {key: value for key, value in fields.items() if key != name}
-        with pytest.raises(ValueError, match=f"{name} must be given where config is not"):
-            Accountant(**rest)
     for change, sentence in (
+        *(({name: None}, f"{name} must be given where config is not") for name in fields),
         ({"neighboring_relation": "add"}, "neighboring_relation must be one of"),
         ({"sampling_method": "uniform"}, "sampling_method must be one of"),
         ({"sampling_method": "without-replacement"}, "must be 'replace-one' for the sampling"),

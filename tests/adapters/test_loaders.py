@@ -133,17 +133,14 @@ def test_prices_are_those_of_the_laws():
     assert AllocationSampler(10, 4).expected_batch_size == 2.5
 
 
-def test_a_batch_is_no_larger_than_the_table_and_a_state_is_of_one_sampler():
+def test_a_batch_is_no_larger_than_the_table_and_a_state_is_of_one_sampler_before_a_batch():
     with pytest.raises(ValueError, match="batch_size must be at most n=10, got 11"):
         FixedSizeSampler(10, 11)
-    with pytest.raises(ValueError, match="batches must be a whole number"):
-        AllocationSampler(10, 5).state_dict(1.0)
-    with pytest.raises(ValueError, match="state must be of a sampler with"):
-        AllocationSampler(10, 5).load_state_dict(AllocationSampler(10, 4).state_dict())
-
-
-def test_no_state_is_taken_over_after_a_batch():
     sampler = AllocationSampler(10, 5)
+    with pytest.raises(ValueError, match="batches must be a whole number"):
+        sampler.state_dict(1.0)
+    with pytest.raises(ValueError, match="state must be of a sampler with"):
+        sampler.load_state_dict(AllocationSampler(10, 4).state_dict())
     state = sampler.state_dict()
     next(iter(sampler))
     with pytest.raises(ValueError, match="before the first batch"):
@@ -176,19 +173,16 @@ def test_a_shuffle_costs_more_than_poisson_batches_whatever_its_true_price_is():
     assert accountants.epsilon(poisson, delta=1e-5) < 9.2 < 66 < bracket.lower < bracket.upper
 
 
-def test_a_class_of_the_same_name_elsewhere_is_not_priced():
-    sampler = type("UniformWithReplacementSampler", (), {"sample_rate": 0.1})()
-    found = check(SimpleNamespace(batch_sampler=sampler, dataset=range(10)))
-    assert (found.law, found.event) == (None, None)
-
-
 @each_sampler
 def test_own_samplers_pass_with_their_law_if_the_sizes_agree(make):
     sampler = make()
-    found = check(SimpleNamespace(batch_sampler=sampler, dataset=range(12)))
-    assert found.name == type(sampler).__name__
-    assert found.law == sampler.law
+    found, other, none = (
+        check(SimpleNamespace(batch_sampler=each, dataset=range(n)))
+        for each, n in ((sampler, 12), (sampler, 13), (type(type(sampler).__name__, (), {})(), 12))
+    )
+    assert (found.name, found.law) == (type(sampler).__name__, sampler.law)
     assert found.event(1.5, 3) == sampler.event(1.5, 3)
-    other = check(SimpleNamespace(batch_sampler=sampler, dataset=range(13)))
     assert other.event is None
     assert "n=12 records, and the data set has 13" in other.sentence
+    # A class of the same name elsewhere.
+    assert (none.law, none.event) == (None, None)

@@ -102,60 +102,92 @@ def test_empty_batches_keep_the_form_of_batches_and_hold_no_record():
         collate(data, lambda items: set(items[0]))
 
 
-def verdict(**options):
-    return check(DataLoader(DATA, **options))
+def sliced(first, last):
+    return TensorDataset(DATA.tensors[1][first:last])
 
 
-def bracket(event):
-    return accountants.epsilon(event, delta=1e-5, neighboring_relation="replace-special")
+OTHER = TensorDataset(torch.arange(N), torch.randn(N, 4))
+HALVES = Subset(DATA, range(50)), Subset(DATA, range(50, N))
+TWICE = Subset(DATA, [0] * 10 + list(range(10, N)))
+# Data sets of the classes that PyTorch has, by what is said of those that have no price.
+DATASETS = {
+    "": {
+        "tensors": DATA,
+        "list": list(range(N)),
+        "subset": HALVES[0],
+        "subset of a subset": Subset(HALVES[1], [3, 1, 2]),
+        "subset that leaves the second one out": Subset(TWICE, range(9, 60)),
+        "split": torch.utils.data.random_split(DATA, [60, 43])[0],
+        "concatenated": ConcatDataset([DATA, OTHER]),
+        "concatenated halves": ConcatDataset(HALVES),
+        "slices that do not overlap": ConcatDataset([sliced(0, 60), sliced(60, N)]),
+        "stacked": StackDataset(DATA, OTHER),
+        "stacked by name": StackDataset(x=DATA, y=DATA),
+    },
+    "holds a record more than once": {
+        "subset, a row twice": TWICE,
+        "subset, a row by two names": Subset(DATA, [0, -N, 5]),
+        "subset of a subset, twice": Subset(Subset(DATA, [7, 8, 7]), [0, 2]),
+        "concatenated twice": ConcatDataset([DATA, DATA]),
+        "concatenated with a part": ConcatDataset([DATA, HALVES[0]]),
+        "concatenated, nested": ConcatDataset([OTHER, ConcatDataset([HALVES[0], DATA])]),
+        "the same tensors": ConcatDataset([DATA, TensorDataset(*DATA.tensors)]),
+        "slices that overlap": ConcatDataset([sliced(0, 60), sliced(59, N)]),
+        "stacked, a row twice": StackDataset(OTHER, TWICE),
+        "stacked and concatenated": ConcatDataset(
+            [StackDataset(DATA, OTHER), StackDataset(OTHER, DATA)]
+        ),
+    },
+    "data pipes": {
+        "pipe": SequenceWrapper(list(range(N))),
+        "subset of a pipe": Subset(SequenceWrapper([0, 0]).concat(SequenceWrapper([0])), [0]),
+    },
+}
+CASES = {name: (data, said) for said, found in DATASETS.items() for name, data in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("options", "batches"),
-    [
-        ({"batch_size": 10, "shuffle": True}, 10),
-        ({"batch_size": 10, "shuffle": True, "drop_last": True}, 10),
-        ({"batch_size": 200, "shuffle": True}, 1),
-        ({"batch_size": None, "sampler": RandomSampler(DATA)}, N),
-        ({"batch_size": None, "sampler": BatchSampler(RandomSampler(DATA), 10, False)}, 10),
-        ({"batch_size": 5, "sampler": SubsetRandomSampler(range(20))}, 4),
-    ],
-)
-def test_shuffles_have_the_bracket_of_their_number_of_whole_batches(options, batches):
-    found = verdict(**options)
-    assert found.event(SIGMA, EPOCHS) == events.ShuffledEpochsDpEvent(SIGMA, batches, EPOCHS)
-    assert found.law is None
-    assert "shuffles" in found.sentence
+@pytest.mark.parametrize("name", CASES)
+def test_a_data_set_with_a_record_twice_has_no_price(name):
+    """With our sampler, PyTorch's and Opacus', and in a guard's own loader."""
+    data, said = CASES[name]
+    n = len(data)
+    for options in (
+        {"batch_sampler": AllocationSampler(n, 9)},
+        {"batch_size": 2, "shuffle": True},
+        {"batch_size": 2, "sampler": SubsetRandomSampler(range(n))},
+        {"batch_size": 2},
+    ):
+        found = check(DataLoader(data, **options))
+        assert (found.event is None) is (said != ""), options
+        assert not said or (said in found.sentence and found.law is None), options
+    plan = calibrate.dpsgd(n=n, batch_size=1, steps=2, epsilon=2.0, delta=1e-5)
+    guard = Guard(torch.nn.Linear(4, 2), plan)
+    if not said:
+        guard.loader(data)
+        return
+    with pytest.raises(ValueError, match="dataset must have each record once, and it"):
+        guard.loader(data)
+    assert guard.ledger.answers == 0
 
 
-def test_an_even_shuffle_has_both_ends():
-    even = TensorDataset(torch.arange(100))
-    found = check(DataLoader(even, batch_size=10, shuffle=True))
-    assert "upper end" not in found.sentence
-    assert "upper end" not in verdict(batch_size=200, shuffle=True).sentence
-    assert "upper end" in verdict(batch_size=10, shuffle=True).sentence
+def in_torch(base, package="torch."):
+    """Return the public classes of a package that are derived from one of torch's."""
+    found, waiting = set(), [base]
+    while waiting:
+        for each in waiting.pop().__subclasses__():
+            waiting.append(each)
+            if each.__module__.startswith(package) and ".datapipes." not in each.__module__:
+                found.add(each.__name__)
+    return found
 
 
-def test_a_known_order_costs_a_gaussian_answer_an_epoch():
-    found = verdict(batch_size=10)
-    assert found.name == "SequentialSampler"
-    assert found.event(SIGMA, 4) == events.SelfComposedDpEvent(events.GaussianDpEvent(SIGMA), 4)
-
-
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_draws_with_replacement_cost_more_than_poisson_batches(drop_last):
-    found = verdict(
-        batch_size=10, sampler=RandomSampler(DATA, replacement=True), drop_last=drop_last
-    )
-    gaussian = events.GaussianDpEvent(SIGMA)
-    parts = [events.SelfComposedDpEvent(events.SampledWithReplacementDpEvent(N, 10, gaussian), 30)]
-    if not drop_last:
-        short = events.SampledWithReplacementDpEvent(N, 3, gaussian)
-        parts.append(events.SelfComposedDpEvent(short, 3))
-    event = found.event(SIGMA, EPOCHS)
-    assert event == events.ComposedDpEvent(parts)
-    poisson = events.dpsgd(sampling_probability=10 / N, noise_multiplier=SIGMA, steps=30)
-    assert bracket(poisson) < bracket(event)
+def test_every_class_of_data_sets_and_every_sampler_is_in_a_table():
+    """Iterable data sets have no rows, and so a sampler of their own, which is refused."""
+    held = {type(data).__name__ for data, _ in CASES.values()} | {"IterableDataset", "Streamed"}
+    assert in_torch(torch.utils.data.Dataset) - held == {"ChainDataset"}
+    assert issubclass(ChainDataset, IterableDataset)
+    held = " ".join(LOADERS)
+    assert {each for each in in_torch(torch.utils.data.Sampler) if each not in held} == set()
 
 
 class Streamed(IterableDataset):
@@ -168,231 +200,123 @@ class Sorted(RandomSampler):
         return iter(range(N))
 
 
-@pytest.mark.parametrize(
-    ("loader", "name", "words"),
-    [
-        (
-            DataLoader(DATA, batch_size=10, sampler=WeightedRandomSampler([1.0] * N, N)),
-            "WeightedRandomSampler",
-            "probabilities that differ",
-        ),
-        (
-            DataLoader(DATA, batch_size=10, sampler=DistributedSampler(DATA, 2, 0)),
-            "DistributedSampler",
-            "public seed",
-        ),
-        (DataLoader(Streamed(), batch_size=10), "_InfiniteConstantSampler", "order of its own"),
-        (
-            DataLoader(DATA, batch_size=10, sampler=SubsetRandomSampler([1, 2, 1])),
-            "SubsetRandomSampler",
-            "more than once",
-        ),
-        (
-            DataLoader(DATA, batch_size=10, sampler=RandomSampler(DATA, num_samples=50)),
-            "RandomSampler",
-            "50 draws without replacement of 103",
-        ),
-        (DataLoader(DATA, batch_size=10, sampler=Sorted(DATA)), "Sorted", "not known here"),
-        (DataLoader(DATA, batch_sampler=[[0, 1], [2]]), "list", "not known here"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_loaders_without_a_price_are_named(loader, name, words):
-    found = check(loader)
-    assert (found.name, found.law, found.event) == (name, None, None)
-    assert words in found.sentence
-
-
-def test_own_samplers_pass_inside_a_loader():
-    sampler = AllocationSampler(N, 9)
-    found = check(DataLoader(DATA, batch_sampler=sampler))
-    assert found.event(SIGMA, EPOCHS) == sampler.event(SIGMA, EPOCHS)
-
-
-HALVES = Subset(DATA, range(50)), Subset(DATA, range(50, N))
-TWICE = Subset(DATA, [0] * 10 + list(range(10, N)))
-OTHER = TensorDataset(torch.arange(N), torch.randn(N, 4))
-# Data sets of the classes that PyTorch has, as often as a record is in them at most.
-DATASETS = {
-    "tensors": (DATA, 1),
-    "list": (list(range(N)), 1),
-    "subset": (HALVES[0], 1),
-    "subset, a row twice": (TWICE, 10),
-    "subset, a row by two names": (Subset(DATA, [0, -N, 5]), 2),
-    "subset of a subset": (Subset(HALVES[1], [3, 1, 2]), 1),
-    "subset of a subset, twice": (Subset(Subset(DATA, [7, 8, 7]), [0, 2]), 2),
-    "subset that leaves the second one out": (Subset(TWICE, range(9, 60)), 1),
-    "split": (torch.utils.data.random_split(DATA, [60, 43])[0], 1),
-    "concatenated": (ConcatDataset([DATA, OTHER]), 1),
-    "concatenated halves": (ConcatDataset(HALVES), 1),
-    "concatenated twice": (ConcatDataset([DATA, DATA]), 2),
-    "concatenated with a part": (ConcatDataset([DATA, HALVES[0]]), 2),
-    "concatenated, nested": (ConcatDataset([OTHER, ConcatDataset([HALVES[0], DATA])]), 2),
-    "the same tensors": (ConcatDataset([DATA, TensorDataset(*DATA.tensors)]), 2),
-    "slices that overlap": (
-        ConcatDataset([TensorDataset(DATA.tensors[1][:60]), TensorDataset(DATA.tensors[1][59:])]),
-        2,
-    ),
-    "slices that do not": (
-        ConcatDataset([TensorDataset(DATA.tensors[1][:60]), TensorDataset(DATA.tensors[1][60:])]),
-        1,
-    ),
-    "stacked": (StackDataset(DATA, OTHER), 1),
-    "stacked by name": (StackDataset(x=DATA, y=DATA), 1),
-    "stacked, a row twice": (StackDataset(OTHER, TWICE), 10),
-    "stacked and concatenated": (
-        ConcatDataset([StackDataset(DATA, OTHER), StackDataset(OTHER, DATA)]),
-        2,
-    ),
-    "pipe": (SequenceWrapper(list(range(N))), None),
-    "subset of a pipe": (Subset(SequenceWrapper([0, 0]).concat(SequenceWrapper([0])), [0]), None),
-}
-
-
-@pytest.mark.parametrize("name", DATASETS)
-def test_a_data_set_with_a_record_twice_has_no_price(name):
-    """With our sampler, PyTorch's and Opacus', and in a guard's own loader."""
-    data, most = DATASETS[name]
-    n = len(data)
-    samplers = [
-        {"batch_sampler": AllocationSampler(n, 9)},
-        {"batch_size": 2, "shuffle": True},
-        {"batch_size": 2, "sampler": SubsetRandomSampler(range(n))},
-        {"batch_size": 2},
-    ]
-    found = [check(DataLoader(data, **options)) for options in samplers]
-    assert [each.event is not None for each in found] == [most == 1] * len(samplers)
-    if most != 1:
-        words = "holds a record more than once" if most else "data pipes"
-        assert all(words in each.sentence and each.law is None for each in found)
-    plan = calibrate.dpsgd(n=n, batch_size=1, steps=2, epsilon=2.0, delta=1e-5)
-    guard = Guard(torch.nn.Linear(4, 2), plan)
-    if most == 1:
-        guard.loader(data)
-        return
-    with pytest.raises(ValueError, match="dataset must have each record once, and it"):
-        guard.loader(data)
-    assert guard.ledger.answers == 0
-
-
-def in_torch(base, package):
-    """Return the public classes of a package that are derived from one of torch's."""
-    found, waiting = set(), [base]
-    while waiting:
-        for each in waiting.pop().__subclasses__():
-            waiting.append(each)
-            if each.__module__.startswith(package) and ".datapipes." not in each.__module__:
-                found.add(each.__name__)
-    return found
-
-
-def test_every_class_of_data_sets_is_in_the_table():
-    """Iterable data sets have no rows, and so a sampler of their own, which is refused."""
-    held = {type(data).__name__ for data, _ in DATASETS.values()} | {"IterableDataset", "Streamed"}
-    assert in_torch(torch.utils.data.Dataset, "torch.") - held == {"ChainDataset"}
-    assert issubclass(ChainDataset, IterableDataset)
-
-
-ROWS = TensorDataset(torch.arange(N))
-INNER = AllocationSampler, PoissonSampler, FixedSizeSampler
-# Loaders by what they are made of; whether they have a price.
-LOADERS = {
-    "shuffle": ({"batch_size": 10, "shuffle": True}, True),
-    "shuffle, drop_last": ({"batch_size": 10, "shuffle": True, "drop_last": True}, True),
-    "shuffle, single records": ({"batch_size": None, "sampler": RandomSampler(ROWS)}, True),
-    "RandomSampler": ({"batch_size": 10, "sampler": RandomSampler(ROWS)}, True),
-    "RandomSampler, some": (
-        {"batch_size": 9, "sampler": RandomSampler(ROWS, num_samples=9)},
-        False,
-    ),
-    "RandomSampler, more": (
-        {"batch_size": 200, "sampler": RandomSampler(ROWS, num_samples=2 * N)},
-        False,
-    ),
-    "RandomSampler of others": ({"batch_size": 9, "sampler": RandomSampler(range(N - 1))}, False),
-    "with replacement": (
-        {"batch_size": 10, "sampler": RandomSampler(ROWS, replacement=True)},
-        True,
-    ),
-    "SequentialSampler": ({"batch_size": 10, "sampler": SequentialSampler(ROWS)}, True),
-    "SubsetRandomSampler": ({"batch_size": 10, "sampler": SubsetRandomSampler(range(50))}, True),
-    "SubsetRandomSampler, twice": (
-        {"batch_size": 10, "sampler": SubsetRandomSampler([0, -N, 1])},
-        False,
-    ),
-    "WeightedRandomSampler": (
-        {"batch_size": 10, "sampler": WeightedRandomSampler([1.0] * N, N)},
-        False,
-    ),
-    "DistributedSampler": ({"batch_size": 10, "sampler": DistributedSampler(ROWS, 2, 0)}, False),
-    "BatchSampler": ({"batch_sampler": BatchSampler(RandomSampler(ROWS), 10, False)}, True),
-    "BatchSampler as a sampler": (
-        {"sampler": BatchSampler(RandomSampler(ROWS), 10, True), "batch_size": None},
-        True,
-    ),
-    "BatchSampler, nested": (
-        {"batch_sampler": BatchSampler(BatchSampler(RandomSampler(ROWS), 9, False), 5, False)},
-        False,
-    ),
-    "rows in a list": ({"batch_size": 10, "sampler": list(range(N))}, False),
-    "batches in a list": ({"batch_sampler": [[0, 1], [0, 2]]}, False),
-}
-for each, size in zip(INNER, (9, 0.1, 10), strict=True):
-    name = each.__name__
-    LOADERS |= {
-        name: ({"batch_sampler": each(N, size)}, True),
-        f"{name} as a sampler": ({"sampler": each(N, size), "batch_size": None}, True),
-        f"{name}, one by one": ({"sampler": each(N, size)}, True),
-        f"{name}, merged": ({"sampler": each(N, size), "batch_size": 10}, False),
-        f"{name}, merged by hand": ({"batch_sampler": BatchSampler(each(N, size), 4, True)}, False),
-        f"{name} of others": ({"batch_sampler": each(N - 1, size)}, False),
-    }
-
-
-@pytest.mark.parametrize("name", LOADERS)
-def test_in_a_loader_with_a_price_no_record_is_twice_in_a_batch(name):
-    """Through PyTorch's own loader; draws with replacement alone are priced with repetitions."""
-    options, priced = LOADERS[name]
-    loader = DataLoader(ROWS, collate_fn=lambda rows: rows, **options)
-    found = check(loader)
-    assert (found.event is not None) is priced, found.sentence
-    if not priced:
-        assert found.law is None
-        return
-    event = found.event(SIGMA, 1)
-    once_an_epoch = found.law is None or isinstance(found.law, RandomAllocation)
-    for _ in range(30):
-        epoch = Counter()
-        for batch in loader:
-            rows = batch if isinstance(batch, list) else [batch]
-            counts = Counter(row for each in rows for row in each[0].reshape(-1).tolist())
-            assert name == "with replacement" or set(counts.values()) <= {1}
-            epoch += counts
-        assert name == "with replacement" or not once_an_epoch or set(epoch.values()) == {1}
-    if name == "with replacement":
-        assert "SampledWithReplacementDpEvent" in repr(event)
-
-
-def test_every_sampler_of_pytorch_is_in_the_table():
-    held = " ".join(LOADERS) + " _InfiniteConstantSampler"
-    assert {
-        each for each in in_torch(torch.utils.data.Sampler, "torch.") if each not in held
-    } == set()
-
-
-def test_batches_that_a_loader_merges_are_refused_with_the_way_out():
-    loader = DataLoader(ROWS, sampler=PoissonSampler(N, 0.1), batch_size=10)
-    assert "puts 10 of its batches together" in check(loader).sentence
-    assert "batch_size=None" in check(loader).sentence
-
-
 class Again(PoissonSampler):
     def __iter__(self):
         return (2 * rows for rows in super().__iter__())
 
 
-def test_a_sampler_that_is_derived_and_draws_otherwise_is_not_known():
-    assert check(DataLoader(ROWS, batch_sampler=Again(N, 0.1))).event is None
+ROWS = TensorDataset(torch.arange(N))
+SHUFFLED = RandomSampler(ROWS)
+GAUSSIAN = events.GaussianDpEvent(SIGMA)
+
+
+def shuffled(batches):
+    return events.ShuffledEpochsDpEvent(SIGMA, batches, EPOCHS)
+
+
+def replaced(size, steps):
+    event = events.SampledWithReplacementDpEvent(N, size, GAUSSIAN)
+    return events.SelfComposedDpEvent(event, steps)
+
+
+def by(sampler, batch_size=10, **options):
+    return {"sampler": sampler, "batch_size": batch_size, **options}
+
+
+# Loaders by what they are made of; their event, or what is said of those that have no price.
+LOADERS = {
+    "shuffle": ({"batch_size": 10, "shuffle": True}, shuffled(10)),
+    "shuffle, drop_last": ({"batch_size": 10, "shuffle": True, "drop_last": True}, shuffled(10)),
+    "shuffle, in one batch": ({"batch_size": 200, "shuffle": True}, shuffled(1)),
+    "shuffle, single records": (by(SHUFFLED, None), shuffled(N)),
+    "RandomSampler": (by(SHUFFLED), shuffled(10)),
+    "RandomSampler, some": (by(RandomSampler(ROWS, num_samples=9)), "9 draws without replacement"),
+    "RandomSampler, more": (by(RandomSampler(ROWS, num_samples=2 * N), 200), "206 draws without"),
+    "RandomSampler of others": (by(RandomSampler(range(N - 1))), ""),
+    "with replacement": (
+        by(RandomSampler(ROWS, replacement=True)),
+        events.ComposedDpEvent([replaced(10, 30), replaced(3, 3)]),
+    ),
+    "with replacement, drop_last": (
+        by(RandomSampler(ROWS, replacement=True), drop_last=True),
+        events.ComposedDpEvent([replaced(10, 30)]),
+    ),
+    "SequentialSampler": (
+        by(SequentialSampler(ROWS)),
+        events.SelfComposedDpEvent(GAUSSIAN, EPOCHS),
+    ),
+    "SubsetRandomSampler": (by(SubsetRandomSampler(range(20)), 5), shuffled(4)),
+    "SubsetRandomSampler, twice": (by(SubsetRandomSampler([0, -N, 1])), "more than once"),
+    "WeightedRandomSampler": (
+        by(WeightedRandomSampler([1.0] * N, N)),
+        "probabilities that differ",
+    ),
+    "DistributedSampler": (by(DistributedSampler(ROWS, 2, 0)), "public seed"),
+    "_InfiniteConstantSampler": ({"dataset": Streamed(), "batch_size": 10}, "order of its own"),
+    "BatchSampler": ({"batch_sampler": BatchSampler(SHUFFLED, 10, False)}, shuffled(10)),
+    "BatchSampler as a sampler": (by(BatchSampler(SHUFFLED, 10, True), None), shuffled(10)),
+    "BatchSampler, nested": (
+        {"batch_sampler": BatchSampler(BatchSampler(SHUFFLED, 9, False), 5, False)},
+        "",
+    ),
+    "rows in a list": (by(list(range(N))), "not known here"),
+    "batches in a list": ({"batch_sampler": [[0, 1], [0, 2]]}, "not known here"),
+    "a derived one": (by(Sorted(ROWS)), "not known here"),
+    "a derived one of ours": ({"batch_sampler": Again(N, 0.1)}, "not known here"),
+}
+OWN = [AllocationSampler(N, 9), PoissonSampler(N, 0.1), FixedSizeSampler(N, 10)]
+for own in OWN:
+    name, event = type(own).__name__, own.event(SIGMA, EPOCHS)
+    others = type(own)(N - 1, 9 if own is not OWN[1] else 0.1)
+    LOADERS |= {
+        name: ({"batch_sampler": own}, event),
+        f"{name} as a sampler": (by(own, None), event),
+        f"{name}, one by one": ({"sampler": own}, event),
+        f"{name}, merged": (by(own), "puts 10 of its batches together"),
+        f"{name}, merged by hand": (
+            {"batch_sampler": BatchSampler(own, 4, True)},
+            "batch_size=None",
+        ),
+        f"{name} of others": ({"batch_sampler": others}, "n=102 records, and the data set has 103"),
+    }
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loader_has_the_price_of_its_draws_and_no_record_is_twice_in_a_batch(name):
+    """Through PyTorch's own loader; draws with replacement alone are priced with repetitions."""
+    options, told = LOADERS[name]
+    loader = DataLoader(**{"dataset": ROWS, "collate_fn": lambda rows: rows, **options})
+    found = check(loader)
+    if isinstance(told, str):
+        assert "sampler" not in options or found.name == type(options["sampler"]).__name__
+        assert (found.law, found.event) == (None, None)
+        assert told in found.sentence
+        return
+    own = [each for each in OWN if name.startswith(type(each).__name__)]
+    assert found.law == (own[0].law if own else None)
+    assert found.event(SIGMA, EPOCHS) == told
+    shuffles = isinstance(told, events.ShuffledEpochsDpEvent)
+    assert ("shuffles" in found.sentence) is shuffles
+    # Of ten batches and a short one, or one that is left out, one end is known.
+    assert ("upper end" in found.sentence) is (shuffles and told.batches == 10)
+    once_an_epoch = found.law is None or isinstance(found.law, RandomAllocation)
+    for _ in range(30 if "replacement" not in name else 0):
+        epoch = Counter()
+        for batch in loader:
+            rows = batch if isinstance(batch, list) else [batch]
+            counts = Counter(row for each in rows for row in each[0].reshape(-1).tolist())
+            assert set(counts.values()) <= {1}
+            epoch += counts
+        assert not once_an_epoch or set(epoch.values()) == {1}
+
+
+def test_draws_with_replacement_cost_more_than_poisson_batches():
+    poisson = events.dpsgd(sampling_probability=10 / N, noise_multiplier=SIGMA, steps=30)
+    one, other = (
+        accountants.epsilon(event, delta=1e-5, neighboring_relation="replace-special")
+        for event in (poisson, LOADERS["with replacement, drop_last"][1])
+    )
+    assert one < other
 
 
 def test_a_guard_takes_no_loader():

@@ -29,14 +29,12 @@ def extractors():
     )
 
 
+ONE = {"max_partitions_contributed": 1, "max_contributions_per_partition": 1}
+
+
 def aggregate(metrics, noise=pipeline_dp.NoiseKind.GAUSSIAN):
     return pipeline_dp.AggregateParams(
-        noise_kind=noise,
-        metrics=metrics,
-        max_partitions_contributed=1,
-        max_contributions_per_partition=1,
-        min_value=0.0,
-        max_value=3.0,
+        noise_kind=noise, metrics=metrics, min_value=0.0, max_value=3.0, **ONE
     )
 
 
@@ -81,7 +79,7 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_priced():
 
 # Settings of an aggregation, beside its metrics: the bounds of one person, who contributes more.
 BOUNDS = {
-    "one of one": {"max_partitions_contributed": 1, "max_contributions_per_partition": 1},
+    "one of one": ONE,
     "three of two": {"max_partitions_contributed": 2, "max_contributions_per_partition": 3},
     "four in all": {"max_contributions": 4},
 }
@@ -220,19 +218,20 @@ def test_weights_and_scopes_fix_the_ratios_of_noises():
 
 def test_what_is_refused():
     accountant = BudgetAccountant(1.0, 1e-6)
+    ask = accountant.request_budget
     with pytest.raises(RuntimeError, match="must have been called"):
         _ = accountant.epsilon
     with pytest.raises(ValueError, match="weight"):
-        accountant.request_budget(MechanismType.LAPLACE, weight=-1)
+        ask(MechanismType.LAPLACE, weight=-1)
     with pytest.raises(NotImplementedError, match="must be None, got"):
-        accountant.request_budget(MechanismType.LAPLACE, noise_standard_deviation=2.0)
+        ask(MechanismType.LAPLACE, noise_standard_deviation=2.0)
     with pytest.raises(NotImplementedError, match="Variance"):
         run(accountant, [METRICS.VARIANCE])
     with accountant.scope(weight=1.0), pytest.raises(RuntimeError, match="outside every scope"):
         accountant.compute_budgets()
     accountant.compute_budgets()
     with pytest.raises(RuntimeError, match="before compute_budgets"):
-        accountant.request_budget(MechanismType.LAPLACE)
+        ask(MechanismType.LAPLACE)
     for target in ((0.0, 1e-6), (1.0, 0.0), (1.0, 1.0)):
         with pytest.raises(ValueError, match="total_"):
             BudgetAccountant(*target)

@@ -1,49 +1,80 @@
-"""Blocks of the page of adapters run as they are printed, each alone in an empty folder."""
+"""Programs of pages run as they are printed: each alone in an empty folder, and from a wheel."""
 
 import importlib.util
 import re
 
 import pytest
-from _tree import ROOT
+from _pages import program
 
 from dpcal import accountants
 from dpcal.adapters.loaders import AllocationSampler
 
-PAGE = (ROOT / "docs" / "other_libraries.md").read_text()
-# By the heading above it, with the packages that it needs.
-BLOCKS = {
-    "## PyTorch: `Guard(model, plan)`": ["torch"],
-    "### A loader in place of `shuffle=True`": ["torch"],
-    '## Opacus: `accountant="dpcal"`': ["torch", "opacus"],
-    "## JAX: a gradient transformation": ["jax", "optax"],
+# Headings of the page of adapters, by the package that a program is for.
+HEADINGS = {
+    "torch": "PyTorch: `Guard(model, plan)`",
+    "opacus": 'Opacus: `accountant="dpcal"`',
+    "flwr": "Flower: `Accountant`",
+    "optax": "JAX: a gradient transformation",
 }
+SKLEARN = """
+import numpy as np, dpcal
+from dpcal.errors import BudgetExceeded
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from dpcal.estimators import LogisticRegression, StandardScaler
+rng = np.random.default_rng(0)
+X = rng.normal(0.0, 1.0, (2000, 3)); y = (X[:, 0] > 0).astype(int)
+model = make_pipeline(StandardScaler(bounds=(-3, 3), epsilon=.2),
+                      LogisticRegression(epsilon=.8, delta=1e-6, classes=[0, 1])).fit(X, y)
+assert model.score(X, y) > 0.8 and model[-1].ledger_.answers == 121
+with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
+    cross_val_score(LogisticRegression(epsilon=.3, classes=[0, 1]), X, y, cv=3)
+    GridSearchCV(LogisticRegression(epsilon=.3, classes=[0, 1]), {"steps": [9, 20]}, cv=2).fit(X, y)
+    try:
+        LogisticRegression(epsilon=2.0, classes=[0, 1]).fit(X, y)
+    except BudgetExceeded as refused:
+        print(refused)
+"""
 
 
-def printed(heading, tmp_path, monkeypatch, capsys):
-    """Run the block below a heading, and return the words that it prints."""
-    for package in BLOCKS[heading]:
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    monkeypatch.chdir(tmp_path)
-    block = re.search(r"```python\n(.*?)```", PAGE.partition(f"{heading}\n")[2], re.DOTALL)[1]
-    exec(block, {})
-    return capsys.readouterr().out.split()
+def block(package, number=0):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed; `python -m benchmarks adapters` installs it")
+    return program("other_libraries.md", HEADINGS[package], number)
+
+
+def most(words):
+    """Return the largest number that looks like a price."""
+    return max(float(word) for word in words if re.fullmatch(r"1\.9\d+|2\.0", word))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("heading", [each for each in BLOCKS if "loader" not in each])
+@pytest.mark.parametrize("package", ["torch", "opacus", "optax"])
 def test_a_printed_block_runs_alone_and_stays_within_its_epsilon(
-    heading, tmp_path, monkeypatch, capsys
+    package, tmp_path, monkeypatch, capsys
 ):
-    words = printed(heading, tmp_path, monkeypatch, capsys)
-    found = [float(word) for word in words if re.fullmatch(r"1\.9\d+|2\.0", word)]
-    assert found
-    assert max(found) <= 2.0
+    monkeypatch.chdir(tmp_path)
+    exec(block(package), {})
+    assert most(capsys.readouterr().out.split()) <= 2.0
 
 
 def test_the_block_of_samplers_prints_their_price(tmp_path, monkeypatch, capsys):
-    words = printed("### A loader in place of `shuffle=True`", tmp_path, monkeypatch, capsys)
+    monkeypatch.chdir(tmp_path)
+    exec(block("torch", 1), {})
+    words = capsys.readouterr().out.split()
     event = AllocationSampler(2_000, 10).event(1.1, 5)
     assert float(words[0]) == accountants.epsilon(event, delta=1e-6)
     assert words[1] == "RandomSampler"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["sklearn", "torch", "opacus", "flwr"])
+def test_a_program_runs_from_a_wheel(installed, tmp_path, package):
+    source = tmp_path / "door.py"
+    source.write_text(SKLEARN if package == "sklearn" else block(package))
+    told = installed.python("-W", "ignore", source, cwd=tmp_path).stdout
+    if package == "sklearn":
+        assert "is all there is" in told
+    elif package != "flwr":
+        assert most(told.split()) <= 2.0

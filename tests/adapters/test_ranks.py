@@ -1,23 +1,20 @@
 """One run on several ranks releases the bits of one process. Ranks are threads here."""
 
-import dataclasses
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _steps import planned
 
 import dpcal
 from dpcal import calibrate
 from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD
 from dpcal.adapters import ranks as module
 from dpcal.adapters.ranks import Alone, RankedOracle, RanksDisagree, check_same
-from dpcal.calibrate import Correlation, Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused, UnsupportedEvent
-from dpcal.optim import PrivateOracle
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.objectives import FromGradients
 
 N, SHAPES, STEPS = 60, {"weights": (5, 2), "bias": (3,)}, 6
 TABLE = np.random.default_rng(0).standard_normal((N, 13)) * 0.4
@@ -69,15 +66,9 @@ def on_ranks(size, work):
         return [job.result() for job in jobs]
 
 
-def planned(strategy=None, **changes):
-    fields = {
-        "name": "gradient", "kind": "gradient", "sampler": "poisson", "sampling_probability": 0.3,
-        "max_norm": 1.0, "noise_multiplier": 2.0, "count": STEPS,
-    }  # fmt: skip
-    if strategy is not None:
-        fields["correlation"] = Correlation(strategy=strategy)
-    query = Query(**{**fields, **changes})
-    return Plan(optimizer="dpsgd", n=N, queries=(query,), epsilon=30.0, delta=1e-6)
+def plan_of(strategy=None, **changes):
+    changes = {"sampling_probability": 0.3, **changes} if "sampler" not in changes else changes
+    return planned(strategy, n=N, **{"count": STEPS, **changes})
 
 
 def trained(ranks, plan, *, steps=STEPS, start=0, w=None, rate=0.1, table=TABLE, **options):
@@ -95,12 +86,12 @@ def trained(ranks, plan, *, steps=STEPS, start=0, w=None, rate=0.1, table=TABLE,
 
 
 PLANS = {
-    "independent": planned(),
-    "shuffled": planned(sampler="shuffled-epochs", sampling_probability=None, epoch=3),
-    "lambda": planned(LambdaCGD(STEPS, 0.5)),
-    "BISR": planned(BISR(STEPS, 2)),
-    "BLT": planned(BLT(STEPS, (0.9, 0.5), (0.3, 0.1))),
-    "bands": planned(Banded(STEPS, 3, [0.7, 0.4, 0.2])),
+    "independent": plan_of(),
+    "shuffled": plan_of(sampler="shuffled-epochs", epoch=3),
+    "lambda": plan_of(LambdaCGD(STEPS, 0.5)),
+    "BISR": plan_of(BISR(STEPS, 2)),
+    "BLT": plan_of(BLT(STEPS, (0.9, 0.5), (0.3, 0.1))),
+    "bands": plan_of(Banded(STEPS, 3, [0.7, 0.4, 0.2])),
 }
 
 
@@ -108,37 +99,26 @@ PLANS = {
 def test_the_bits_do_not_depend_on_the_number_of_ranks(plan):
     alone, _ = trained(Alone(), plan)
     assert np.abs(alone[-1]).max() > 1e-3
+
+    def work(ranks):
+        path, oracle = trained(ranks, plan)
+        with pytest.raises(BudgetExceeded):
+            oracle.pieces()
+        return path, oracle.ledger.count("gradient")
+
     for size in (2, 4):
-        for path, oracle in on_ranks(size, lambda ranks: trained(ranks, plan)):
+        for path, count in on_ranks(size, work):
             assert np.array_equal(path, alone)
-            assert oracle.ledger.count("gradient") == STEPS
-            assert oracle.remaining("gradient") == 0
+            assert count == STEPS
 
 
-def test_a_record_is_in_a_batch_once_and_sums_are_those_of_one_process():
-    """Against the oracle of one process: clipped sums without noise, up to the grid's step."""
-    plan = planned(sampler="full", sampling_probability=None, count=1, noise_multiplier=1e-3)
-    objective = FromGradients(lambda w, rows: TABLE[rows], n=N, dimension=13)
-    expected = PrivateOracle(objective, plan, seed=0).gradient(np.zeros(13), "gradient")
-    for path, _ in on_ranks(3, lambda ranks: trained(ranks, plan, steps=1, rate=1.0)):
-        np.testing.assert_allclose(-path[-1], expected, atol=10 * 2e-3 / N)
-
-
-def test_noise_has_the_standard_deviation_of_the_plan():
+def test_noise_of_many_blocks_has_the_standard_deviation_of_the_plan():
     """4,000 numbers of 2 / 18: within 6 standard errors, one in 10^8."""
-    plan = planned(count=1)
-    shapes = {"w": (4000,)}
-
-    def ask(ranks):
-        oracle = RankedOracle(plan, ranks, shapes, lambda: b"", seed=3)
-        for _, rows in oracle.pieces():
-            oracle.add(np.zeros((len(rows), 4000)))
-        return oracle.answer()
-
-    first, second = on_ranks(2, ask)
-    assert np.array_equal(first, second)
-    assert np.std(first) * 18 == pytest.approx(2.0, rel=6 / np.sqrt(8000))
-    assert len(np.unique(first)) > 3990
+    oracle = RankedOracle(plan_of(count=1), Alone(), {"w": (4000,)}, lambda: b"", seed=3)
+    oracle.draw()
+    noise = oracle.answer()
+    assert np.std(noise) * 18 == pytest.approx(2.0, rel=6 / np.sqrt(8000))
+    assert len(np.unique(noise)) > 3990
 
 
 @pytest.mark.parametrize("name", ["independent", "shuffled", "lambda", "BLT"])
@@ -195,40 +175,35 @@ def test_a_store_has_one_run_at_a_time_and_of_one_plan(tmp_path):
         RankedOracle(plan, Alone(), {"w": (13,)}, bytes, store=store)
     refused = tmp_path / "refused.db"
     with pytest.raises(UnsupportedEvent, match="negative entries"):
-        trained(Alone(), planned(Banded(STEPS, 2, [1.0, -0.5])), store=refused)
+        trained(Alone(), plan_of(Banded(STEPS, 2, [1.0, -0.5])), store=refused)
     assert not refused.exists()
 
 
-def test_ranks_that_disagree_are_told_by_name_and_nothing_is_spent(monkeypatch):
+def test_ranks_that_disagree_are_told_by_name_and_nothing_is_spent():
     plan = PLANS["independent"]
 
-    def disagree(change):
+    def disagree(plans=(plan, plan), shapes=(SHAPES, SHAPES), questions=(b"", b""), most=(4, 4)):
         def work(ranks):
+            mine, made = ranks.rank, []
+
+            def ask():
+                made.append(
+                    RankedOracle(plans[mine], ranks, shapes[mine], lambda: questions[mine], seed=0)
+                )
+                made[0].pieces(most[mine])
+
             with pytest.raises(RanksDisagree) as caught:
-                change(ranks)
+                ask()
+            assert [oracle.ledger.answers for oracle in made] in ([], [0])
             return str(caught.value)
 
-        first, second = on_ranks(2, work)
-        assert first == second
-        return first
+        (told,) = {*on_ranks(2, work)}
+        return told
 
-    def of(plan=plan, shapes=SHAPES, question=b"", at_most=4, **options):
-        def change(ranks):
-            pick = lambda value: value[ranks.rank] if isinstance(value, tuple) else value  # noqa: E731
-            oracle = RankedOracle(
-                pick(plan), ranks, pick(shapes), lambda: pick(question), seed=0, **options
-            )
-            try:
-                oracle.pieces(pick(at_most))
-            finally:
-                assert oracle.ledger.answers == 0
-
-        return change
-
-    assert "same plan, and that of rank 1" in disagree(of(plan=(plan, PLANS["lambda"])))
-    assert "same shapes of parameters" in disagree(of(shapes=(SHAPES, {"w": (13,)})))
-    assert "same parameters" in disagree(of(question=(b"a", b"b")))
-    assert "same at most, got 4 on rank 0 and 5 on rank 1" in disagree(of(at_most=(4, 5)))
+    assert "same plan, and that of rank 1" in disagree(plans=(plan, PLANS["lambda"]))
+    assert "same shapes of parameters" in disagree(shapes=(SHAPES, {"w": (13,)}))
+    assert "same parameters" in disagree(questions=(b"a", b"b"))
+    assert "same at most, got 4 on rank 0 and 5 on rank 1" in disagree(most=(4, 5))
     with pytest.raises(RanksDisagree, match=r"version of dpcal, got '1' on rank 0 and '2' on rank"):
         check_same([{"version_of_dpcal": "1"}, {"version_of_dpcal": "2"}])
     on_ranks(2, lambda ranks: trained(ranks, plan if ranks.rank == 0 else None, steps=1))
@@ -237,59 +212,44 @@ def test_ranks_that_disagree_are_told_by_name_and_nothing_is_spent(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [5, 1000])
-def test_ranks_whose_records_are_in_another_order_are_told_before_a_batch(n):
+def test_ranks_whose_records_are_in_another_order_are_told_before_a_batch(n, monkeypatch):
     """By permutations of each rank's own; what ranks exchange is not the same twice, nor a record.
 
     Of 1,000 records in two orders 64 are compared: all agree with probability 1e-192.
     """
-    plan = dataclasses.replace(planned(), n=n)
-    told = []
+    plan, digests, same = planned(n=n), [], Threads.same
 
-    class Watched(Threads):
-        def same(self, **values):
-            told.append(values.get("records_in_the_same_order"))
-            super().same(**values)
+    def watched(ranks, **values):
+        digests.extend(values.get("records_in_the_same_order", "").split())
+        same(ranks, **values)
 
-    def ask(ranks, order):
-        watched = Watched(ranks.rank, ranks._places, ranks._barrier)
-        oracle = RankedOracle(plan, watched, SHAPES, lambda: b"", seed=0)
-        rows = np.roll(np.arange(n), order(ranks.rank))
-        read = []
+    monkeypatch.setattr(Threads, "same", watched)
 
-        def record(row):
-            read.append(row)
-            return b"record %d" % rows[row]
+    def asked(shift):
+        """Return the rows that each rank reads, of records that are shifted on rank 1."""
 
-        try:
-            oracle.check_records(record)
-        finally:
-            assert oracle.ledger.answers == 0
-            assert len(set(read)) == len(read) == min(n, 64)
-        return sorted(read)
+        def ask(ranks):
+            oracle = RankedOracle(plan, ranks, SHAPES, lambda: b"", seed=0)
+            rows, read = np.roll(np.arange(n), shift * ranks.rank), []
+            try:
+                oracle.check_records(lambda row: read.append(row) or b"record %d" % rows[row])
+            finally:
+                assert oracle.ledger.answers == 0
+                assert len(set(read)) == len(read) == min(n, 64)
+            return sorted(read)
+
+        return on_ranks(2, ask)
 
     for _ in range(2):
-        one, other = on_ranks(2, lambda ranks: ask(ranks, lambda rank: 0))
+        one, other = asked(0)
         assert one == other
-    digests = [each for each in told if each is not None]
     assert len(digests) == 4
     assert len(set(digests)) == 2
-    for rows in (1, n - 1):
+    for shift in (1, n - 1):
         with pytest.raises(RanksDisagree, match="must have the same records in the same order, an"):
-            on_ranks(2, lambda ranks, rows=rows: ask(ranks, lambda rank: rows * rank))
+            asked(shift)
     alone = RankedOracle(plan, Alone(), SHAPES, lambda: b"", seed=0)
     alone.check_records(lambda row: pytest.fail("one process reads nothing"))
-
-
-def test_an_error_of_rank_0_is_everybodys_and_the_plan_ends():
-    plan = planned(count=2)
-
-    def work(ranks):
-        _, oracle = trained(ranks, plan, steps=2)
-        with pytest.raises(BudgetExceeded):
-            oracle.pieces()
-        return oracle.ledger.count("gradient")
-
-    assert on_ranks(2, work) == [2, 2]
 
 
 def test_a_budget_is_charged_once_for_all_ranks():
@@ -309,6 +269,6 @@ def test_without_a_store_no_step_is_answered_again():
 
 
 def test_a_seed_serves_one_run_same_noise_is_refused():
-    trained(Alone(), planned(count=3), steps=1, seed=12345)
+    trained(Alone(), plan_of(count=3), steps=1, seed=12345)
     with pytest.raises(NoiseReused):
-        trained(Alone(), planned(count=3), steps=1, seed=12345)
+        trained(Alone(), plan_of(count=3), steps=1, seed=12345)

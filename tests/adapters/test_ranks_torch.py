@@ -9,8 +9,10 @@ import subprocess
 import sys
 
 import pytest
+from _tree import ROOT
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 PROGRAM = r"""
 import json, os, random, signal, sys, traceback
@@ -19,10 +21,9 @@ import torch.distributed.tensor
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.utils.data import TensorDataset
-from dpcal import calibrate
+from _steps import planned
 from dpcal.accountants.matrix import BLT, Banded, LambdaCGD
 from dpcal.adapters.torch import Guard
-from dpcal.calibrate import Correlation, Plan, Query
 
 torch.set_num_threads(1)
 folder = sys.argv[1]
@@ -44,10 +45,8 @@ class Augmented(TensorDataset):  # by noise from the usual generators
         return x.numpy(), y
 
 def plan_of(kind):
-    correlation = Correlation(strategy=STRATEGIES[kind]) if kind in STRATEGIES else None
-    query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.3,
-                  max_norm=1.0, noise_multiplier=1.0, count=6, correlation=correlation)
-    return Plan(optimizer="dpsgd", n=90, queries=(query,), epsilon=30.0, delta=1e-5)
+    return planned(STRATEGIES.get(kind), n=90, sampling_probability=0.3, noise_multiplier=1.0,
+                   count=6)
 
 def run(rank, kind, how, store, change, seed=0):
     torch.manual_seed(rank if change == "parameters" else 0)
@@ -138,7 +137,8 @@ def ends(tmp_path_factory):
     ]
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     subprocess.run(
         [sys.executable, "-W", "ignore", program, folder],
         input=json.dumps(cases),
@@ -161,7 +161,6 @@ def of(ends, *case):
     return [each for key, made in ends.items() if key[: len(case)] == case for each in made]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["independent", "lambda", "BLT", "bands"])
 def test_one_two_and_four_ranks_end_at_the_same_bits(ends, kind):
     """With dropout, under DDP, FSDP2 and alone; the ledger holds the plan on every rank."""
@@ -175,7 +174,6 @@ def test_one_two_and_four_ranks_end_at_the_same_bits(ends, kind):
     assert max(map(abs, alone["ends"])) > 1e-2
 
 
-@pytest.mark.slow
 def test_a_job_whose_first_rank_was_killed_goes_on_with_the_same_bits(ends):
     first, second = of(ends, 2, "independent", "plain", "killed")
     assert first is None
@@ -185,14 +183,12 @@ def test_a_job_whose_first_rank_was_killed_goes_on_with_the_same_bits(ends):
     assert [each["ends"] for each in again] == [alone["ends"]] * 2
 
 
-@pytest.mark.slow
 def test_records_that_are_augmented_by_chance_are_no_other_order(ends):
     one, other = of(ends, 2, "independent", "plain", "augmented")
     assert one == other
     assert one["answers"] == 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -112,15 +112,9 @@ def test_a_rate_is_not_rounded_down():
     assert Fraction(1 / 3) < Fraction(1, 3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"sample_size": 501}, "sample_size must be at most population_size=500, got 501"),
-        ({"sampling_method": "poisson", "secret_draws": True}, "secret_draws must be False"),
-    ],
-)
-def test_what_is_refused(changes, sentence):
+def test_what_is_refused():
     told = {"noise_multiplier": 3.0, "sample_size": 20, "population_size": 500}
-    told["sampling_method"] = "no-amplification"
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        round_event(**told | changes)
+    with pytest.raises(ValueError, match="must be at most population_size=500, got 501"):
+        round_event(**told | {"sample_size": 501, "sampling_method": "no-amplification"})
+    with pytest.raises(ValueError, match="secret_draws must be False"):
+        round_event(**told, sampling_method="poisson", secret_draws=True)

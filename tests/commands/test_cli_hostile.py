@@ -5,23 +5,17 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 
 import polars
 import pytest
+from _tree import DATA
+
+pytestmark = pytest.mark.slow
 
 GIB = 1 << 30
-TARGET = ["--target", "y", "--epsilon", "1", "--delta", "1e-5", "--output", "out"]
-COMMANDS = {
-    "table": ["train", "bad", *TARGET],
-    "schema": ["train", "good.csv", "--schema", "bad", *TARGET],
-    "report": ["verify", "bad"],
-    "model": ["predict", "bad", "good.csv"],
-    "book": ["budget", "bad"],
-    "charged": ["train", "good.csv", "--budget", "bad", *TARGET],
-    "plan": ["attack", "replay", "--plan", "bad"],
-    "bounds": ["train", "good.csv", "--bounds", "bad", *TARGET],
-    "candidates": ["select", "good.csv", "--candidates", "bad", "--accuracy", "0.1", *TARGET],
-}
+LINES = tomllib.loads((DATA / "odd_lines.toml").read_text(encoding="utf-8"))["reading"]
+OWN = LINES.pop("own")
 # Runs commands one after another, and prints their statuses and errors, and the largest memory that
 # they took. A process that is forked from one with much memory is counted with that, so that a
 # small one stands between.
@@ -49,7 +43,8 @@ def refused(tmp_path, monkeypatch):
 
     def ask(*asked):
         lines = [
-            [file if word == "bad" else word for word in COMMANDS[kind]] for kind, file in asked
+            [file if word == "bad" else word for word in LINES[kind].replace("$own", OWN).split()]
+            for kind, file in asked
         ]
         before = sorted(path.name for path in tmp_path.iterdir())
         command = [sys.executable, "-c", MEASURED, json.dumps(lines)]
@@ -67,23 +62,20 @@ def refused(tmp_path, monkeypatch):
     return ask
 
 
-@pytest.mark.slow
 def test_a_pipe_never_blocks(refused):
     os.mkfifo("bad")
-    assert all("regular file" in said for said in refused(*[(kind, "bad") for kind in COMMANDS]))
+    assert all("regular file" in said for said in refused(*[(kind, "bad") for kind in LINES]))
 
 
-@pytest.mark.slow
 def test_documents_that_are_none(refused):
     contents = [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe\0\0", b"\0"]
     for number, content in enumerate(contents):
         with open(f"bad-{number}", "wb") as file:
             file.write(content)
-    kinds = [kind for kind in COMMANDS if kind != "charged"]
+    kinds = [kind for kind in LINES if kind != "charged"]
     refused(*[(kind, f"bad-{number}") for kind in kinds for number in range(len(contents))])
 
 
-@pytest.mark.slow
 def test_a_document_without_end(refused):
     with open("bad", "wb") as file:
         file.truncate(40 * GIB)
@@ -91,7 +83,6 @@ def test_a_document_without_end(refused):
     assert all("more than 32 MiB" in said for said in found)
 
 
-@pytest.mark.slow
 def test_small_files_of_large_tables(refused, tmp_path):
     """Beyond 16 MiB of text, or as many cells."""
     (tmp_path / "long.csv").write_bytes(b"x,y\n1," + b"n" * 40_000_000 + b"\n")
@@ -109,7 +100,6 @@ def test_small_files_of_large_tables(refused, tmp_path):
     assert all("times as large as the file" in said for said in found), found
 
 
-@pytest.mark.slow
 def test_damaged_tables(refused, tmp_path):
     polars.DataFrame({"x": range(1000), "y": ["no", "yes"] * 500}).write_parquet("whole")
     parquet = (tmp_path / "whole").read_bytes()

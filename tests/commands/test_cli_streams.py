@@ -5,9 +5,11 @@ import os
 import random
 import subprocess
 import sys
+import tomllib
 from types import SimpleNamespace
 
 import pytest
+from _tree import DATA
 
 from dpcal import cli as door
 
@@ -126,29 +128,8 @@ def test_warnings_of_an_answer_come_after_it(cli, verify):
 
 # -- odd command lines
 
-WORDS = """
-0 -1 nan inf -inf 1e400 1e-400 abc 1/3 1/0 0/0 -0 1_000 \uff11 0x10 1e5 1,5 1e-320 True -- - = *
-1.0000000000000000000001 /dev/null é \ud800 $(id) ' 0.1.2 1e +1 .5 5.
-"""
-ODD = [*WORDS.split(), "", " ", "9" * 400, "1e999999999", "0e999999999"]
-# Options and their usual values.
-USUAL = {
-    "--sampling-probability": "0.01 1 1/3",
-    "--n": "100 1e3",
-    "--batch-size": "10 50",
-    "--steps": "1 20",
-    "--epochs": "1 0.5",
-    "--noise-multiplier": "1 5",
-    "--epsilon": "1 3",
-    "--delta": "1e-5 0.1",
-    "--accountants": "renyi a,b ,",
-    "--sampler": "poisson random-allocation without-replacement shuffled-epochs x",
-    **dict.fromkeys(["--d", "--L0", "--L1", "--F0"], "1 0.5 9"),
-}
-SIZES = ["--sampling-probability", "--n --batch-size"]
-TARGETS = ["--delta", "--epsilon", "--epsilon --delta"]
-FILES = ["/etc/passwd", "/dev/zero", ".", "nowhere"]
-BOOKS = ["b", "nowhere/b", "", "/etc/passwd", "."]
+LINES = tomllib.loads((DATA / "odd_lines.toml").read_text(encoding="utf-8"))
+ODD = [*LINES["words"].split(), "", " ", "9" * 400, "\ud800"]
 
 
 def lines(seed, count):
@@ -158,25 +139,27 @@ def lines(seed, count):
     def given(*options):
         for name in " ".join(options).split():
             odd = rng.random() < 0.35
-            yield from (name, rng.choice(ODD if odd else USUAL[name].split()))
+            yield from (name, rng.choice(ODD if odd else LINES["usual"][name].split()))
 
     def run(*more):
         sampler = rng.choice(["--sampler", "", ""])
-        return given(rng.choice(SIZES), rng.choice(["--steps", "--epochs"]), sampler, *more)
+        return given(
+            rng.choice(LINES["sizes"]), rng.choice(["--steps", "--epochs"]), sampler, *more
+        )
 
     def noisy(*more):
-        return run("--noise-multiplier", rng.choice(TARGETS), *more)
+        return run("--noise-multiplier", rng.choice(LINES["targets"]), *more)
 
     kinds = [
         lambda: ["epsilon", *noisy()],
-        lambda: ["calibrate", *run(rng.choice(TARGETS))],
+        lambda: ["calibrate", *run(rng.choice(LINES["targets"]))],
         lambda: ["compare", *noisy("--accountants")],
-        lambda: ["certify", "--check", rng.choice([*FILES, ""])],
-        lambda: ["verify", rng.choice([*FILES, "", "\x00"])],
+        lambda: ["certify", "--check", rng.choice([*LINES["files"], ""])],
+        lambda: ["verify", rng.choice([*LINES["files"], "", "\x00"])],
         lambda: ["optimizers", *rng.choice([[], ["dpsgd"], ["zzz"], [rng.choice(ODD)]])],
         lambda: ["schedule", "spiderboost", *given("--n --epsilon --delta --d --L0 --L1 --F0")],
-        lambda: ["budget", rng.choice(BOOKS), *given(rng.choice(TARGETS))],
-        lambda: ["predict", rng.choice(FILES), "x.csv"],
+        lambda: ["budget", rng.choice(LINES["books"]), *given(rng.choice(LINES["targets"]))],
+        lambda: ["predict", rng.choice(LINES["files"]), "x.csv"],
         lambda: ["plot", rng.choice(["profile", "zzz"]), *noisy(), "-o", "/nowhere/x.png"],
         lambda: [rng.choice(["epsilonn", "trian", "", "\x00", "verify --help", "-h"]), *run()],
     ]

@@ -20,21 +20,6 @@ def test_help_and_the_version_have_other_names(cli):
     assert cli("-V").startswith("dpcal 0")
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ("age,town,y\n40,Ulm,no\n60,Bonn,yes\n", "'town'"),
-        (",age,y\n0,41,no\n1,55,yes\n", "a column named ''"),
-    ],
-)
-def test_a_table_that_needs_a_schema_is_told_what_drafts_one(cli, here, table, said):
-    (here / "my table.csv").write_text(table)
-    sentence = cli.refused("train 'my table.csv'", TARGET)
-    assert said in sentence
-    assert "'dpcal schema 'my table.csv' -o schema.toml' drafts one" in sentence
-    assert "Bonn" not in sentence
-
-
 def test_a_draft_says_that_it_is_not_private_and_asks_for_the_target(cli, here):
     (here / "p.csv").write_text("age,size\n" + "41,1.5\n55,2.5\n7,3\n" * 20)
     told = cli("schema p.csv -o s.toml")

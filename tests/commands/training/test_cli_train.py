@@ -76,29 +76,23 @@ def test_an_engineer_gets_a_model_that_predicts(trained):
     assert dpcal.load_model(trained / "dpcal-report").weights.tolist() == model.weights.tolist()
 
 
-def test_the_statement_is_one_page_that_says_what_was_read_and_what_can_be_known(trained):
+def test_the_statement_says_what_was_read_and_what_can_be_known(trained):
     report = report_of(trained / "dpcal-report")
     told = report["data"]["read_from_data"]
     assert {"number of records", "range of 'age'", "categories of 'blood'"} <= set(told)
     sentences = " ".join(report["privacy"]["not_covered"])
     assert "Read from the data, and not covered by the claim: range of 'age'" in sentences
-    assert report["privacy"]["neighboring_relation"] == "replace-special"
     # No attack on a (1, 1e-6)-private model does better (Kairouz, Oh and Viswanath 2015).
     assert 0.01 < report["risk"]["true_positive_rate"] <= np.e * 0.01 + 1e-6
     page = (trained / "dpcal-report" / "statement.html").read_text()
-    assert page.startswith("<!doctype html>")
-    # Without a network.
+    # It loads nothing from a network.
     assert not [each for each in ("src=", "@import", "<script", "<link") if each in page]
-    parts = (
+    for part in (
         "no finding is more than 2.72 times as likely",
-        "wrong about 1% of those",
         "range of &#x27;age&#x27;",
-        "replace-special",
-        "dpcal verify",
         "<svg",
-        "noise multiplier",
-    )
-    assert [part for part in parts if part not in page] == []
+    ):
+        assert part in page
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -158,15 +152,11 @@ def test_a_report_whose_scores_claim_too_little_is_found_out(trained):
 
 
 def test_nothing_is_overwritten(cli, trained, asked, tmp_path):
-    report, table, schema = (
-        trained / "dpcal-report",
-        trained / "patients.csv",
-        trained / "schema.toml",
-    )
+    report, table = trained / "dpcal-report", trained / "patients.csv"
     before = (report / "report.json").read_bytes()
     for words in (
         [*asked, "-o", report],
-        ["schema", table, "-o", schema],
+        ["schema", table, "-o", trained / "schema.toml"],
         ["predict", report, table, "-o", trained / "scores.csv"],
     ):
         assert "--force" in cli.refused(*words)
@@ -178,44 +168,31 @@ def test_nothing_is_overwritten(cli, trained, asked, tmp_path):
     assert "report.key" in cli.refused(*asked, "--force")
     assert "precious" in cli.refused(*asked, "-o", tmp_path / "precious")
     assert (tmp_path / "report.key").read_text() == "my own file"
-    assert (tmp_path / "precious" / "thesis.txt").read_text() == "years of work"
-    assert names(tmp_path) == {"report.key", "precious"}
+    assert names(tmp_path) | names(tmp_path / "precious") == {
+        "report.key",
+        "precious",
+        "thesis.txt",
+    }
 
 
-@pytest.mark.parametrize("package", ["polars", "matplotlib"])
-def test_extras_are_asked_for_before_a_record_is_read(cli, asked, tmp_path, monkeypatch, package):
-    found = request.find_spec
-    monkeypatch.setattr(request, "find_spec", lambda name: None if name == package else found(name))
+def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "read", lambda *_: pytest.fail("a record was read"))
-    message = cli.refused(*asked)
-    assert package in message
-    assert "pip install '.[train]'" in message
+    for words in (
+        *("--l2 -1", "--test-fraction 1", "--delta 2", "--noise lambda-cgd"),
+        *("--optimizer kl_spider", "--optimizer dp_sgda --problem robust"),
+        "--optimizer dp_sgda --problem fair --group x",
+    ):
+        assert cli.refused(*asked, words)
+    found = request.find_spec
+    for package in ("polars", "matplotlib"):
+        without = {package: None}
+        monkeypatch.setattr(request, "find_spec", lambda name, w=without: w.get(name, found(name)))
+        message = cli.refused(*asked)
+        assert package in message
+        assert "pip install '.[train]'" in message
     assert names(tmp_path) == set()
 
 
-def test_options_are_checked_before_a_record_is_read(cli, asked, monkeypatch):
-    monkeypatch.setattr(fitting, "read", lambda *_: pytest.fail("a record was read"))
-    for words in ("--l2 -1", "--test-fraction 1", "--delta 2", "--noise lambda-cgd"):
-        assert cli.refused(*asked, words)
-    for words in ("kl_spider", "dp_sgda --problem robust", "dp_sgda --problem fair --group x"):
-        assert cli.refused(*asked, "--optimizer", words)
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_nothing_changes_the_options_on_the_way(cli, asked, monkeypatch):
-    module = load("train")
-
-    def kept(options, run=module.run):
-        before = dict(vars(options))
-        status = run(options)
-        assert vars(options) == before
-        return status
-
-    monkeypatch.setattr(module, "run", kept)
-    assert cli(*asked, "--steps 5 --held-out none")
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(cli, asked, tmp_path):
     words = "--learning-rate 1e308 --max-norm 1e140 --epochs 1"
@@ -267,7 +244,6 @@ def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
     assert report_of(tmp_path / "report") == told
     assert names(tmp_path / "report") == {"report.json", "model.json", *PAGES}
     (run,) = told["runs"]
-    assert run["epsilon"]["upper"] <= 1.0
     assert run["plan"]["n"] == told["data"]["training_records"]
     assert 130 <= run["plan"]["n"] <= 185  # 160 on average, with a standard deviation of 5.7
     assert told["data"]["rows"] == 200
@@ -275,49 +251,22 @@ def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
     assert told["data"]["read_from_data"] == read
     assert set(told["model"]["weights"]) == {"a", "b", "c"}
     assert told["model"]["classes"] == ["no", "yes"]
-    # Noise of standard deviation 5 on each count of about 40 held-out records tells little.
-    assert told["evaluation"]["held_out"] == "noisy"
-    assert 0 <= told["evaluation"]["accuracy"] <= 1
-    assert cli("verify", tmp_path / "report")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
-@pytest.mark.parametrize("relation", ["add-or-remove-one --n 200", "replace-one"])
-def test_an_optimizer_has_the_constants_that_bounds_imply(cli, table, tmp_path, relation):
-    asked = ["train", table, "--target answer --epsilon 1 --delta 1e-5 --bounds 0:10 --seed 1"]
-    asked += ["--optimizer noisy_gd --neighboring-relation", relation, "-o", tmp_path / "report"]
-    told = cli.json(*asked)
-    (run,) = told["runs"]
-    (query,) = run["plan"]["queries"]
-    # Three features in [-4, 4] and an intercept: ||x||^2 <= 49, so L0 = 7 and L1 = 49 / 4.
-    assert query["max_norm"] == pytest.approx(7.0)
-    assert run["plan"]["parameters"]["learning_rate"] == pytest.approx(4 / 49)
-    assert query["sampler"] == "full"
-    assert 1.0 - 1e-4 < run["epsilon"]["upper"] <= 1.0
-    assert told["training"]["optimizer"] == "noisy_gd"
-    assert "over all records" in told["privacy"]["mechanism"]
-    tuned = cli.json(*asked, "--max-norm 1 --steps 7 --learning-rate 0.5 --force")
-    query = tuned["runs"][0]["plan"]["queries"][0]
-    assert (query["max_norm"], query["count"]) == (1.0, 7)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_pictures")
-def test_a_seed_repeats_a_run_and_a_key_its_fingerprint(cli, table, tmp_path):
+def test_a_run_without_a_seed_is_not_repeated_and_a_key_repeats_its_fingerprint(
+    cli, table, tmp_path
+):
     asked = ["train", table, "--target answer --epsilon 1 --delta 1e-5 --epochs 1 --force"]
-    asked += ["-o", tmp_path / "report"]
-
-    def weights(*words):
-        return cli.json(*asked, *words)["model"]["weights"]
-
-    assert weights("--seed 3") == weights("--seed 3")
-    assert weights() != weights()
-    found = cli.json(*asked, "--test-fraction 0")["data"]["fingerprint"]
+    asked += ["--test-fraction 0 -o", tmp_path / "report"]
+    first, second = (cli.json(*asked) for _ in range(2))
+    assert first["model"]["weights"] != second["model"]["weights"]
     rows = np.array([line.split(",") for line in table.read_text().splitlines()[1:]])
     X, y = rows[:, :3].astype(float), (rows[:, 3] == "yes").astype(float)
     key = bytes.fromhex((tmp_path / "report.key").read_text())
     arrays = [X, y, X[:0], y[:0]]
+    found = second["data"]["fingerprint"]
     assert found == dpcal.report.fingerprint(arrays, key=key)
     assert found != dpcal.report.fingerprint(arrays, key=b"another key")
 
@@ -341,7 +290,6 @@ def test_noisy_scores_are_near_the_true_ones_and_paid(cli, trained, asked, tmp_p
     assert (tmp_path / "report" / "accuracy.svg").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     rng = np.random.default_rng(0)
@@ -368,111 +316,71 @@ def test_the_mechanism_is_in_the_report_and_in_the_words_of_the_claim(cli, asked
         assert cli("verify", tmp_path / "report")
 
 
-@pytest.mark.usefixtures("without_pictures")
-def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(cli, tmp_path):
+@pytest.mark.slow
+def test_a_weight_finds_more_of_a_rare_class_at_the_same_price():
     rng = np.random.default_rng(0)
     x = rng.uniform(-4, 4, 4000)
     rare = rng.random(4000) < 1 / (1 + np.exp(2 - x))
-    lines = [f"{a:.4f},{'yes' if b else 'no'}" for a, b in zip(x, rare, strict=True)]
-    (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines))
-    (tmp_path / "s.toml").write_text(
-        "[columns.x]\ntype = 'number'\nrange = [-4, 4]\n[columns.y]\ntype = 'class'\n"
-        "classes = ['no', 'yes']\nweights = [1, 5]\n"
+    target = {"type": "class", "classes": ["no", "yes"]}
+    columns = {"x": {"type": "number", "range": [-4, 4]}, "y": target}
+    heavy = columns | {"y": target | {"weights": [1, 5]}}
+    table = {"x": x, "y": np.where(rare, "yes", "no")}
+    options = {"epsilon": 8.0, "delta": 1e-6, "held_out": "none", "seed": 3}
+    none, option, schema = (
+        dpcal.train(table, {"columns": each}, target="y", **options, **more)
+        for each, more in ((columns, {}), (columns, {"class_weights": [1, 5]}), (heavy, {}))
     )
-    asked = ["train", tmp_path / "t.csv", "--target y --epsilon 8 --delta 1e-6"]
-    asked += ["--held-out none --seed 3 -o", tmp_path / "report"]
-    found, noises = [], set()
-    for more, weights in (
-        (["--bounds -4:4 --classes no,yes"], None),
-        (["--bounds -4:4 --classes no,yes --class-weights 1,5"], {"no": 1, "yes": 5}),
-        (["--schema", tmp_path / "s.toml"], {"no": 1, "yes": 5}),
+    for found, weights in (
+        (none, None),
+        (option, {"no": 1, "yes": 5}),
+        (schema, {"no": 1, "yes": 5}),
     ):
-        document = cli.json(*asked, "--force", *more)
-        assert document["training"].get("class_weights") == weights
-        noises.add(document["runs"][0]["plan"]["queries"][0]["noise_multiplier"])
-        found.append(dpcal.load_model(tmp_path / "report"))
-    assert len(noises) == 1
+        assert found.document["training"].get("class_weights") == weights
+        query = found.result.plan.queries[0]
+        assert query.noise_multiplier == none.result.plan.queries[0].noise_multiplier
     # Without clipping and noise the boundary would move from 2 to 2 - log(5) = 0.4, and what is
     # found from 0.67 to 0.92 of the class.
-    none, flag, schema = ((each.predict({"x": x}) == "yes")[rare].mean() for each in found)
-    assert flag > none + 0.05
-    assert schema == flag
-    assert found[1].weights.tolist() == found[2].weights.tolist()
+    shares = [(each.model.predict({"x": x}) == "yes")[rare].mean() for each in (none, option)]
+    assert shares[1] > shares[0] + 0.05
+    assert option.model.weights.tolist() == schema.model.weights.tolist()
 
 
 @pytest.mark.usefixtures("without_pictures")
 def test_predictions_of_numbers_are_in_the_unit_of_the_target(cli, tmp_path):
     x = np.random.default_rng(0).uniform(-5, 5, 4000)
-    (tmp_path / "t.csv").write_text("\n".join(["x,y", *(f"{a:.4f},{250 + 30 * a:.3f}" for a in x)]))
+    path, folder = tmp_path / "t.csv", tmp_path / "report"
+    path.write_text("\n".join(["x,y", *(f"{a:.4f},{250 + 30 * a:.3f}" for a in x)]))
     # A range below zero needs no equals sign.
     words = "--target y --loss squared --bounds -5:5 --target-bounds 0:500 --epsilon 8 --delta 1e-6"
-    told = cli.json("train", tmp_path / "t.csv", words, "--test-fraction 0 -o", tmp_path / "report")
+    told = cli.json("train", path, words, "--test-fraction 0 -o", folder)
     assert told["evaluation"]["held_out"] == "left out"
-    assert not (tmp_path / "report" / "accuracy.svg").exists()
-    model = dpcal.load_model(tmp_path / "report")
+    assert not (folder / "accuracy.svg").exists()
+    model = dpcal.load_model(folder)
     assert model.schema.column("x").range == (-5.0, 5.0)
     assert model.predict({"x": [-4.0, 4.0]}) == pytest.approx([130, 370], abs=30)
     with pytest.raises(ValueError, match="has no classes"):
         model.predict_proba({"x": [1.0]})
-    lines = cli("predict", tmp_path / "report", tmp_path / "t.csv").splitlines()
-    assert lines[0] == "prediction"
-    assert len(lines) == 4001
+    lines = cli("predict", folder, path).splitlines()
+    assert (lines[0], len(lines)) == ("prediction", 4001)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
+def test_what_is_no_model_and_a_table_that_does_not_fit_one(cli, trained, tmp_path):
+    path, model = tmp_path / "model.json", trained / "dpcal-report" / "model.json"
+    for old, new, sentence in (
         ("{", "no JSON", "model must be a model file"),
         ("dpcal-model", "other", "its format must be"),
         ('"intercept"', '"sect"', "lacks 'intercept'"),
         ('"blood=A"', '"blood=C"', "lacks 'blood=A'"),
-    ],
-)
-def test_what_is_no_model(trained, tmp_path, old, new, sentence):
-    path = tmp_path / "model.json"
-    path.write_text((trained / "dpcal-report" / "model.json").read_text().replace(old, new))
-    with pytest.raises(ValueError, match=sentence):
-        dpcal.load_model(path)
-
-
-def test_a_table_that_does_not_fit_the_model(cli, trained, tmp_path):
-    path = tmp_path / "new.csv"
+    ):
+        path.write_text(model.read_text().replace(old, new))
+        with pytest.raises(ValueError, match=sentence):
+            dpcal.load_model(path)
     for text, said in (
         ("age,blood,smoker\n3,A,no\n", "must have a column 'pressure'"),
         ("age,pressure,blood,smoker\n3, 1 ,A,no\nx,1,A,no\n", "'age' must be a finite number"),
     ):
         path.write_text(text)
-        assert said in cli.refused("predict", trained / "dpcal-report", path)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_pictures")
-def test_people_with_several_rows(cli, tmp_path):
-    rng = np.random.default_rng(0)
-    people, dose = rng.integers(0, 600, 3000), rng.uniform(0, 10, 3000)
-    rows = [f"P{p};{x:.3f};{'u' if x > 5 else 'v'}" for p, x in zip(people, dose, strict=True)]
-    (tmp_path / "t.csv").write_text("who;dose;group\n" + "\n".join(rows))
-    (tmp_path / "schema.toml").write_text(
-        "group_size = 3\n[columns.who]\ntype = 'person'\n[columns.dose]\ntype = 'number'\n"
-        "range = [0, 10]\n[columns.group]\ntype = 'class'\nclasses = ['u', 'v']\n"
-    )
-    asked = ["train", tmp_path / "t.csv", "--schema", tmp_path / "schema.toml", "--target group"]
-    asked += ["--epsilon 2 --delta 1e-5 -o", tmp_path / "report"]
-    document = cli.json(*asked)
-    used = document["data"]["training_records"] + document["data"]["held_out_records"]
-    assert used == np.minimum(np.bincount(people, minlength=600), 3).sum()
-    assert document["privacy"]["unit"].startswith("one person, who has at most 3 training")
-    queries = [*document["runs"][0]["plan"]["queries"], *document["evaluation"]["plan"]["queries"]]
-    assert [query["group_size"] for query in queries] == [3, 3, 3]
-    assert cli("verify", tmp_path / "report")
-    # A theorem about single records is not one about persons.
-    sentence = cli.refused(*asked, "--force --optimizer tree_spider")
-    assert "--group-size is not for --optimizer tree_spider" in sentence
-    # The flag has the last word; one row a person costs less noise.
-    document = cli.json(*asked, "--force --group-size 1")
-    assert document["privacy"]["unit"].startswith("one person, who has at most one training")
-    for alone, three in zip(document["runs"][0]["plan"]["queries"], queries, strict=False):
-        assert alone["noise_multiplier"] < three["noise_multiplier"] / 1.5
+        assert said in cli.refused("predict", model, path)
 
 
 def test_help_is_on_one_screen_and_the_rest_is_there(cli, monkeypatch):

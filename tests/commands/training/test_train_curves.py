@@ -97,18 +97,6 @@ def test_what_each_column_adds_is_drawn_and_adds_up_to_the_score(folder):
         assert not (folder / features / "what-each-column-adds.svg").exists()
 
 
-def test_features_of_a_row_are_no_longer_than_the_coding_says():
-    table = {f"x{i}": np.random.default_rng(i).uniform(-1, 2, 200) for i in range(3)}
-    for features in FEATURES:
-        made = [
-            Column(name=name, type="number", range=(0, 1), coding=coding)
-            for name, coding in zip(table, (features, features, "one-hot"), strict=True)
-        ]
-        coding = Coding(made)
-        squares = (coding.numbers(table) ** 2).sum(axis=1)
-        assert 16 < squares.max() <= coding.square_bound * (1 + 1e-12)
-
-
 def test_a_schema_may_say_it_of_one_column_and_is_checked():
     schema = Schema.from_toml(SCHEMA.replace("range = [0, 100]", 'range=[0, 100]\ncoding="bins"'))
     found = dpcal.train(rows(600), schema, epsilon=1.0, delta=1e-6, held_out="none")

@@ -9,7 +9,7 @@ import pytest
 from _tree import DATA
 
 import dpcal
-from dpcal import train
+from dpcal import report, train
 from dpcal.accountants import events
 
 RNG = np.random.default_rng(0)
@@ -87,6 +87,26 @@ def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
     run = events.SelfComposedDpEvent(events.PoissonSampledDpEvent(20 / 300, step), 20)
     assert everybody.result.epsilon(1e-5) == dpcal.epsilon(run, delta=1e-5) <= 2.0
     everybody.result.verify()
+
+
+def test_rows_of_a_person_that_are_clipped_one_by_one_cost_more():
+    """A rule of one row a person needs less noise than one of three."""
+    asked = {**BY_PERSON, "clipped": "row", "steps": None}
+    three, one = (
+        train(TABLE, {**SCHEMA, "n": None, "group_size": most}, **asked) for most in (3, 1)
+    )
+    document = three.document
+    used = document["data"]["training_records"] + document["data"]["held_out_records"]
+    assert used == np.minimum(np.bincount(WHO), 3).sum()
+    assert document["privacy"]["unit"] == UNIT
+    assert one.document["privacy"]["unit"].startswith("one person, who has at most one training")
+    for dear, cheap in zip(three.result.plan.queries, one.result.plan.queries, strict=False):
+        assert dear.group_size == 3
+        assert cheap.noise_multiplier < dear.noise_multiplier / 1.5
+    assert all(row["holds"] for row in report.verify(document))
+    # A theorem about single records is not one about persons.
+    with pytest.raises(ValueError, match="group_size is not for optimizer tree_spider"):
+        train(TABLE, SCHEMA, **{**asked, "clipped": None, "optimizer": "tree_spider"})
 
 
 REFUSED = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["persons"]

@@ -25,16 +25,6 @@ def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path)
     assert told["optimizer"] == next(name for name in names if name != "correlated_dpsgd")
 
 
-@pytest.mark.parametrize("tuning", ["--steps 30", "--optimizer dpsgd"])
-def test_what_is_given_is_taken(cli, table, tuning):
-    text = cli("train", table, WORDS, tuning)
-    assert text.startswith("plan of dpsgd, target epsilon = 1 at delta = 1e-06")
-    assert ("steps 30," in text) is (tuning == "--steps 30")
-    assert "passes" in text.splitlines()[-2]
-    assert "of this machine" in text.splitlines()[-2]
-    assert text.endswith("nothing was spent: without --plan this plan is run\n")
-
-
 def test_training_runs_what_is_chosen(table):
     """With few parameters and little noise full batches have the smaller predicted error."""
     columns = {name: {"type": "number", "range": [0, 10]} for name in "abc"}
