@@ -28,16 +28,18 @@ TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
 PROBLEM = {"dimension": D}
 POISSON = {"neighboring_relation": "add-or-remove-one"}
 REPLACED = {"neighboring_relation": "replace-one"}
+SPECIAL = {"neighboring_relation": "replace-special"}
 BLOCKS = {"dimensions": (D + 2, 1), **POISSON}
 KL = {**PROBLEM, "gamma": 2.0}
 PARTS = {**PROBLEM, **REPLACED, "distance": 3.0}
 MATRIX = {**PROBLEM, "embedding_dimension": 2}
 WALK = {**PROBLEM, "batch_size": 60, "difference_batch_size": 20}
-WALK = {**PROBLEM, "batch_size": 60, "difference_batch_size": 20}
 RUNS = {
     "dpsgd": [
         ({"batch_size": 60, "steps": 40}, {"output": "uniform"}),
         ({"batch_size": 60, "steps": 40, **REPLACED}, {"output": "tail"}),
+        ({"batch_size": 60, "epochs": 8, "sampler": "random-allocation"}, {}),
+        ({"batch_size": 100, "epochs": 3, "sampler": "shuffled-epochs", **SPECIAL}, {}),
     ],
     "noisy_gd": [
         ({**PROBLEM, "steps": 20}, {"output": "random"}),

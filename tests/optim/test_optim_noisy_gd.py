@@ -1,6 +1,5 @@
 """Noisy gradient descent: calibration in closed form, the textbook loop, its bound."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -65,19 +64,6 @@ def test_the_published_size_of_the_bound():
     slope = math.log(found[100_000] / found[1_000]) / math.log(100)
     assert slope == pytest.approx(-0.5, abs=0.01)
     assert found[10_000] == pytest.approx(0.0731, abs=2e-4)
-
-
-@pytest.mark.parametrize("build", [calibrate.noisy_gd, calibrate.spiderboost])
-def test_a_constant_that_is_not_known_has_to_be_replaced(build):
-    step = "learning_rate" if build is calibrate.noisy_gd else "smoothness"
-    for unknown, sentence in (
-        ({"lipschitz": math.inf}, "max_norm must be given where constants.lipschitz is no"),
-        ({"smoothness": math.inf}, f"{step} must be given where constants.smoothness"),
-        ({"gap": None}, "steps must be given where constants.gap is no number > 0"),
-    ):
-        constants = dataclasses.replace(CONSTANTS, **unknown)
-        with pytest.raises(ValueError, match=sentence):
-            build(constants, n=N, dimension=4, epsilon=1.0, delta=1e-5)
 
 
 # -- the run
