@@ -32,6 +32,25 @@ def logistic(n, d):
     return optim.Logistic(X, y, fit_intercept=False, classes_from_data=True)
 
 
+def records(n):
+    """Return rows of norm one in four dimensions, and noisy labels."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, rng.random(n) < 1 / (1 + np.exp(-5 * X[:, 0]))
+
+
+class Interpreted(optim.Objective):
+    """An objective without a kernel: that of another one."""
+
+    clipped_sum = clipped_difference_sum = loss = digest = None
+
+    def __init__(self, inner):
+        names = "n dimension l2 penalized clipped_sum clipped_difference_sum loss digest"
+        for name in (*names.split(), "smoothness_when_convex"):
+            setattr(self, name, getattr(inner, name))
+
+
 def target(n, epsilon=4.0, **more):
     return {"n": n, "epsilon": epsilon, "delta": DELTA, **more}
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import plan_of, query
+from _built_plans import plan_of, query, records
 
 from dpcal import calibrate
 from dpcal.accountants import delta, epsilon, events
@@ -31,9 +31,7 @@ from dpcal.report.saving import document_of
 
 RNG = np.random.default_rng(0)
 N, D = 200, 4
-X = RNG.standard_normal((N, D))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 L2 = 0.1
 OBJECTIVE = Logistic(X, Y, l2=L2, fit_intercept=False, classes=[False, True])
 CONSTANTS = Logistic.constants_for(row_norm=1.0, l2=L2, fit_intercept=False)

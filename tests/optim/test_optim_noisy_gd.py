@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import records
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
@@ -14,11 +15,8 @@ from dpcal.optim.boundary.seeds import Streams
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
 
-RNG = np.random.default_rng(0)
 N = 300
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import plan_of, query
+from _built_plans import Interpreted, plan_of, query, records
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
@@ -14,7 +14,6 @@ from dpcal.optim import (
     FromGradients,
     Huber,
     Logistic,
-    Objective,
     PrivateOracle,
     Sigmoid,
     Softmax,
@@ -27,26 +26,11 @@ from dpcal.optim.objectives.linear import Linear
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
 
-RNG = np.random.default_rng(0)
 N = 400
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0]
 ONES = Constants(lipschitz=1.0, smoothness=1.0)
 HUBER = Huber(X, TARGETS, fit_intercept=False)
-
-
-class Interpreted(Objective):
-    """An objective without a kernel."""
-
-    clipped_sum = loss = None  # those of the one inside
-
-    def __init__(self, inner):
-        self.n, self.dimension = inner.n, inner.dimension
-        self.l2, self.penalized = inner.l2, inner.penalized
-        for name in ("clipped_sum", "loss", "smoothness_when_convex", "digest"):
-            setattr(self, name, getattr(inner, name))
 
 
 def plan_for(**options):

@@ -1,4 +1,4 @@
-"""Training with correlated noise: prices of whole runs, promises of the oracle, attacks.
+"""Training with correlated noise: prices of whole runs, promises of the oracle.
 
 Statistical statements state their false-alarm rate; all seeds are fixed.
 """
@@ -13,13 +13,12 @@ import pytest
 from _built_plans import plan_of, query
 from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
-from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
 from dpcal.optim.boundary.fused import Estimate, Loops
@@ -101,23 +100,13 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     assert plan.price().lower > 1.2 * accountants.epsilon(naive, delta=plan.delta)
     with pytest.raises(UnsupportedEvent, match="no price of its own"):
         one.event(N)
-    separated = plans["banded, cyclic"]
-    for composed in (
-        events.SelfComposedDpEvent(event, 2),
-        events.ComposedDpEvent([event, events.GaussianDpEvent(1.0)]),
-        events.ComposedDpEvent([separated.event] * 2),
-        events.PoissonSampledDpEvent(0.1, event),
-    ):
-        with pytest.raises(UnsupportedEvent):
-            accountants.epsilon(composed, delta=1e-2)
-    for accountant in ("characteristic", "renyi", "pld", "prv"):
-        with pytest.raises(UnsupportedEvent):
-            accountants.epsilon(event, delta=1e-2, accountant=accountant)
+    with pytest.raises(UnsupportedEvent):
+        accountants.epsilon(events.ComposedDpEvent([event, event]), delta=1e-2)
     single = accountants.epsilon(events.ComposedDpEvent([event]), delta=plan.delta)
     assert single == plan.price()
     # Exact prices of separated steps hold for zeroed records; plans have none for replaced ones.
     with pytest.raises(UnsupportedEvent, match=r"not calibrated for .* 'replace-one'"):
-        separated.price(neighboring_relation="replace-one")
+        plans["banded, cyclic"].price(neighboring_relation="replace-one")
     delta = accountants.delta(event, epsilon=2.0)
     assert 0 < delta.lower <= delta.estimate <= delta <= 2e-2
 
@@ -180,7 +169,7 @@ def test_fused_loops_refuse_correlated_noise():
 def test_a_run_goes_on_where_it_stopped(plans):
     for name, plan in plans.items():
         whole = PrivateOracle(OBJECTIVE, plan, seed=11)
-        first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
+        _ = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
         state = json.loads(json.dumps(whole.state()))
         rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
         resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
@@ -189,13 +178,11 @@ def test_a_run_goes_on_where_it_stopped(plans):
         assert (np.array(rest) == np.array(again)).all(), name
         with pytest.raises(BudgetExceeded):
             resumed.gradient(np.zeros(4), "gradient")
-        assert not any((a == b).any() for a, b in zip(first, again, strict=False)), name
         fresh = PrivateOracle(OBJECTIVE, plan)
-        early = fresh.gradient(np.zeros(4), "gradient")
+        fresh.gradient(np.zeros(4), "gradient")
         back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
         pair = [each.gradient(np.zeros(4), "gradient") for each in (back, fresh)]
         assert (pair[0] == pair[1]).all(), name
-        assert (early != first[0]).all(), name
 
 
 def test_interleaved_streams_go_on_where_they_stopped(plans):
@@ -338,69 +325,6 @@ def test_a_correlated_query_is_read_from_its_document_and_no_filter_pays_for_it(
         PrivateOracle(OBJECTIVE, plan_of(one, n=N), filter=budget)
 
 
-# -- attacks
-
-
-def attack(plan, *, runs):
-    """A lower bound on epsilon from trained iterates of two neighbours, at confidence 1 - 1e-5.
-
-    One record's gradient is one clipping norm, everyone else's is zero; in the neighbour it is zero
-    too. Whoever sees the iterates knows the noisy sums x, correlates them back to C x, and says
-    'present' where the likeliest direction of C y reaches a threshold, chosen on half of the runs.
-    """
-    query = plan.query("gradient")
-    C = query.correlation.strategy.matrix()
-    direction = C.sum(axis=1)
-    sums = {}
-    for present in (0, 1):
-        gradient = np.zeros(plan.n)
-        gradient[0] = present
-        objective = FromGradients(
-            lambda w, rows, g=gradient: g[rows][:, np.newaxis], n=plan.n, dimension=1
-        )
-        scores = np.empty(runs)
-        for run in range(runs):
-            oracle = PrivateOracle(objective, plan)
-            x = [oracle.gradient(np.zeros(1), "gradient")[0] for _ in range(query.count)]
-            scores[run] = direction @ (C @ np.array(x))
-        sums[present] = scores
-    half = runs // 2
-    best = max(
-        np.concatenate([sums[0][:half], sums[1][:half]]),
-        key=lambda at: bound(sums[1][:half] >= at, sums[0][:half] >= at, plan.delta),
-    )
-    return bound(sums[1][half:] >= best, sums[0][half:] >= best, plan.delta)
-
-
-def bound(true, false, delta):
-    """Clopper-Pearson on both rates, each at confidence 5e-6."""
-    n, k, j = len(true), int(true.sum()), int(false.sum())
-    detected = beta.ppf(5e-6, k, n - k + 1) if k else 0.0
-    mistaken = beta.ppf(1 - 5e-6, j + 1, n - j) if j < n else 1.0
-    return math.log(max(detected - delta, 1e-9) / mistaken)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["lambda-CGD", "banded, cyclic", "tree, all"])
-def test_attacks_on_iterates_stay_below_the_claim(name):
-    # False alarm 1e-5 each.
-    strategy, how, _ = RUNS[name]
-    size = how["batch_size"] * 4 // N
-    how = {**how, "batch_size": max(1, size)}
-    if how.get("sampler") == "cyclic-poisson":
-        how["separation"] = 3
-    plan = plan_for(strategy, n=4, **how)
-    found = attack(plan, runs=280)
-    assert found <= plan.epsilon
-    # With a tenth of the noise the same attack proves the claim wrong where it sees every step: two
-    # Gaussians at nine standard deviations, of which two of 140 answers are confused once in 1e6.
-    (query,) = plan.queries
-    quiet = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 10)
-    wrong = dataclasses.replace(plan, queries=(quiet,))
-    if name.endswith("all"):
-        assert attack(wrong, runs=280) > plan.epsilon
-
-
 # -- the command line
 
 
@@ -408,21 +332,20 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--noise", "lambda-cgd", "--decay", "0.5", "--proved"],
-        ["--noise", "banded", "--bands", "3", "--sampler", "cyclic-poisson"],
+        "--noise lambda-cgd --decay 0.5 --proved",
+        "--noise banded --bands 3 --sampler cyclic-poisson",
     ],
 )
-def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
-    table, report = tmp_path / "table.csv", str(tmp_path / "report")
+def test_the_command_line_trains_and_verifies(cli, tmp_path, words):
+    table, report = tmp_path / "table.csv", tmp_path / "report"
     lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
     table.write_text("\n".join(["a,b,label", *lines]) + "\n")
-    words += ["--csv", str(table), "--target", "label", "--bounds=-3:3", "--epsilon", "2"]
-    words += ["--delta", "1e-2", "--steps", "12", "--batch-size", "12", "-o", report]
-    assert main(["train", *words]) == 0
-    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
+    asked = "--target label --bounds=-3:3 --epsilon 2 --delta 1e-2 --steps 12 --batch-size 12"
+    told = cli("train --csv", table, asked, words, "-o", report)
+    (run,) = json.loads((report / "report.json").read_text())["runs"]
     plan = Plan.from_json(json.dumps(run["plan"]))
     assert plan.optimizer == "correlated_dpsgd"
     assert plan.query("gradient").correlation.strategy.steps == 12
     assert run["epsilon"]["upper"] == plan.price() <= 2
-    assert f"the price is {plan.parameters['label']}" in capsys.readouterr().out
-    assert main(["verify", report]) == 0
+    assert f"the price is {plan.parameters['label']}" in told
+    cli("verify", report)
