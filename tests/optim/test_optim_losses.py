@@ -270,38 +270,21 @@ def test_a_record_that_is_not_finite_contributes_zero(bad):
 
 
 def test_user_functions_and_records_are_checked():
-    given = {"n": 5, "dimension": 2}
+    given, w, softmax = {"n": 5, "dimension": 2}, np.zeros(2), {"classes": [0, 1, 2]}
     mean = FromGradients(lambda w, rows: np.zeros(2), **given)
     scalar = FromGradients(lambda w, rows: X, loss=lambda w, rows: 1.0, **given)
-    w, softmax = np.zeros(2), {"classes": [0, 1, 2]}
-    for ask, error, sentence in (
-        (lambda: FromGradients(3, **given), TypeError, "gradients must be callable, got 3"),
-        (
-            lambda: mean.clipped_sum(w, np.arange(5), 1.0),
-            ValueError,
-            r"gradients must return shape \(5, 2\) for 5 rows, got \(2,\)",
-        ),
-        (lambda: mean.loss(w), TypeError, "loss must be given"),
-        (lambda: scalar.loss(w), ValueError, r"loss must return shape \(5,\) for 5 rows"),
-        (lambda: Softmax(X, CLASSES[:-1], **softmax), ValueError, r"y must have shape \(25,\) to"),
-        (
-            lambda: Softmax(X, np.zeros(25), classes_from_data=True),
-            ValueError,
-            "y must hold two classes or more, got 1",
-        ),
-        (
-            lambda: Softmax(X, CLASSES, **softmax).predict(X[:, :3], np.zeros(15)),
-            ValueError,
-            "X must have 4 columns, got 3",
-        ),
-        (lambda: KAN(X, CLASSES, width=2, **softmax), ValueError, "two classes, got 3"),
-        (
-            lambda: MLP(X, LABELS[:-1], width=2, **LABELLED),
-            ValueError,
-            r"y must have shape \(25,\)",
-        ),
+    shape = r"gradients must return shape \(5, 2\) for 5 rows, got \(2,\)"
+    for ask, sentence in (
+        (lambda: mean.clipped_sum(w, np.arange(5), 1.0), shape),
+        (lambda: mean.loss(w), "loss must be given"),
+        (lambda: scalar.loss(w), r"loss must return shape \(5,\) for 5 rows"),
+        (lambda: Softmax(X, CLASSES[:-1], **softmax), r"y must have shape \(25,\) to"),
+        (lambda: Softmax(X, 0 * LABELS, classes_from_data=True), "two classes or more, got 1"),
+        (lambda: Softmax(X, CLASSES, **softmax).predict(X[:, :3], np.zeros(15)), "X must have 4 c"),
+        (lambda: KAN(X, CLASSES, width=2, **softmax), "two classes, got 3"),
+        (lambda: MLP(X, LABELS[:-1], width=2, **LABELLED), r"y must have shape \(25,\)"),
     ):
-        with pytest.raises(error, match=sentence):
+        with pytest.raises((TypeError, ValueError), match=sentence):
             ask()
     assert mean.constants == Constants(lipschitz=math.inf, smoothness=math.inf)
 

@@ -153,17 +153,6 @@ def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
     assert small.spent == 0
 
 
-def test_a_walk_needs_a_kernel_and_differences():
-    plan = boost_plan(steps=20, batch_size=60)
-    start = Estimate.start(np.zeros(4))
-    with pytest.raises(TypeError, match="about an objective with a kernel"):
-        Loops(PrivateOracle(Interpreted(OBJECTIVE), plan))
-    with pytest.raises(ValueError, match="period must be 1 where no difference is asked"):
-        Loops(PrivateOracle(OBJECTIVE, plan)).follow(
-            start, "refresh", None, steps=3, period=2, learning_rate=1.0
-        )
-
-
 # -- SpiderBoost: calibration
 
 
@@ -213,19 +202,6 @@ def test_where_differences_do_not_pay_the_plan_is_noisy_descent():
     table = RNG.standard_normal((20, 50)) / 10
     objective = Sigmoid(table, table[:, 0] > 0, fit_intercept=False, classes=[0, 1])
     assert spiderboost(objective, plan, seed=0).complete
-
-
-@pytest.mark.slow
-def test_the_bound_holds_on_average():
-    # A loss that is not convex, at a target where the bound is far from trivial.
-    target = {"n": N, "dimension": 4, "epsilon": 20.0, "delta": 1e-5}
-    constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
-    plan = calibrate.spiderboost(constants, **target)
-    objective, squares = Sigmoid(X, Y, fit_intercept=False, classes=[0, 1]), []
-    for seed in range(2):
-        iterates, _ = followed(objective, plan, seed)
-        squares.append(np.mean([np.sum(objective.gradient(w) ** 2) for w in iterates[:-1]]))
-    assert math.sqrt(np.mean(squares)) <= plan.parameters["accuracy"] < 0.15
 
 
 # -- the tree
