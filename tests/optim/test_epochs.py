@@ -20,6 +20,7 @@ from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.attacks import promises, recording
 from dpcal.optim.attacks.evidence import evidence_of
+from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report import composed_epsilon, document_of, verify
 
@@ -159,36 +160,23 @@ def test_a_plan_against_a_replaced_record_pays_the_upper_end_of_its_bracket(name
 # -- runs
 
 
-class Counted(optim.Logistic):
-    """Notes how many answers the ledger held each time that records were read."""
-
-    def clipped_sum(self, w, rows, max_norm):
-        self.seen.append((self.oracle.ledger.answers, rows.tolist()))
-        return super().clipped_sum(w, rows, max_norm)
-
-
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_ledger_is_first_and_each_record_is_in_one_batch_of_an_epoch(name, monkeypatch):
-    drawn, allotting = [], Streams.allotting
-    held = {}
+    oracle, seen = optim.PrivateOracle(records(), plan_of(name)), {"allotting": [], "sample": []}
+    for owner, method in ((Streams, "allotting"), (Batches, "sample")):
+        before = getattr(owner, method)
 
-    def noted(streams, query):
-        drawn.append(held["oracle"].ledger.answers)
-        return allotting(streams, query)
+        def noted(self, query, before=before, seen=seen[method]):
+            seen.append((oracle.ledger.answers, before(self, query)))
+            return seen[-1][1]
 
-    monkeypatch.setattr(Streams, "allotting", noted)
-    X = np.random.default_rng(0).standard_normal((N, 2))
-    objective = Counted(X, X[:, 0] > 0, classes=[False, True])
-    objective.seen = []
-    oracle = held["oracle"] = objective.oracle = optim.PrivateOracle(
-        objective, plan_of(name), noise="gaussian"
-    )
+        monkeypatch.setattr(owner, method, noted)
     for _ in range(PASSES * EPOCH):
         oracle.gradient(np.zeros(3), "gradient")
-    assert drawn == [1]
-    assert [answers for answers, _ in objective.seen] == list(range(1, PASSES * EPOCH + 1))
+    assert [answers for answers, _ in seen["allotting"]] == [1]
+    assert [answers for answers, _ in seen["sample"]] == list(range(1, PASSES * EPOCH + 1))
     for first in range(0, PASSES * EPOCH, EPOCH):
-        epoch = [rows for _, rows in objective.seen[first : first + EPOCH]]
+        epoch = [rows.tolist() for _, rows in seen["sample"][first : first + EPOCH]]
         assert sorted(chain.from_iterable(epoch)) == list(range(N))
     with pytest.raises(BudgetExceeded):
         oracle.gradient(np.zeros(3), "gradient")
@@ -207,17 +195,11 @@ def test_a_batch_without_records_has_noise_and_the_public_divisor():
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_loop_that_goes_on_from_a_state_keeps_the_draws_of_its_epoch(name):
     oracle = StepwiseOracle(plan_of(name), dimension=2)
-    epoch = []
-    for _ in range(3):
-        epoch += oracle.draw().tolist()
-        oracle.answer()
-    state = json.loads(json.dumps(oracle.state()))
-    again = StepwiseOracle.continued(state)
+    epoch = [_answered(oracle) for _ in range(3)]
+    again = StepwiseOracle.continued(json.loads(json.dumps(oracle.state())))
     assert again._streams.root["secret"] != oracle._streams.root["secret"]
-    for _ in range(EPOCH - 3):
-        epoch += again.draw().tolist()
-        again.answer()
-    assert sorted(epoch) == list(range(N))
+    epoch += [_answered(again) for _ in range(EPOCH - 3)]
+    assert sorted(chain.from_iterable(epoch)) == list(range(N))
     ledger = again.ledger
     fresh = StepwiseOracle(
         plan_of(name), dimension=2, ledger=optim.Ledger.from_json(ledger.to_json())
