@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sqlite3
+import tomllib
 from contextlib import closing
 
 import numpy as np
@@ -172,10 +173,10 @@ def test_two_runs_that_are_open_at_once_spend_no_more_than_there_is():
         assert shared.spent == pytest.approx(PLAN.price().upper)
 
 
-DAMAGES = (DATA / "damaged_books.sql").read_text(encoding="utf-8").splitlines()
+DAMAGES = tomllib.loads((DATA / "damaged_books.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("statement", DAMAGES[1:])
+@pytest.mark.parametrize("statement", DAMAGES["statements"])
 def test_a_damaged_book_is_one_sentence(tmp_path, statement, capsys):
     path = tmp_path / "clinic.budget"
     book = BudgetBook(path, epsilon=3.0, delta=1e-6)
