@@ -7,7 +7,7 @@ import pytest
 from _tree import DATA
 
 from dpcal import calibrate, optim
-from dpcal.accountants.matrix import Strategy
+from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
 from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
@@ -63,17 +63,21 @@ CONSTANTS = calibrate.Constants(lipschitz=1.0, smoothness=0.25, gap=0.7, hessian
 DIMENSION = 3
 
 
-def options_of(row):
-    """Return arguments as a builder takes them: strategies by their name, tuples for lists."""
-    made = {name: tuple(each) if isinstance(each, list) else each for name, each in row.items()}
-    if "strategy" in made:
-        made["strategy"] = Strategy.from_dict(made["strategy"])
-    return made
+def _read(row):
+    """Return arguments of a builder: a strategy made, and pairs of sizes as such."""
+    if "strategy" in row:
+        ((name, values),) = row["strategy"].items()
+        row["strategy"] = getattr(matrix, name)(*values)
+    if "dimensions" in row:
+        row["dimensions"] = tuple(row["dimensions"])
+    return row
 
 
-TABLE = tomllib.loads((DATA / "optimizers.toml").read_text(encoding="utf-8"))
 # For each optimizer, its builder's arguments beside the constants and the target.
-BUILT = {name: [options_of(row) for row in rows] for name, rows in TABLE["built"].items()}
+BUILT = {
+    name: [_read(row) for row in rows]
+    for name, rows in tomllib.loads((DATA / "optimizers.toml").read_text(encoding="utf-8")).items()
+}
 RECORDS = {"tree_spider": 20_000}
 
 
@@ -99,7 +103,7 @@ def built(name, options, relation):
     asked = {**target(n, neighboring_relation=relation), **options}
     build = getattr(calibrate, name)
     if not OPTIMIZERS[name].constants:
-        asked["batch_size"] = asked["batch_size"] or n
+        asked["batch_size"] = n if asked["batch_size"] == "all" else asked["batch_size"]
         first = [asked.pop("strategy")] if "strategy" in asked else []
         return build(*first, **asked), logistic(n, DIMENSION)
     if OPTIMIZERS[name].blocks:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import functools
+import tomllib
 from collections import Counter
 
 import numpy as np
-from _built_plans import TABLE, options_of
+from _built_plans import _read
+from _tree import DATA
 
 from dpcal import calibrate, optim
 from dpcal.optim.attacks.recording import Recorder, Tape
@@ -27,7 +29,7 @@ class Run:
     """A small run: an optimizer's plan, made once, its problem, and how it is run."""
 
     def __init__(self, name, run=None, **options):
-        self.name, self.options, self.chosen = name, options_of(options), run or {}
+        self.name, self.options, self.chosen = name, _read(options), run or {}
 
     @functools.cached_property
     def plan(self):
@@ -62,7 +64,8 @@ class Run:
         return f"{self.name} {self.options} {self.chosen}"
 
 
-SMALL = {name: [Run(name, **row) for row in TABLE["small"][name]] for name in OPTIMIZERS}
+TABLE = tomllib.loads((DATA / "small_runs.toml").read_text(encoding="utf-8"))
+SMALL = {name: [Run(name, **row) for row in TABLE[name]] for name in OPTIMIZERS}
 
 
 def answered(ledger):

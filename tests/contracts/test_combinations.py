@@ -7,7 +7,7 @@ import dataclasses
 import tomllib
 
 import pytest
-from _built_plans import CONSTANTS, options_of
+from _built_plans import CONSTANTS, _read
 from _tree import DATA
 from contracts._good_calls import calls
 
@@ -22,10 +22,10 @@ def test_arguments_that_do_not_go_together_are_refused(name):
     call = calls()[name]
     call()
     for row in REFUSED[name]:
-        changed = {**row}
+        changed = _read({**row})
         says = changed.pop("says")
         if "constants" in changed:
             changed["constants"] = dataclasses.replace(CONSTANTS, **changed["constants"])
         with pytest.raises((ValueError, UnsupportedEvent), match=says) as told:
-            call(**options_of(changed))
+            call(**changed)
         assert str(told.value).endswith("."), row
