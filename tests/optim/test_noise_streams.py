@@ -4,12 +4,15 @@ A stream of the identity strategy is z itself, so that every other stream with t
 be C^-1 times it: the law is checked exactly, not by statistics.
 """
 
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from _tree import DATA
 from scipy import stats
 
+from dpcal.accountants import matrix
 from dpcal.accountants.matrix import (
     BISR,
     BLT,
@@ -24,43 +27,11 @@ from dpcal.accountants.matrix import (
 from dpcal.optim import NoiseStream
 from dpcal.optim.boundary import streams as noise
 
-T = 13
-STRATEGIES = [
-    Identity(T),
-    Tree(T),
-    Tree(T, efficient=True),
-    LambdaCGD(T, 0.9),
-    LambdaCGD(T, 0.0),
-    Banded(T, 4),
-    Banded(T, 3, [2.0, -0.5, 0.4]),
-    Banded(T, 1),
-    SquareRoot(T),
-    SquareRoot(T, 5),
-    BISR(T, 1),
-    BISR(T, 4),
-    BISR(T, T),
-    # Wide enough that four steps share one reading of the kept rows.
-    Banded(T, 7),
-    SquareRoot(31, 10),
-    BISR(31, 10),
-    BLT(T, (0.9, 0.4), (0.4, 0.3)),
-    Dense(np.tril(np.random.default_rng(0).uniform(0.2, 1, (T, T)))),
-    Identity(1),
-    Tree(1),
-    LambdaCGD(1, 0.5),
-]
-# One strategy for each recurrence: rows of z are kept (one, and so many that four steps share one
-# reading of them), rows of the results (the same), buffers, nodes of a tree, and all rows.
-RECURRENCES = [
-    LambdaCGD(T, 0.9),
-    Banded(T, 3, [2.0, -0.5, 0.4]),
-    BLT(T, (0.9, 0.4), (0.4, 0.3)),
-    Tree(T, efficient=True),
-    SquareRoot(T),
-    SquareRoot(31, 12),
-    SquareRoot(30, 30),
-    BISR(33, 9),
-]
+TABLE = tomllib.loads((DATA / "streams.toml").read_text(encoding="utf-8"))
+STRATEGIES, RECURRENCES = (
+    [getattr(matrix, name)(*values) for row in rows for name, values in row.items()]
+    for rows in TABLE.values()
+)
 # Within a block of short rows, one row a block, and several chunks a row.
 DIMENSIONS = (1, 700, 2 * noise._CHUNK + 17)
 
@@ -100,7 +71,8 @@ def test_rows_are_the_inverse_times_the_normals_and_a_restart_is_bit_equal(strat
 
 
 def test_every_strategy_gives_its_rows_and_its_exact_covariance_over_steps():
-    for strategy in STRATEGIES:
+    lower = np.tril(np.random.default_rng(0).uniform(0.2, 1, (13, 13)))
+    for strategy in (*STRATEGIES, Dense(lower)):
         check_rows(strategy, 5)
         # Unit rows of z in place of random ones: C^-1 comes out, so C^-1 C^-T is the law.
         weights = strategy.recurrence(strategy.steps).solve(np.eye(strategy.steps))

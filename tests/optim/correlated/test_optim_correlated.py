@@ -10,8 +10,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from _built_plans import plan_of, query
-from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
+from _built_plans import _read, plan_of, query
+from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
 from scipy.stats import norm
 
@@ -26,7 +26,7 @@ from dpcal.optim.boundary.fused import Estimate, Loops
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: plan_for(strategy, **how) for name, (strategy, how, _) in RUNS.items()}
+    return {name: plan_for(**_read({**row})) for name, row in RUNS.items()}
 
 
 # -- prices
@@ -36,7 +36,7 @@ def plans():
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_keeps_its_promises_and_plan_and_ledger_have_one_price(name, plans):
     # False alarm below 1e-5 a run; see the recorder.
-    plan, exact = plans[name], RUNS[name][2]
+    plan, exact = plans[name], name in EXACT
     result = check_promises(correlated_dpsgd, OBJECTIVE, plan, seed=5)
     price = plan.price()
     assert result.complete
