@@ -6,6 +6,7 @@ import pickle
 import re
 import sys
 import threading
+import tomllib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from _built_plans import plan_of, query
 from _modules import paths
+from _tree import DATA
 
 from dpcal import optim
 from dpcal._spending import Spender
@@ -172,24 +174,6 @@ SPENDERS = {
     ),
 }
 
-# Classes with such methods that do not spend by themselves, and why.
-OTHERS = {
-    "Admission": "a part of oracles, which call it one at a time",
-    "Admitted": "the base of oracles",
-    "BookedLedger": "the ledger of a booked oracle",
-    "Selection": "a frozen record",
-    "Oracle": "a protocol",
-    "Answerer": "a protocol",
-    "Silo": "answers by an oracle",
-    "RemoteSilo": "answers by a silo elsewhere",
-    "SiloOracle": "answers by silos",
-    "DaskSilos": "answers by silos elsewhere",
-    "Guarded": "answers by a stepwise oracle",
-    "Finding": "a report on a paper",
-    "_Meter": "the base of filters",
-    "Guard": "answers by a stepwise oracle",
-    "Accountant": "Flower's own interface, under a lock",
-}
 METHODS = {"spend", "pay", "charge", "record", "compose", "ledger"}
 
 
@@ -212,7 +196,8 @@ def test_every_class_that_spends_is_driven_here():
     while more := {name for name, bases, _ in found if bases & spending} - spending:
         spending |= more
     driven = {name.split(",")[0] for name in SPENDERS}
-    assert spending - {"Spender"} == driven | set(OTHERS)
+    others = tomllib.loads((DATA / "other_spenders.toml").read_text(encoding="utf-8"))
+    assert spending - {"Spender"} == driven | set(others)
 
 
 @pytest.mark.slow

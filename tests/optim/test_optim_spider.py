@@ -311,12 +311,3 @@ def test_the_theorem_s_tree_is_vacuous_at_practical_sizes():
         plan = tree_plan(n=10**6, epsilon=1.0, preset="theory")
     assert plan.parameters["informative_from_n"] > 1e12
     assert plan.price() <= 1.0
-
-
-def test_trees_without_their_queries_or_records_are_refused():
-    plan = tree_plan()
-    root, first, *rest = plan.queries
-    renamed = dataclasses.replace(first, name="depth one")
-    other = dataclasses.replace(plan, queries=(root, renamed, *rest))
-    with pytest.raises(ValueError, match="plan must have a query 'depth 1'"):
-        tree_spider(OBJECTIVE, other)
