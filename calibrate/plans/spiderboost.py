@@ -308,8 +308,10 @@ def check_enough_records(n: int, rate: float, cap: float, condition: str, name: 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
     """Minimise the bound: in closed form first, then over periods with the exact accountant."""
-    if steps is None and problem.F0 is None:
-        raise ValueError("steps must be given where constants.gap is no number > 0, got None.")
+    if steps is None and not 0 < (problem.F0 or 0.0) < math.inf:
+        raise ValueError(
+            f"steps must be given where constants.gap is no number > 0, got {problem.F0!r}."
+        )
     if batch_size is not None and _validate.count(batch_size=batch_size) > problem.n:
         raise ValueError(f"batch_size must be at most n={problem.n}, got {batch_size}.")
     T, period, batch = _closed_form(problem, steps, batch_size)

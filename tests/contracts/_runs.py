@@ -1,17 +1,15 @@
-"""Small runs of every optimizer: its plan, its problem on a table, and what the contract watches.
-
-A row of ``RUNS`` has the arguments of a builder beside the constants and the target, and those of
-the optimizer.
-"""
+"""Small runs of every optimizer: its plan, its problem on a table, and what contracts watch."""
 
 import dataclasses
 import functools
+import tomllib
 from collections import Counter
 
 import numpy as np
+from _built_plans import _read
+from _tree import DATA
 
 from dpcal import calibrate, optim
-from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.optim.attacks.recording import Recorder, Tape
 from dpcal.optim.minimax import AUCMaximization
 from dpcal.optim.registry import OPTIMIZERS
@@ -25,67 +23,13 @@ CONSTANTS = calibrate.Constants(
     lipschitz=1.0, smoothness=0.25, gap=0.7, hessian_lipschitz=0.1, strong_concavity=0.25
 )
 TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
-PROBLEM = {"dimension": D}
-POISSON = {"neighboring_relation": "add-or-remove-one"}
-REPLACED = {"neighboring_relation": "replace-one"}
-BLOCKS = {"dimensions": (D + 2, 1), **POISSON}
-KL = {**PROBLEM, "gamma": 2.0}
-PARTS = {**PROBLEM, **REPLACED, "distance": 3.0}
-MATRIX = {**PROBLEM, "embedding_dimension": 2}
-WALK = {**PROBLEM, "batch_size": 60, "difference_batch_size": 20}
-WALK = {**PROBLEM, "batch_size": 60, "difference_batch_size": 20}
-RUNS = {
-    "dpsgd": [
-        ({"batch_size": 60, "steps": 40}, {"output": "uniform"}),
-        ({"batch_size": 60, "steps": 40, **REPLACED}, {"output": "tail"}),
-    ],
-    "noisy_gd": [
-        ({**PROBLEM, "steps": 20}, {"output": "random"}),
-        ({**PROBLEM, "steps": 20, **REPLACED}, {"output": "linear"}),
-    ],
-    "spiderboost": [
-        ({**PROBLEM, "steps": 20, "batch_size": 100}, {}),
-        ({**PROBLEM, **REPLACED, "steps": 20, "batch_size": 100}, {"output": "smallest-norm"}),
-    ],
-    "tree_spider": [({**PROBLEM, **REPLACED}, {})],
-    "recursive_regularization": [(PARTS, {}), ({**PARTS, "subsolver": "phased_sgd"}, {})],
-    "gauss_psgd": [(WALK, {}), ({**WALK, "drift": 0.0, "period": 3, "passes": 2}, {})],
-    "distributed_psgd": [(WALK, {})],
-    "jl_glm": [({**MATRIX, "inner": "noisy_gd", "steps": 10}, {})],
-    "kl_spider": [(KL, {})],
-    "adaptive_gd": [({**KL, "steps": 10}, {"output": "smallest-norm"})],
-    "proximal_point": [({**KL, "kappa": 3.0, "inner_steps": 8}, {})],
-    # Both rules of clipping, blocks that are clipped alone or together, samples and all records.
-    "dp_rgda": [
-        ({**BLOCKS, "steps": 12, "period": 4, "batch_size": N}, {"initial_dual": [0.5]}),
-        ({**BLOCKS, "steps": 12, "period": 4, "batch_size": 60, "difference_norm": 0.3}, {}),
-        ({**BLOCKS, "steps": 30, "period": 5, "accuracy": 9.0, "escape_steps": 3}, {}),
-        ({**BLOCKS, "steps": 9, "period": 3, "algorithm": "literal", "inner_steps": 1}, {}),
-    ],
-    "dp_sgda": [({**BLOCKS, "steps": 20, "batch_size": 60}, {"output": "tail"})],
-    "privatediff": [({**BLOCKS, "steps": 8}, {})],
-    "sto_spider": [({**PROBLEM, **POISSON, "steps": 20}, {})],
-    "ada_dp_spider": [({**PROBLEM, **POISSON, "steps": 60, "drift": 1e-3}, {})],
-    "correlated_dpsgd": [
-        ({"strategy": LambdaCGD(20, 0.5), "batch_size": N, "sampler": "full"}, {}),
-        (
-            {
-                "strategy": Banded(20, 2, [1.0, 0.4]),
-                "batch_size": 60,
-                "sampler": "cyclic-poisson",
-                "statistics": False,
-            },
-            {},
-        ),
-    ],
-}
 
 
 class Run:
     """A small run: an optimizer's plan, made once, its problem, and how it is run."""
 
-    def __init__(self, name, options, chosen):
-        self.name, self.options, self.chosen = name, options, chosen
+    def __init__(self, name, run=None, **options):
+        self.name, self.options, self.chosen = name, _read(options), run or {}
 
     @functools.cached_property
     def plan(self):
@@ -120,7 +64,8 @@ class Run:
         return f"{self.name} {self.options} {self.chosen}"
 
 
-SMALL = {name: [Run(name, *each) for each in RUNS[name]] for name in OPTIMIZERS}
+TABLE = tomllib.loads((DATA / "small_runs.toml").read_text(encoding="utf-8"))
+SMALL = {name: [Run(name, **row) for row in TABLE[name]] for name in OPTIMIZERS}
 
 
 def answered(ledger):

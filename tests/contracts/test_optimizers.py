@@ -8,7 +8,7 @@ import dataclasses
 import os
 import sqlite3
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from unittest import mock
 
@@ -170,9 +170,9 @@ def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anythi
     other_kind = dataclasses.replace(one, kind="scalar", correlation=None, proportional=False)
     for changed in ({"optimizer": "another"}, {"n": plan.n + 1}, {"queries": (other_kind,)}):
         wrong = dataclasses.replace(plan, **changed)
-        with shared, First(lambda: 0.0) as first, pytest.raises(ValueError, match="must "):
+        with shared, first_entries() as first, pytest.raises(ValueError, match="must "):
             getattr(optim, name)(run.objective(), wrong, seed=5)
-        assert not first.noted, changed
+        assert not first, changed
         assert shared.spent == 0, changed
 
 
@@ -293,29 +293,21 @@ def test_a_run_that_is_killed_goes_on_from_its_file_to_the_same_bits(name, tmp_p
         assert kept_answers(path) == kept
 
 
-class First:
-    """Notes what a budget holds when the first entry of each ledger is written."""
+@contextmanager
+def first_entries(spent=float):
+    """Yield what a budget holds when the first entry of each ledger is written.
 
-    def __init__(self, spent):
-        self.spent, self.noted, self.record = spent, {}, Ledger.record
+    That of the oracle is the last: a server of silos has a ledger of its own before it.
+    """
+    noted, record = {}, Ledger.record
 
-    def __enter__(self):
-        def noted(ledger, query, count=1):
-            if id(ledger) not in self.noted:
-                self.noted[id(ledger)] = self.spent()
-            self.record(ledger, query, count)
+    def noting(ledger, query, count=1):
+        if id(ledger) not in noted:
+            noted[id(ledger)] = spent()
+        record(ledger, query, count)
 
-        self._patch = mock.patch.object(Ledger, "record", noted)
-        self._patch.start()
-        return self
-
-    def __exit__(self, *raised):
-        self._patch.stop()
-
-    @property
-    def last(self):
-        """What was noted for the oracle: a server of silos has a ledger of its own before it."""
-        return list(self.noted.values())[-1]
+    with mock.patch.object(Ledger, "record", noting):
+        yield noted
 
 
 def broken_off(run, **given):
@@ -335,15 +327,18 @@ def test_budgets_are_charged_the_whole_plan_once_before_the_first_answer(name):
         price, total = run.plan.price().upper, {"delta": run.plan.delta}
         for spend in (partial(run, callback_every=1_000), partial(broken_off, run)):
             outer, inner = (dpcal.budget(epsilon=most, **total) for most in (9.0, 5.0))
-            with outer, inner, First(lambda inner=inner: inner.spent) as first:
+            with outer, inner, first_entries(lambda inner=inner: inner.spent) as first:
                 spend()
-            assert first.last == inner.spent == outer.spent == pytest.approx(price), run
-        with dpcal.budget(epsilon=0.99 * price, **total) as small, First(lambda: 0.0) as first:
+            assert [*first.values()][-1] == inner.spent == outer.spent == pytest.approx(price), run
+        with (
+            dpcal.budget(epsilon=0.99 * price, **total) as small,
+            first_entries() as first,
+        ):
             with pytest.raises(BudgetExceeded) as refused:
                 run()
             assert small.spent == 0.0, run
             assert not (optim.released(refused.value) or Ledger(1)).answers
-            assert not first.noted
+            assert not first
 
 
 @pytest.mark.slow
@@ -356,9 +351,9 @@ def test_a_book_holds_a_row_from_before_the_first_answer_on(name, tmp_path):
         def charged(path=path):
             return [each.charged for each in optim.BudgetBook(path).runs]
 
-        with First(charged) as first:
+        with first_entries(charged) as first:
             run(store=book, callback=lambda progress: True, callback_every=1)
-        assert first.last == [True], run
+        assert [*first.values()][-1] == [True], run
         (row,) = book.runs
         whole, given = sum(query.count for query in run.plan.queries), row.ledger.answers
         assert row.plan.queries == run.plan.queries

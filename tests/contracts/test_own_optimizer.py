@@ -10,7 +10,6 @@ from _built_plans import logistic
 from contracts.test_optimizers import check_run
 
 from dpcal import calibrate, optim
-from dpcal.cli import main
 from dpcal.optim import attacks, registry
 
 TARGET = {"n": 400, "epsilon": 4.0, "delta": 1e-5}
@@ -68,32 +67,29 @@ def test_plans_name_it(registered, tmp_path):
 
 
 @pytest.mark.slow
-def test_commands_know_it(registered, tmp_path, capsys):
-    assert main(["optimizers", "dp_momentum", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["optimizers"]
+def test_commands_know_it(registered, cli, tmp_path):
+    (row,) = cli.json("optimizers dp_momentum")["optimizers"]
     assert row["theorem"] == ROW.theorem
     table, report = tmp_path / "table.csv", tmp_path / "report"
     rows = np.random.default_rng(0).uniform(0, 10, (300, 2))
     lines = [f"{a!r},{b!r},{int(a > b)}" for a, b in rows.tolist()]
     table.write_text("\n".join(["a,b,answer", *lines]) + "\n")
-    words = ["--csv", str(table), "--target", "answer", "--bounds", "0:10", "--delta", "1e-5"]
-    words += ["--epsilon", "2", "--optimizer", "dp_momentum", "--steps", "30", "-o", str(report)]
-    assert main(["train", *words]) == 0
+    asked = "--target answer --bounds 0:10 --epsilon 2 --delta 1e-5 --optimizer dp_momentum"
+    train = ["train --csv", table, asked, "--steps 30 -o", report]
+    cli(*train)
     document = json.loads((report / "report.json").read_text())
     assert document["runs"][0]["plan"]["optimizer"] == "dp_momentum"
-    assert main(["verify", str(report)]) == 0
-    assert main(["train", *words, "--force", "--gamma", "2"]) == 2
-    assert "--gamma is not for --optimizer dp_momentum" in capsys.readouterr().err
+    cli("verify", report)
+    assert "--gamma is not for --optimizer dp_mom" in cli.refused(*train, "--force --gamma 2")
 
 
 @pytest.mark.slow
-def test_it_is_attacked(registered, tmp_path, capsys):
+def test_it_is_attacked(registered, cli, tmp_path):
     plan = plan_momentum(batch_size=40, steps=20, **TARGET)
     file = tmp_path / "plan.json"
     file.write_text(plan.to_json())
-    assert main(["attack", "replay", "--plan", str(file), "--seed", "1"]) == 0
-    assert main(["attack", "likelihood", "--plan", str(file), "--samples", "2000"]) == 0
-    assert "the claim holds" in capsys.readouterr().out
+    cli("attack replay --seed 1 --plan", file)
+    assert "the claim holds" in cli("attack likelihood --samples 2000 --plan", file)
     found, _ = attacks.plant(plan, seed=1)
     assert found.epsilon <= plan.epsilon
 

@@ -6,19 +6,21 @@ import pickle
 import re
 import sys
 import threading
+import tomllib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 from _modules import paths
+from _tree import DATA
 
 from dpcal import optim
 from dpcal._spending import Spender
 from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Plan, Query
 from dpcal.optim.boundary.budget.charge import Charge
 from dpcal.optim.boundary.budget.shared import BookedBudget
 from dpcal.optim.boundary.choices import PrivateChoices
@@ -32,24 +34,9 @@ THREADS, ALLOWED = 8, 6
 ONE = events.GaussianDpEvent(20.0)
 OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1], classes=[0, 1])
 ORIGIN = np.zeros(OBJECTIVE.dimension)
-QUERY = Query(
-    name="gradient",
-    kind="gradient",
-    sampler="full",
-    max_norm=1.0,
-    noise_multiplier=20.0,
-    count=ALLOWED,
-)
-PLAN = Plan(optimizer="noisy_gd", n=4, queries=(QUERY,), epsilon=9.0, delta=1e-6)
-LABELS = Query(
-    name="labels",
-    kind="labels",
-    sampler="full",
-    max_norm=1.0,
-    noise_multiplier=2.0,
-    threshold=12.0,
-    count=ALLOWED,
-)
+QUERY = query(noise_multiplier=20.0, count=ALLOWED)
+PLAN = plan_of(QUERY, n=4, delta=1e-6, optimizer="noisy_gd")
+LABELS = query("labels", noise_multiplier=2.0, threshold=12.0, count=ALLOWED)
 TOTALS = replace(QUERY, name="stay", kind="total")
 HESSIANS = replace(QUERY, name="products", kind="hessian vector")
 
@@ -64,19 +51,19 @@ class Driven:
     allowed: float = ALLOWED
 
 
-def asked(oracle):
-    return Driven(
-        oracle, lambda: oracle.gradient(ORIGIN, "gradient"), lambda: oracle.ledger.answers
-    )
+def asked(oracle, ask):
+    """Return what asks an oracle; its ledger counts."""
+    return Driven(oracle, lambda: ask(oracle), lambda: oracle.ledger.answers)
 
 
-def stepwise(oracle):
-    def spend():
-        rows = oracle.draw()
-        oracle.add(np.ones((len(rows), 2)))
-        oracle.answer()
+def a_gradient(oracle):
+    oracle.gradient(ORIGIN, "gradient")
 
-    return Driven(oracle, spend, lambda: oracle.ledger.answers)
+
+def a_batch(oracle):
+    rows = oracle.draw()
+    oracle.add(np.ones((len(rows), 2)))
+    oracle.answer()
 
 
 def filtered(kind):
@@ -142,23 +129,25 @@ def charged(folder):
     return Driven(book, lambda: book.charge(charge), lambda: len(book.runs))
 
 
-def chosen(folder):
-    plan = replace(PLAN, n=100, queries=(LABELS,))
-    choices = PrivateChoices(np.repeat(["a", "b"], 50), plan)
-    return Driven(choices, lambda: choices.labels("labels"), lambda: choices.ledger.answers)
+def chosen():
+    choices = PrivateChoices(np.repeat(["a", "b"], 50), replace(PLAN, n=100, queries=(LABELS,)))
+    return asked(choices, lambda it: it.labels("labels"))
 
 
-def totalled(folder):
+def totalled():
     cells = {"stay": Cells(np.array([0, 1, 1, 0]), 2)}
     totals = PrivateTotals(replace(PLAN, queries=(TOTALS,)), cells)
-    return Driven(totals, lambda: totals.totals("stay"), lambda: totals.ledger.answers)
+    return asked(totals, lambda it: it.totals("stay"))
 
 
-def curved(folder):
+def curved():
     plan = replace(PLAN, optimizer="gauss_psgd", queries=(HESSIANS,), epsilon=99.0)
     oracle = SecondOrderOracle(Trigonometric(np.eye(4)[:, :2]), plan)
-    spend = lambda: oracle.hessian_vector(np.zeros(2), np.ones(2), "products")  # noqa: E731
-    return Driven(oracle, spend, lambda: oracle.ledger.answers)
+    return asked(oracle, lambda it: it.hessian_vector(np.zeros(2), np.ones(2), "products"))
+
+
+def stored(folder):
+    return folder / "run.db"
 
 
 SPENDERS = {
@@ -170,39 +159,21 @@ SPENDERS = {
     "Budget": lambda folder: budgeted(Budget(epsilon=total(), delta=1e-6)),
     "BookedBudget": lambda folder: budgeted(BookedBudget(book_in(folder))),
     "BudgetBook": charged,
-    "PrivateOracle": lambda folder: asked(optim.PrivateOracle(OBJECTIVE, PLAN)),
-    "SecondOrderOracle": curved,
-    "StoredOracle": lambda folder: asked(StoredOracle(folder / "run.db", OBJECTIVE, PLAN)),
-    "BookedOracle": lambda folder: asked(book_in(folder).oracle(OBJECTIVE, PLAN)),
+    "PrivateOracle": lambda folder: asked(optim.PrivateOracle(OBJECTIVE, PLAN), a_gradient),
+    "SecondOrderOracle": lambda folder: curved(),
+    "StoredOracle": lambda folder: asked(StoredOracle(stored(folder), OBJECTIVE, PLAN), a_gradient),
+    "BookedOracle": lambda folder: asked(book_in(folder).oracle(OBJECTIVE, PLAN), a_gradient),
     "StoredBookedOracle": lambda folder: asked(
-        book_in(folder).with_store(folder / "run.db").oracle(OBJECTIVE, PLAN)
+        book_in(folder).with_store(stored(folder)).oracle(OBJECTIVE, PLAN), a_gradient
     ),
-    "PrivateChoices": chosen,
-    "PrivateTotals": totalled,
-    "StepwiseOracle": lambda folder: stepwise(StepwiseOracle(PLAN, dimension=2)),
-    "RankedOracle": lambda folder: stepwise(
-        RankedOracle(PLAN, Alone(), {"w": (2,)}, lambda: b"w", store=folder / "run.db")
+    "PrivateChoices": lambda folder: chosen(),
+    "PrivateTotals": lambda folder: totalled(),
+    "StepwiseOracle": lambda folder: asked(StepwiseOracle(PLAN, dimension=2), a_batch),
+    "RankedOracle": lambda folder: asked(
+        RankedOracle(PLAN, Alone(), {"w": (2,)}, lambda: b"w", store=stored(folder)), a_batch
     ),
 }
 
-# Classes with such methods that do not spend by themselves, and why.
-OTHERS = {
-    "Admission": "a part of oracles, which call it one at a time",
-    "Admitted": "the base of oracles",
-    "BookedLedger": "the ledger of a booked oracle",
-    "Selection": "a frozen record",
-    "Oracle": "a protocol",
-    "Answerer": "a protocol",
-    "Silo": "answers by an oracle",
-    "RemoteSilo": "answers by a silo elsewhere",
-    "SiloOracle": "answers by silos",
-    "DaskSilos": "answers by silos elsewhere",
-    "Guarded": "answers by a stepwise oracle",
-    "Finding": "a report on a paper",
-    "_Meter": "the base of filters",
-    "Guard": "answers by a stepwise oracle",
-    "Accountant": "Flower's own interface, under a lock",
-}
 METHODS = {"spend", "pay", "charge", "record", "compose", "ledger"}
 
 
@@ -225,7 +196,8 @@ def test_every_class_that_spends_is_driven_here():
     while more := {name for name, bases, _ in found if bases & spending} - spending:
         spending |= more
     driven = {name.split(",")[0] for name in SPENDERS}
-    assert spending - {"Spender"} == driven | set(OTHERS)
+    others = tomllib.loads((DATA / "other_spenders.toml").read_text(encoding="utf-8"))
+    assert spending - {"Spender"} == driven | set(others)
 
 
 @pytest.mark.slow

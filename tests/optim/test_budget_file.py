@@ -3,43 +3,21 @@
 import dataclasses
 import json
 import sqlite3
-import subprocess
-import sys
-from contextlib import closing, suppress
+import tomllib
+from contextlib import closing
 
 import numpy as np
 import pytest
+from _tree import DATA
 
 import dpcal
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
 from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators import LogisticRegression, PrivateSearch, StandardScaler
+from dpcal.estimators import LogisticRegression, StandardScaler
 from dpcal.optim import BudgetBook
 from dpcal.optim.attacks import replay
-from dpcal.optim.budget import charge
-
-TOTAL = 1.15
-SPEND = """
-import sys
-from dpcal.accountants import events
-from dpcal.errors import BudgetExceeded
-from dpcal.optim.boundary.budget.shared import budget
-from dpcal.optim.budget import charge
-print("ready", flush=True)
-sys.stdin.readline()
-done = 0
-with budget(book=sys.argv[1]):
-    for _ in range(4):
-        try:
-            charge(events.GaussianDpEvent(9.0), "replace-special")
-        except BudgetExceeded:
-            continue
-        done += 1
-print(done)
-"""
-
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -83,44 +61,6 @@ def test_fits_are_rows_of_the_book_and_cost_their_composition(tmp_path, capsys):
     assert told["runs"][0]["plan"]["event"]["type"] == "GaussianDpEvent"
 
 
-@pytest.mark.slow
-def test_two_processes_spend_no_more_than_the_total(tmp_path):
-    """Another process and this one try eight charges at once, of which five fit."""
-    path = tmp_path / "clinic.budget"
-    BudgetBook(path, epsilon=TOTAL, delta=1e-6, neighboring_relation="replace-special")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    other = subprocess.Popen([sys.executable, "-c", SPEND, str(path)], **pipes)
-    assert other.stdout.readline() == "ready\n"
-    other.stdin.write("\n")
-    other.stdin.flush()
-    done = 0
-    with dpcal.budget(book=path):
-        for _ in range(4):
-            with suppress(BudgetExceeded):
-                charge(events.GaussianDpEvent(9.0), "replace-special")
-                done += 1
-    done += int(other.communicate(timeout=60)[0])
-    assert other.returncode == 0
-    book = BudgetBook(path)
-    assert len(book.runs) == done == 5
-    # Five Gaussian answers are one of a fifth of the variance.
-    exact = epsilon(events.GaussianDpEvent(9.0 / 5**0.5), delta=1e-6)
-    assert book.spent().upper == pytest.approx(exact, rel=1e-9)
-    assert exact < TOTAL < epsilon(events.GaussianDpEvent(9.0 / 6**0.5), delta=1e-6)
-
-
-@pytest.mark.slow
-def test_the_best_of_many_runs_is_charged_as_that(tmp_path):
-    path = tmp_path / "clinic.budget"
-    model = LogisticRegression(epsilon=0.5, classes=[0, 1])
-    with dpcal.budget(epsilon=2.0, delta=1e-6, book=path) as shared:
-        search = PrivateSearch(model, {"steps": [3, 6]}, trials=6).fit(X, Y)
-    (run,) = BudgetBook(path).runs
-    assert run.label == "PrivateSearch"
-    assert run.plan.event == search.ledger_.event
-    assert shared.spent == pytest.approx(float(search.epsilon_spent_), rel=1e-9)
-
-
 def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path, capsys):
     """So the line of docs/security.md makes a book for optimizers, estimators and commands."""
     for relation in ("add-or-remove-one", "replace-special"):
@@ -153,17 +93,6 @@ def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path,
         assert shared.spent == book.spent().upper
 
 
-def test_estimators_and_releases_use_the_book_of_the_page(tmp_path):
-    for name in "ab":
-        BudgetBook(tmp_path / name, epsilon=3.0, delta=1e-6)
-    told = {"epsilon": 0.5, "delta": 1e-9, "budget": tmp_path / "a"}
-    dpcal.release(TABLE, SCHEMA, ["count age > 50"], **told)
-    with dpcal.budget(book=tmp_path / "b"):
-        StandardScaler(bounds=(-1, 1)).fit(X)
-    for name in "ab":
-        assert BudgetBook(tmp_path / name).neighboring_relation == "replace-special"
-
-
 def test_a_refused_run_leaves_a_book_without_records(tmp_path):
     path = tmp_path / "clinic.budget"
     book = BudgetBook(path, epsilon=3.0, delta=1e-6)
@@ -176,6 +105,7 @@ def test_a_refused_run_leaves_a_book_without_records(tmp_path):
     assert book.records == book.runs[1:] == ()
     dpcal.release(TABLE, SCHEMA, ["count age > 50"], **{**told, "epsilon": 0.5})
     assert len(book.records) == 1
+    assert book.neighboring_relation == "replace-special"
     with pytest.raises(ValueError, match="records must be those that budget book"):
         BudgetBook(path, records=X)
     # The first answer, and not the opening, enters records where an optimizer has the book.
@@ -243,33 +173,10 @@ def test_two_runs_that_are_open_at_once_spend_no_more_than_there_is():
         assert shared.spent == pytest.approx(PLAN.price().upper)
 
 
-DAMAGES = """
-DELETE FROM book WHERE name = 'composition'
-DELETE FROM book WHERE name = 'key'
-UPDATE book SET value = 'x' WHERE name = 'key'
-UPDATE book SET value = 'x' WHERE name = 'version'
-UPDATE book SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'made'
-UPDATE book SET value = 'both' WHERE name = 'neighboring_relation'
-UPDATE book SET value = 'both' WHERE name = 'composition'
-DELETE FROM totals
-UPDATE totals SET epsilon = 'x'
-UPDATE totals SET epsilon = -1.0
-UPDATE totals SET delta = 2.0
-UPDATE runs SET plan = '[]'
-UPDATE runs SET plan = replace(hex(zeroblob(9999)), '0', '[')
-UPDATE runs SET plan = CAST(X'FFFE' AS TEXT)
-UPDATE runs SET plan = 1
-UPDATE runs SET ledger = '[]'
-UPDATE runs SET ledger = X'00'
-UPDATE runs SET started = X'00'
-UPDATE runs SET label = X'00'
-UPDATE runs SET ended = X'00'
-DROP TABLE runs
-ALTER TABLE runs RENAME COLUMN plan TO other
-"""
+DAMAGES = tomllib.loads((DATA / "damaged_books.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("statement", DAMAGES.strip().split("\n"))
+@pytest.mark.parametrize("statement", DAMAGES["statements"])
 def test_a_damaged_book_is_one_sentence(tmp_path, statement, capsys):
     path = tmp_path / "clinic.budget"
     book = BudgetBook(path, epsilon=3.0, delta=1e-6)

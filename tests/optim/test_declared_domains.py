@@ -39,17 +39,6 @@ def test_classes_are_declared_or_read_off_the_records_on_request(name):
     assert read.digest() == build(X, Y, classes=[0, 1]).digest()
 
 
-@pytest.mark.parametrize("name", ["logistic", "softmax", "mlp", "kan"])
-def test_one_record_does_not_decide_the_shape_of_what_is_released(name):
-    one_class, third = np.zeros(N, dtype=int), Y.copy()
-    third[7] = 2
-    shapes = {
-        optim.dpsgd(FAMILIES[name](X, labels, classes=[0, 1]), PLAN).w.shape
-        for labels in (Y, one_class, third)
-    }
-    assert len(shapes) == 1
-
-
 def test_groups_are_declared_by_their_shares_and_classes_by_weights():
     def fair(groups, **given):
         return minimax.FairClassification(X, Y, groups, dual_l2=1.0, classes=[0, 1], **given)

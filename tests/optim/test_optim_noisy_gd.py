@@ -1,25 +1,22 @@
 """Noisy gradient descent: calibration in closed form, the textbook loop, its bound."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
+from _built_plans import records
 
-from dpcal import accountants, calibrate
+from dpcal import accountants, calibrate, optim
 from dpcal.accountants import events
 from dpcal.calibrate import Constants
-from dpcal.optim import Logistic, noisy_gd, spiderboost
+from dpcal.optim import Logistic, Sigmoid, noisy_gd, spiderboost
 from dpcal.optim.boundary.seeds import Streams
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
 
-RNG = np.random.default_rng(0)
 N = 300
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=math.log(2))
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
 
@@ -67,19 +64,6 @@ def test_the_published_size_of_the_bound():
     assert found[10_000] == pytest.approx(0.0731, abs=2e-4)
 
 
-@pytest.mark.parametrize("build", [calibrate.noisy_gd, calibrate.spiderboost])
-def test_a_constant_that_is_not_known_has_to_be_replaced(build):
-    step = "learning_rate" if build is calibrate.noisy_gd else "smoothness"
-    for unknown, sentence in (
-        ({"lipschitz": math.inf}, "max_norm must be given where constants.lipschitz is no"),
-        ({"smoothness": math.inf}, f"{step} must be given where constants.smoothness"),
-        ({"gap": None}, "steps must be given where constants.gap is no number > 0"),
-    ):
-        constants = dataclasses.replace(CONSTANTS, **unknown)
-        with pytest.raises(ValueError, match=sentence):
-            build(constants, n=N, dimension=4, epsilon=1.0, delta=1e-5)
-
-
 # -- the run
 
 
@@ -99,10 +83,10 @@ def test_steps_are_the_textbook_algorithm():
     np.testing.assert_allclose(found.w, w, rtol=1e-10)
 
 
-def iterates_of(optimizer, plan, seed):
+def iterates_of(optimizer, plan, seed, objective=OBJECTIVE):
     """Return the iterates of a run, from its start on."""
     found = [np.zeros(4)]
-    optimizer(OBJECTIVE, plan, seed=seed, callback=lambda p: found.append(p.w), callback_every=1)
+    optimizer(objective, plan, seed=seed, callback=lambda p: found.append(p.w), callback_every=1)
     return found
 
 
@@ -122,13 +106,16 @@ def test_a_random_iterate_is_uniform_and_one_of_them(optimizer):
 
 
 @pytest.mark.slow
-def test_the_bound_holds_on_average():
-    # Mean over iterates of the true squared gradient norm against the promised bound.
-    plan = plan_for(epsilon=8.0)
-    squares = [
-        np.mean(
-            [np.sum(OBJECTIVE.gradient(w) ** 2) for w in iterates_of(noisy_gd, plan, seed)[:-1]]
-        )
-        for seed in range(5)
-    ]
-    assert math.sqrt(np.mean(squares)) <= plan.parameters["accuracy"]
+@pytest.mark.parametrize(
+    ("build", "runs", "epsilon"), [(calibrate.noisy_gd, 5, 8.0), (calibrate.spiderboost, 2, 20.0)]
+)
+def test_the_bound_holds_on_average(build, runs, epsilon):
+    # The mean square of the true gradient along the iterates, for a loss that is not convex.
+    constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
+    objective = Sigmoid(X, Y, fit_intercept=False, classes=[0, 1])
+    plan = build(constants, n=N, dimension=4, epsilon=epsilon, delta=1e-5)
+    optimizer, squares = getattr(optim, build.__name__), []
+    for seed in range(runs):
+        iterates = iterates_of(optimizer, plan, seed, objective)[:-1]
+        squares.append(np.mean([np.sum(objective.gradient(w) ** 2) for w in iterates]))
+    assert math.sqrt(np.mean(squares)) <= plan.parameters["accuracy"] < 0.3

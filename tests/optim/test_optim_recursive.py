@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import plan_of, query
+from _built_plans import Interpreted, plan_of, query, records
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
@@ -14,7 +14,6 @@ from dpcal.optim import (
     FromGradients,
     Huber,
     Logistic,
-    Objective,
     PrivateOracle,
     Sigmoid,
     Softmax,
@@ -27,26 +26,11 @@ from dpcal.optim.objectives.linear import Linear
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
 
-RNG = np.random.default_rng(0)
 N = 400
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0]
 ONES = Constants(lipschitz=1.0, smoothness=1.0)
 HUBER = Huber(X, TARGETS, fit_intercept=False)
-
-
-class Interpreted(Objective):
-    """An objective without a kernel."""
-
-    clipped_sum = loss = None  # those of the one inside
-
-    def __init__(self, inner):
-        self.n, self.dimension = inner.n, inner.dimension
-        self.l2, self.penalized = inner.l2, inner.penalized
-        for name in ("clipped_sum", "loss", "smoothness_when_convex", "digest"):
-            setattr(self, name, getattr(inner, name))
 
 
 def plan_for(**options):
@@ -184,43 +168,12 @@ def frozen(monkeypatch):
     monkeypatch.setattr(Linear, "digest", lambda self: b"")
 
 
-def farthest_move(family, learning_rate):
-    """How far a replaced record moves one pass, in units of the bound, at worst over coupled runs.
-
-    Records are of all lengths, some far from as smooth as the step size asks for.
-    """
-    rng, worst = np.random.default_rng(5), 0.0
-    plan = one_pass_plan(60, batch_size=60, learning_rate=learning_rate, noise_multiplier=1e-12)
-    given = {"classes": [0, 1]} if family is Logistic else {}
-    for trial in range(30):
-        table = rng.standard_normal((60, 3)) * rng.choice([0.1, 1.0, 10.0], size=(60, 1))
-        labels = rng.integers(2, size=60) if family is Logistic else 5 * rng.standard_normal(60)
-        other_table, other_labels = table.copy(), labels.copy()
-        other_table[7] = 30 * rng.standard_normal(3)
-        other_labels[7] = 1 - labels[7] if family is Logistic else 1e3 * rng.choice([-1, 1])
-        ends = [
-            passed(
-                family(t, y, fit_intercept=False, **given), plan, learning_rate, trial, strength=0.1
-            )
-            for t, y in ((table, labels), (other_table, other_labels))
-        ]
-        worst = max(worst, np.linalg.norm(ends[0] - ends[1]) / (2 * learning_rate))
-    return worst
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", [Logistic, Huber, Squared])
-@pytest.mark.usefixtures("frozen")
-def test_replacing_a_record_moves_one_pass_by_no_more_than_the_bound(family):
-    for learning_rate in (0.05, 1.0, 7.0):
-        assert 0 < farthest_move(family, learning_rate) <= 1.0 + 1e-9, learning_rate
-
-
 def spread_of_neighbours(eta):
-    """Like ``farthest_move``, on records laid out so that steps that are too long push apart.
+    """How far a replaced record moves one pass, in units of the bound, over coupled runs.
 
-    The first pushes along the diagonal of 16 dimensions, one way or the other; then comes one for
-    each axis, with its minimum in the middle; then 300 that say nothing.
+    Steps that are too long would push apart: the first record pushes along the diagonal of 16
+    dimensions, one way or the other; then comes one for each axis, with its minimum in the middle;
+    then 300 that say nothing.
     """
     sequence = np.zeros((317, 16))
     sequence[0] = 0.25

@@ -1,4 +1,4 @@
-"""Training with correlated noise: prices of whole runs, promises of the oracle, attacks.
+"""Training with correlated noise: prices of whole runs, promises of the oracle.
 
 Statistical statements state their false-alarm rate; all seeds are fixed.
 """
@@ -10,16 +10,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from _built_plans import plan_of, query
-from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
+from _built_plans import _read, plan_of, query
+from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
-from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
 from dpcal.optim.boundary.fused import Estimate, Loops
@@ -27,7 +26,7 @@ from dpcal.optim.boundary.fused import Estimate, Loops
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: plan_for(strategy, **how) for name, (strategy, how, _) in RUNS.items()}
+    return {name: plan_for(**_read({**row})) for name, row in RUNS.items()}
 
 
 # -- prices
@@ -37,7 +36,7 @@ def plans():
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_keeps_its_promises_and_plan_and_ledger_have_one_price(name, plans):
     # False alarm below 1e-5 a run; see the recorder.
-    plan, exact = plans[name], RUNS[name][2]
+    plan, exact = plans[name], name in EXACT
     result = check_promises(correlated_dpsgd, OBJECTIVE, plan, seed=5)
     price = plan.price()
     assert result.complete
@@ -101,23 +100,13 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     assert plan.price().lower > 1.2 * accountants.epsilon(naive, delta=plan.delta)
     with pytest.raises(UnsupportedEvent, match="no price of its own"):
         one.event(N)
-    separated = plans["banded, cyclic"]
-    for composed in (
-        events.SelfComposedDpEvent(event, 2),
-        events.ComposedDpEvent([event, events.GaussianDpEvent(1.0)]),
-        events.ComposedDpEvent([separated.event] * 2),
-        events.PoissonSampledDpEvent(0.1, event),
-    ):
-        with pytest.raises(UnsupportedEvent):
-            accountants.epsilon(composed, delta=1e-2)
-    for accountant in ("characteristic", "renyi", "pld", "prv"):
-        with pytest.raises(UnsupportedEvent):
-            accountants.epsilon(event, delta=1e-2, accountant=accountant)
+    with pytest.raises(UnsupportedEvent):
+        accountants.epsilon(events.ComposedDpEvent([event, event]), delta=1e-2)
     single = accountants.epsilon(events.ComposedDpEvent([event]), delta=plan.delta)
     assert single == plan.price()
     # Exact prices of separated steps hold for zeroed records; plans have none for replaced ones.
     with pytest.raises(UnsupportedEvent, match=r"not calibrated for .* 'replace-one'"):
-        separated.price(neighboring_relation="replace-one")
+        plans["banded, cyclic"].price(neighboring_relation="replace-one")
     delta = accountants.delta(event, epsilon=2.0)
     assert 0 < delta.lower <= delta.estimate <= delta <= 2e-2
 
@@ -180,7 +169,7 @@ def test_fused_loops_refuse_correlated_noise():
 def test_a_run_goes_on_where_it_stopped(plans):
     for name, plan in plans.items():
         whole = PrivateOracle(OBJECTIVE, plan, seed=11)
-        first = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
+        _ = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
         state = json.loads(json.dumps(whole.state()))
         rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
         resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
@@ -189,13 +178,11 @@ def test_a_run_goes_on_where_it_stopped(plans):
         assert (np.array(rest) == np.array(again)).all(), name
         with pytest.raises(BudgetExceeded):
             resumed.gradient(np.zeros(4), "gradient")
-        assert not any((a == b).any() for a, b in zip(first, again, strict=False)), name
         fresh = PrivateOracle(OBJECTIVE, plan)
-        early = fresh.gradient(np.zeros(4), "gradient")
+        fresh.gradient(np.zeros(4), "gradient")
         back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
         pair = [each.gradient(np.zeros(4), "gradient") for each in (back, fresh)]
         assert (pair[0] == pair[1]).all(), name
-        assert (early != first[0]).all(), name
 
 
 def test_interleaved_streams_go_on_where_they_stopped(plans):
@@ -310,27 +297,6 @@ def test_correlation_takes_noise_back():
 # -- refusals
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"sampler": "fixed-size"}, r"'poisson'.*revealed_delta"),
-        ({"neighboring_relation": "replace-one"}, "not calibrated for .* 'replace-one'"),
-        ({"batch_size": N + 1}, "batch_size must be at most n=120"),
-        ({"sampler": "full"}, "batch_size must be n=120"),
-        ({"separation": 2}, "separation is not for sampler='poisson'"),
-        ({"sampler": "min-separation"}, "separation must be given"),
-        (
-            {"sampler": "min-separation", "separation": 20, "batch_size": 12},
-            "batch_size must be at most 6",
-        ),
-        ({"sampler": "balls-in-bins", "batch_size": 24}, "steps must be a multiple of separation"),
-    ],
-)
-def test_what_no_theorem_covers_is_refused_in_a_sentence(options, sentence):
-    with pytest.raises((UnsupportedEvent, ValueError), match=sentence):
-        plan_for(**options)
-
-
 @pytest.mark.slow
 def test_too_few_draws_leave_the_proved_bound():
     with pytest.warns(RuntimeWarning, match="proved and not drawn; more draws may need less"):
@@ -347,88 +313,16 @@ def test_matrices_of_both_signs_cost_what_their_absolute_values_cost():
     assert plan.parameters["label"] == "certified"
 
 
-def test_queries_check_what_correlated_noise_needs():
-    poisson = {"sampler": "poisson", "sampling_probability": 0.1, "count": T}
-    base = {**poisson, "correlation": Correlation(strategy=LambdaCGD(T, 0.5))}
-    one = query(**base)
-    assert query(**{**base, "correlation": base["correlation"].to_dict()}) == one
-    for wrong, sentence in (
-        ({"count": T + 1}, "count must be at most the strategy's steps=12"),
-        ({"kind": "scalar"}, "correlation is for kind='gradient'"),
-        ({"sampler": "cyclic-poisson"}, "separation goes with"),
-        ({"separation": 3}, "separation goes with"),
-        ({"sampler": "cyclic-poisson", "separation": 3, "correlation": None}, "correlated noise"),
-        ({"correlation": {"strategy": {"strategy": "none"}}}, "strategy must be one of"),
-        ({"sampler": "fixed-size", "sampling_probability": None, "batch_size": 5}, "fixed size"),
-    ):
-        with pytest.raises((ValueError, UnsupportedEvent), match=sentence):
-            query(**{**base, **wrong})
+def test_a_correlated_query_is_read_from_its_document_and_no_filter_pays_for_it():
+    correlation = Correlation(strategy=LambdaCGD(T, 0.5))
+    given = {"sampler": "poisson", "sampling_probability": 0.1, "count": T}
+    one = query(**given, correlation=correlation)
+    assert query(**given, correlation=correlation.to_dict()) == one
+    with pytest.raises(ValueError, match="strategy must be one of"):
+        query(**given, correlation={"strategy": {"strategy": "none"}})
     budget = accountants.PrivacyFilter(epsilon=1.0, delta=1e-5)
     with pytest.raises(UnsupportedEvent, match="one by one"):
         PrivateOracle(OBJECTIVE, plan_of(one, n=N), filter=budget)
-
-
-# -- attacks
-
-
-def attack(plan, *, runs):
-    """A lower bound on epsilon from trained iterates of two neighbours, at confidence 1 - 1e-5.
-
-    One record's gradient is one clipping norm, everyone else's is zero; in the neighbour it is zero
-    too. Whoever sees the iterates knows the noisy sums x, correlates them back to C x, and says
-    'present' where the likeliest direction of C y reaches a threshold, chosen on half of the runs.
-    """
-    query = plan.query("gradient")
-    C = query.correlation.strategy.matrix()
-    direction = C.sum(axis=1)
-    sums = {}
-    for present in (0, 1):
-        gradient = np.zeros(plan.n)
-        gradient[0] = present
-        objective = FromGradients(
-            lambda w, rows, g=gradient: g[rows][:, np.newaxis], n=plan.n, dimension=1
-        )
-        scores = np.empty(runs)
-        for run in range(runs):
-            oracle = PrivateOracle(objective, plan)
-            x = [oracle.gradient(np.zeros(1), "gradient")[0] for _ in range(query.count)]
-            scores[run] = direction @ (C @ np.array(x))
-        sums[present] = scores
-    half = runs // 2
-    best = max(
-        np.concatenate([sums[0][:half], sums[1][:half]]),
-        key=lambda at: bound(sums[1][:half] >= at, sums[0][:half] >= at, plan.delta),
-    )
-    return bound(sums[1][half:] >= best, sums[0][half:] >= best, plan.delta)
-
-
-def bound(true, false, delta):
-    """Clopper-Pearson on both rates, each at confidence 5e-6."""
-    n, k, j = len(true), int(true.sum()), int(false.sum())
-    detected = beta.ppf(5e-6, k, n - k + 1) if k else 0.0
-    mistaken = beta.ppf(1 - 5e-6, j + 1, n - j) if j < n else 1.0
-    return math.log(max(detected - delta, 1e-9) / mistaken)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["lambda-CGD", "banded, cyclic", "tree, all"])
-def test_attacks_on_iterates_stay_below_the_claim(name):
-    # False alarm 1e-5 each.
-    strategy, how, _ = RUNS[name]
-    size = how["batch_size"] * 4 // N
-    how = {**how, "batch_size": max(1, size)}
-    if how.get("sampler") == "cyclic-poisson":
-        how["separation"] = 3
-    plan = plan_for(strategy, n=4, **how)
-    found = attack(plan, runs=280)
-    assert found <= plan.epsilon
-    # With a tenth of the noise the same attack proves the claim wrong where it sees every step: two
-    # Gaussians at nine standard deviations, of which two of 140 answers are confused once in 1e6.
-    (query,) = plan.queries
-    quiet = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 10)
-    wrong = dataclasses.replace(plan, queries=(quiet,))
-    if name.endswith("all"):
-        assert attack(wrong, runs=280) > plan.epsilon
 
 
 # -- the command line
@@ -438,21 +332,20 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--noise", "lambda-cgd", "--decay", "0.5", "--proved"],
-        ["--noise", "banded", "--bands", "3", "--sampler", "cyclic-poisson"],
+        "--noise lambda-cgd --decay 0.5 --proved",
+        "--noise banded --bands 3 --sampler cyclic-poisson",
     ],
 )
-def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
-    table, report = tmp_path / "table.csv", str(tmp_path / "report")
+def test_the_command_line_trains_and_verifies(cli, tmp_path, words):
+    table, report = tmp_path / "table.csv", tmp_path / "report"
     lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
     table.write_text("\n".join(["a,b,label", *lines]) + "\n")
-    words += ["--csv", str(table), "--target", "label", "--bounds=-3:3", "--epsilon", "2"]
-    words += ["--delta", "1e-2", "--steps", "12", "--batch-size", "12", "-o", report]
-    assert main(["train", *words]) == 0
-    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
+    asked = "--target label --bounds=-3:3 --epsilon 2 --delta 1e-2 --steps 12 --batch-size 12"
+    told = cli("train --csv", table, asked, words, "-o", report)
+    (run,) = json.loads((report / "report.json").read_text())["runs"]
     plan = Plan.from_json(json.dumps(run["plan"]))
     assert plan.optimizer == "correlated_dpsgd"
     assert plan.query("gradient").correlation.strategy.steps == 12
     assert run["epsilon"]["upper"] == plan.price() <= 2
-    assert f"the price is {plan.parameters['label']}" in capsys.readouterr().out
-    assert main(["verify", report]) == 0
+    assert f"the price is {plan.parameters['label']}" in told
+    cli("verify", report)
