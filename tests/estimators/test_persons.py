@@ -1,7 +1,5 @@
 """Where a person has several rows, claim, price, budget and scores are about the person."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -10,39 +8,29 @@ from dpcal import budget, report
 from dpcal.accountants import epsilon
 from dpcal.errors import UnsupportedEvent
 from dpcal.estimators import (
-    PCA,
     Clipper,
-    KMeans,
-    LinearRegression,
     LogisticRegression,
     OneHotEncoder,
     PrivateSearch,
     QuantileTransformer,
-    SimpleImputer,
     StandardScaler,
     noisy_accuracy,
     split_budget,
 )
 from dpcal.estimators.persons import rows_kept
+from tests.estimators._models import made
 
 RNG = np.random.default_rng(4)
 WHOSE = RNG.integers(0, 300, 2_000)
 X = RNG.uniform(-1, 1, (2_000, 3))
 Y = (X[:, 0] > 0).astype(int)
 UNIT = {"bounds": (-1, 1), "rows_per_person": 3}
-MODELS = [
-    KMeans(3, **UNIT),
-    LinearRegression(target_bounds=(0, 1), solver="gradient", **UNIT),
-    LinearRegression(target_bounds=(0, 1), solver="statistics", **UNIT),
-    LogisticRegression(classes=[0, 1], **UNIT),
-    PCA(**UNIT),
-    SimpleImputer(**UNIT),
-    StandardScaler(**UNIT),
-]
+SUMS = ("kmeans", "line", "line, gradient", "declared", "pca", "imputer", "scaler")
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_ledger_report_and_budget_are_about_the_person(model, tmp_path):
+@pytest.mark.parametrize("name", SUMS)
+def test_ledger_report_and_budget_are_about_the_person(name, tmp_path):
+    model = made(name, epsilon=1.0, rows_per_person=3)
     with budget(epsilon=1.0, delta=1e-6) as shared:
         model.fit(X, Y, groups=WHOSE)
         assert shared.group_size == model.ledger_.group_size == 3
@@ -52,14 +40,14 @@ def test_ledger_report_and_budget_are_about_the_person(model, tmp_path):
     assert "one person, who has at most 3" in model.report_["privacy"]["unit"]
     # A record alone pays a third: the noise is three times as large, in the mean of all answers, of
     # which there may be fewer where noise is larger.
-    single = type(model)(**{**model.get_params(), "rows_per_person": 1}).fit(X, Y)
+    single = made(name, epsilon=1.0).fit(X, Y)
     ratios = [
         ours.noise_multiplier / theirs.noise_multiplier * (theirs.count / ours.count) ** 0.5
         for ours, theirs in zip(model.ledger_.entries, single.ledger_.entries, strict=True)
     ]
     assert ratios == pytest.approx([3.0] * len(ratios), rel=1e-9)
     report.save(tmp_path / "report", model)
-    document = json.loads((tmp_path / "report" / "report.json").read_text())
+    document = report.read(tmp_path / "report")
     assert all(row["holds"] for row in report.verify(document))
     assert document["privacy"]["unit"] == model.report_["privacy"]["unit"]
 
