@@ -3,26 +3,11 @@
 import numpy as np
 from sklearn.base import clone
 
-from dpcal.estimators import (
-    PCA,
-    Bins,
-    Clipper,
-    KMeans,
-    LinearRegression,
-    LogisticRegression,
-    OneHotEncoder,
-    PrivateSearch,
-    QuantileTransformer,
-    RandomFeatures,
-    Ridge,
-    SimpleImputer,
-    Splines,
-    StandardScaler,
-)
+from dpcal import estimators
 
 __all__ = [
     *("BASES", "BEFORE", "CLASSIFIERS", "MODELS", "REGRESSORS", "T", "UNSUPERVISED", "X", "Y"),
-    *("made", "seeded", "target_of"),
+    *("made", "seeded", "takes_more", "target_of"),
 ]
 
 RNG = np.random.default_rng(0)
@@ -37,50 +22,60 @@ LEARNED = {"bounds": "learn", "epsilon": 40.0}
 TWO = {"classes": [0, 1], "steps": 5}
 
 UNSUPERVISED = {
-    "scaler": StandardScaler(**WIDE),
-    "scaler, narrow": StandardScaler(bounds=(-0.1, 0.1)),
-    "scaler, learned": StandardScaler(**LEARNED),
-    "quantiles": QuantileTransformer(n_quantiles=3, **WIDE),
-    "pca": PCA(**WIDE),
-    "kmeans": KMeans(3, **WIDE),
-    "kmeans, learned": KMeans(2, **LEARNED),
+    "scaler": estimators.StandardScaler(**WIDE),
+    "scaler, narrow": estimators.StandardScaler(bounds=(-0.1, 0.1)),
+    "scaler, learned": estimators.StandardScaler(**LEARNED),
+    "quantiles": estimators.QuantileTransformer(n_quantiles=3, **WIDE),
+    "pca": estimators.PCA(**WIDE),
+    "kmeans": estimators.KMeans(3, **WIDE),
+    "kmeans, learned": estimators.KMeans(2, **LEARNED),
 }
 REGRESSORS = {
-    "line": LinearRegression(solver="statistics", **TARGETS),
-    "line, gradient": LinearRegression(solver="gradient", **TARGETS),
-    "line, learned": LinearRegression(target_bounds="learn", **LEARNED),
-    "ridge": Ridge(solver="statistics", **TARGETS),
-    "ridge, gradient": Ridge(solver="gradient", **TARGETS),
-    "ridge search": PrivateSearch(Ridge(**TARGETS), {"alpha": [0.1, 10.0]}),
+    "line": estimators.LinearRegression(solver="statistics", **TARGETS),
+    "line, gradient": estimators.LinearRegression(solver="gradient", **TARGETS),
+    "line, learned": estimators.LinearRegression(target_bounds="learn", **LEARNED),
+    "ridge": estimators.Ridge(solver="statistics", **TARGETS),
+    "ridge, gradient": estimators.Ridge(solver="gradient", **TARGETS),
+    "ridge, last": estimators.Ridge(release="last", alpha=20.0, **TARGETS),
+    "ridge search": estimators.PrivateSearch(estimators.Ridge(**TARGETS), {"alpha": [0.1, 10.0]}),
 }
 CLASSIFIERS = {
-    "declared": LogisticRegression(**TWO),
-    "three": LogisticRegression(classes=[0, 1, 77], steps=5),
-    "learned": LogisticRegression(epsilon=8.0, steps=5),
-    "bounded": LogisticRegression(**TWO, **WIDE),
-    "bounds learned": LogisticRegression(**TWO, **LEARNED),
-    "search": PrivateSearch(LogisticRegression(classes=[0, 1]), {"steps": [5, 10]}),
+    "declared": estimators.LogisticRegression(**TWO),
+    "three": estimators.LogisticRegression(classes=[0, 1, 77], steps=5),
+    "learned": estimators.LogisticRegression(epsilon=8.0, steps=5),
+    "bounded": estimators.LogisticRegression(**TWO, **WIDE),
+    "bounds learned": estimators.LogisticRegression(**TWO, **LEARNED),
+    "bounded, last": estimators.LogisticRegression(**TWO, **WIDE, release="last", l2=0.1),
+    "search": estimators.PrivateSearch(
+        estimators.LogisticRegression(classes=[0, 1]), {"steps": [5, 10]}
+    ),
 }
 # What stands before a model, and fills or hides cells.
 BEFORE = {
-    "imputer": SimpleImputer(**WIDE),
-    "medians": SimpleImputer(strategy="median", **WIDE),
-    "clipper": Clipper(**WIDE),
-    "encoder": OneHotEncoder(epsilon=4.0),
+    "imputer": estimators.SimpleImputer(**WIDE),
+    "medians": estimators.SimpleImputer(strategy="median", **WIDE),
+    "clipper": estimators.Clipper(**WIDE),
+    "encoder": estimators.OneHotEncoder(epsilon=4.0),
 }
 BASES = {
-    "splines": Splines(**ENDS),
-    "bins": Bins(**ENDS),
-    "waves": RandomFeatures(**ENDS),
+    "splines": estimators.Splines(**ENDS),
+    "bins": estimators.Bins(**ENDS),
+    "waves": estimators.RandomFeatures(**ENDS),
 }
 MODELS = {**UNSUPERVISED, **REGRESSORS, **CLASSIFIERS}
-FREE = {"declared encoder": OneHotEncoder(categories=[[0, 1]] * 2), **BASES}
+FREE = {"declared encoder": estimators.OneHotEncoder(categories=[[0, 1]] * 2), **BASES}
 ALL = {**MODELS, **BEFORE, **FREE}
 
 
 def made(name, **changes):
     """Return a new estimator, with other parameters."""
     return clone(ALL[name]).set_params(**changes)
+
+
+def takes_more(name):
+    """Return whether an estimator takes further records: not bounds that are learned, say."""
+    kept = not any(word in name for word in ("learned", "gradient", "ridge, last"))
+    return kept and hasattr(ALL[name], "partial_fit")
 
 
 def seeded(model, seed):

@@ -218,22 +218,6 @@ def test_what_is_declared_costs_nothing_and_has_no_share(name):
         split_budget(make_pipeline(FREE[name]()), epsilon=1.0, delta=1e-6)
 
 
-def test_a_pipeline_over_columns_is_paid_once_and_learns():
-    rng = np.random.default_rng(4)
-    numbers = rng.normal(0, 1, (N, 2))
-    y = (numbers[:, 0] + (WARDS[:, 0] == "east") > 0.5).astype(int)
-    table = np.column_stack([np.where(rng.uniform(size=(N, 2)) < 0.2, None, numbers), WARDS])
-    numeric = make_pipeline(SimpleImputer(bounds=(-4, 4)), Clipper(bounds=(-4, 4)))
-    columns = ColumnTransformer([("n", numeric, [0, 1]), ("c", OneHotEncoder(), [2, 3])])
-    steps = make_pipeline(columns, LogisticRegression(classes=[0, 1]))
-    model = split_budget(steps, epsilon=2.0, delta=1e-6, weights=[1, 1, 1, 5])
-    with dpcal.budget(epsilon=2.0, delta=1e-6) as shared:
-        model.fit(table, y)
-    assert 1.5 < shared.spent <= 2.0
-    known = table[:, :2].astype(bool).any(axis=1)  # the others are blank
-    assert (model.predict(table[known]) == y[known]).mean() > 0.8
-
-
 def test_scores_and_searches_count_records_whose_missing_cells_are_filled():
     """Were they blank, a third of the records would count as half right: 0.83. Noise: 0.002."""
     rng = np.random.default_rng(5)

@@ -25,7 +25,7 @@ WHOSE = RNG.integers(0, 300, 2_000)
 X = RNG.uniform(-1, 1, (2_000, 3))
 Y = (X[:, 0] > 0).astype(int)
 UNIT = {"bounds": (-1, 1), "rows_per_person": 3}
-SUMS = ("kmeans", "line", "line, gradient", "declared", "pca", "imputer", "scaler")
+SUMS = ("kmeans", "line", "line, gradient", "declared", "pca", "imputer", "scaler", "bounded, last")
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -45,7 +45,8 @@ def test_ledger_report_and_budget_are_about_the_person(name, tmp_path):
         ours.noise_multiplier / theirs.noise_multiplier * (theirs.count / ours.count) ** 0.5
         for ours, theirs in zip(model.ledger_.entries, single.ledger_.entries, strict=True)
     ]
-    assert ratios == pytest.approx([3.0] * len(ratios), rel=1e-9)
+    solved = 1e-6 if "last" in name else 1e-9
+    assert ratios == pytest.approx([3.0] * len(ratios), rel=solved)
     report.save(tmp_path / "report", model)
     document = report.read(tmp_path / "report")
     assert all(row["holds"] for row in report.verify(document))
