@@ -8,6 +8,7 @@ from sklearn import decomposition
 import dpcal
 from dpcal.accountants import epsilon, events
 from dpcal.estimators import PCA, Clipper, KMeans, QuantileTransformer, StandardScaler
+from dpcal.estimators.bounds import _orders, _range
 from tests.estimators._models import made, seeded
 
 
@@ -111,6 +112,17 @@ def test_learned_bounds_are_wide_enough_and_the_first_that_is_paid(name):
     model.set_params(**dict.fromkeys(ends, (-2000, 2000))).fit(X, y)
     assert not hasattr(model, "bounds_")
     assert "bounds" not in [entry.name for entry in model.ledger_.entries]
+
+
+def test_the_ends_of_orders_of_magnitude_hold_their_values():
+    for values, ends in (
+        ([3.0, 5.0, 900.0], (2.0, 1024.0)),
+        ([-3.0, 0.0, 0.3], (-4.0, 0.5)),
+        ([-3.0, -100.0], (-128.0, -2.0)),
+        ([1.0], (1.0, 2.0)),
+        ([1e-300, 0.0, 2e300], (0.0, 2.0**998)),
+    ):
+        assert _range(np.unique(_orders(np.array(values))), 0) == ends, values
 
 
 def test_few_records_have_no_bounds_and_partial_fit_needs_them():

@@ -2,16 +2,21 @@
 
 import doctest
 import importlib
+import pkgutil
 import re
 import shlex
+import tomllib
 
 import pytest
 from _modules import missing, paths
-from _tree import ROOT
+from _tree import DATA, ROOT
 
 from dpcal import cli
 from dpcal.optim import registry
 
+# Modules without an example, and why; one that is no longer needed fails its test.
+KNOWN = tomllib.loads((DATA / "without_example.toml").read_text())
+REFERENCE = re.compile(r":(?:func|class|mod|data|exc|meth|attr):`~?(dpcal[\w.]*)`")
 NAMES = sorted(name for name in paths() if name != "dpcal.__main__")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # A path in backticks that begins with a folder of the tree.
@@ -77,3 +82,36 @@ def test_the_map_names_every_folder_of_code():
         for path in (ROOT / room).rglob("__init__.py")
     }
     assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []
+
+
+# -- docstrings
+
+
+def ours():
+    """Return the text of each Python module of the package, by name."""
+    return {name: path.read_text() for name, path in paths().items() if path.suffix == ".py"}
+
+
+def test_every_module_shows_an_example():
+    bare = {
+        name
+        for name, text in ours().items()
+        if paths()[name].name != "__init__.py"
+        and not name.startswith(tuple(KNOWN["packages"]))
+        and ">>>" not in text
+    }
+    assert bare == {*KNOWN["modules"]}
+
+
+@pytest.mark.slow
+def test_cross_references_lead_somewhere():
+    """Those by full names; the build of the site fails for any other."""
+    lost = []
+    for name, text in ours().items():
+        for reference in {*REFERENCE.findall(text)}:
+            try:
+                pkgutil.resolve_name(reference)
+            except (AttributeError, ImportError):
+                if not missing(reference):
+                    lost.append(f"{name}: {reference}")
+    assert not lost, "\n".join(lost)
