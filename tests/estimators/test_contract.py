@@ -16,6 +16,7 @@ from dpcal.errors import BudgetExceeded
 from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
 from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.report.saving import document_of
 from tests.estimators._models import BASES, BEFORE, MODELS, X, Y, made, takes_more, target_of
 
 MADE = [pytest.param(make, skipped, id=repr(make())) for make, skipped in ESTIMATORS]
@@ -93,6 +94,7 @@ def test_partial_fits_add_up_until_the_next_fit(name):
     for _ in range(3):
         costs.append(float(model.partial_fit(X, y).epsilon_spent_))
     assert costs[0] <= model.epsilon < costs[1] < costs[2] < 3 * model.epsilon
+    assert all(row["holds"] for row in report.verify(document_of(model)))
     assert model.fit(X, y).epsilon_spent_ <= model.epsilon
 
 

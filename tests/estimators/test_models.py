@@ -222,6 +222,7 @@ def test_weights_are_of_all_classes_whose_counts_are_private():
         for learn in (model.fit, model.partial_fit):
             with pytest.raises(ValueError, match=told):
                 learn(X, y)
+            assert not hasattr(model, "ledger_")
 
 
 # -- the last iterate alone is released
@@ -295,3 +296,8 @@ def test_what_no_theorem_covers_is_refused_before_anything_is_spent(model, y, se
     with pytest.raises(ValueError, match=sentence):
         model.fit(X, y)
     assert not hasattr(model, "ledger_")
+
+
+def test_second_calls_of_ridge_are_refused():
+    with pytest.raises(ValueError, match="statistics have no iterates"):
+        ridge().partial_fit(X, TARGETS)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression as NotPrivate
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
@@ -272,6 +273,14 @@ def test_a_cross_validation_that_no_budget_pays_for_is_refused(model, folds, tol
     if model is BAGS:
         with wide(), pytest.raises(ValueError, match=told):
             GridSearchCV(ONE, {"l2": [0.1]}, cv=StratifiedKFold(2), error_score="raise").fit(X, Y)
+
+
+def test_scores_of_public_models_are_paid():
+    public = NotPrivate().fit(X[:50], Y[:50])
+    for model in (public, FrozenEstimator(public)):
+        with wide() as shared:
+            noisy_accuracy(model, X[50:], Y[50:])
+        assert shared.spent > 0
 
 
 @pytest.mark.slow
