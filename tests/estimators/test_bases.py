@@ -7,14 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 import dpcal
-from dpcal.estimators import (
-    Bins,
-    LinearRegression,
-    LogisticRegression,
-    Splines,
-    StandardScaler,
-    split_budget,
-)
+from dpcal.estimators import Bins, LinearRegression, LogisticRegression, Splines, split_budget
 from dpcal.tables import Column, Schema
 from tests.estimators._models import BASES, made
 
@@ -102,7 +95,7 @@ def test_joint_bins_tell_what_no_sum_of_curves_does():
 @each_basis
 def test_a_basis_has_no_share_in_a_budget(basis):
     X, y = curved(1_000)
-    steps = make_pipeline(StandardScaler(bounds=RANGE), basis, LogisticRegression(classes=[0, 1]))
+    steps = make_pipeline(made("scaler", bounds=RANGE), basis, LogisticRegression(classes=[0, 1]))
     model = split_budget(steps, epsilon=1.0, delta=1e-6)
     with dpcal.budget(epsilon=1.0, delta=1e-6) as shared:
         model.fit(X, y)

@@ -11,15 +11,9 @@ from sklearn.pipeline import make_pipeline
 import dpcal
 from dpcal.accountants import events
 from dpcal.errors import BudgetExceeded
-from dpcal.estimators import (
-    LinearRegression,
-    LogisticRegression,
-    PrivateSearch,
-    Ridge,
-    StandardScaler,
-)
+from dpcal.estimators import LinearRegression, LogisticRegression, PrivateSearch, Ridge
 from dpcal.report.saving import document_of
-from tests.estimators._models import seeded
+from tests.estimators._models import made, seeded
 
 SOLVERS = ("statistics", "gradient")
 
@@ -103,7 +97,7 @@ def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
     for seed in range(4):
         A, B, a, b = train_test_split(X, y, random_state=seed, stratify=y)
         steps = (
-            StandardScaler(bounds=(low, high), epsilon=0.5),
+            made("scaler", bounds=(low, high), epsilon=0.5),
             LogisticRegression(epsilon=1.5, classes=sorted(set(y.tolist()))),
         )
         model = make_pipeline(*(seeded(step, seed) for step in steps)).fit(A, a)

@@ -12,14 +12,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler as ExactSc
 from dpcal import report
 from dpcal.accountants import epsilon, events
 from dpcal.errors import UnsupportedEvent
-from dpcal.estimators import (
-    LogisticRegression,
-    OneHotEncoder,
-    PrivateSearch,
-    SimpleImputer,
-    StandardScaler,
-    split_budget,
-)
+from dpcal.estimators import LogisticRegression, PrivateSearch, split_budget
+from tests.estimators._models import made
 
 X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -28,8 +22,8 @@ Y = (X[:, 0] > 0).astype(int)
 def pipeline(exact):
     columns = ColumnTransformer(
         [
-            ("scaled", StandardScaler(bounds=(-1, 1)), [0]),
-            ("kept", SimpleImputer(strategy="constant"), [1]),
+            ("scaled", made("scaler", bounds=(-1, 1), epsilon=1.0), [0]),
+            ("kept", made("imputer", strategy="constant"), [1]),
             ("gone", "drop", [2]),
         ]
     )
@@ -80,7 +74,7 @@ def test_a_step_that_is_not_private_is_named_where_the_claim_is(tmp_path):
 
 
 def test_a_report_is_about_the_fit_and_not_about_parameters_set_later(tmp_path):
-    encoder = OneHotEncoder().fit(Y[:, np.newaxis])
+    encoder = made("encoder").fit(Y[:, np.newaxis])
     model = make_pipeline(encoder.set_params(categories=[[0, 1]]))
     assert report.read(report.save(tmp_path / "report", model))["steps"][0]["epsilon"] > 0
 
@@ -93,10 +87,10 @@ ONE = LogisticRegression(classes=[0, 1], steps=5, epsilon=9.0)
     [
         (make_pipeline(ExactScaler()).fit(X), ValueError, "private and learned, got Pipeline"),
         (ExactScaler().fit(X), ValueError, "private and learned, got StandardScaler"),
-        (OneHotEncoder(categories=[[0]] * 3).fit(X), ValueError, "got OneHotEncoder without"),
+        (made("encoder", categories=[[0]] * 3).fit(X), ValueError, "got OneHotEncoder without"),
         (OneVsRestClassifier(ONE).fit(X, Y), ValueError, "fit each private step"),
         (PrivateSearch(ONE, {"steps": [5]}).fit(X, Y).best_estimator_, UnsupportedEvent, "search"),
-        (StandardScaler(bounds=(-1, 1)), NotFittedError, "not fitted"),
+        (made("scaler"), NotFittedError, "not fitted"),
         ("model", TypeError, "result must be that of an optimizer, .* got str"),
     ],
 )

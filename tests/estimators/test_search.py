@@ -23,17 +23,9 @@ from dpcal.accountants import epsilon, events
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
-from dpcal.estimators import (
-    LogisticRegression,
-    OneHotEncoder,
-    PrivateSearch,
-    QuantileTransformer,
-    SimpleImputer,
-    StandardScaler,
-    noisy_roc_auc,
-    search as module,
-)
+from dpcal.estimators import LogisticRegression, PrivateSearch, noisy_roc_auc, search as module
 from dpcal.optim.budget import in_use, scoring
+from tests.estimators._models import made
 
 GRID = {"learning_rate": [1e-6, 1.0], "steps": [10, 20]}
 
@@ -74,7 +66,7 @@ def test_a_budget_is_charged_the_price_of_the_selection_and_no_more():
 @pytest.mark.slow
 def test_a_total_is_met_by_all_trials_together():
     X, y = table()
-    steps = make_pipeline(StandardScaler(bounds=(-1, 1), epsilon=0.25), one(epsilon=0.75))
+    steps = make_pipeline(made("scaler", bounds=(-1, 1), epsilon=0.25), one(epsilon=0.75))
     grid = {"logisticregression__steps": [5, 10]}
     with budget(epsilon=1.5, delta=1e-6) as shared:
         search = PrivateSearch(steps, grid, epsilon=1.5, trials=20).fit(X, y)
@@ -86,7 +78,7 @@ def test_a_total_is_met_by_all_trials_together():
     # The exact price of a search among trials of this noise, by another accountant.
     other = epsilon(search.ledger_.event, delta=1e-6, accountant="pld")
     assert other.lower <= search.epsilon_spent_ * (1 + 1e-9)
-    quantiles = make_pipeline(QuantileTransformer(bounds=(-1, 1)), one())
+    quantiles = make_pipeline(made("quantiles", n_quantiles=15, epsilon=1.0), one())
     with pytest.raises(TargetUnreachable, match=r"epsilon=1\.5 cannot be met at delta=1e-06"):
         PrivateSearch(quantiles, grid, epsilon=1.5).fit(X, y)
 
@@ -244,8 +236,12 @@ def patients(n=4_000, seed=0):
 
 def pipeline():
     """Return a pipeline that names columns, which no array has."""
-    numbers = make_pipeline(SimpleImputer(bounds=(0, 100)), StandardScaler(bounds=(0, 100)))
-    columns = [("numbers", numbers, ["stay", "age"]), ("ward", OneHotEncoder(), ["ward"])]
+    wide = {"bounds": (0, 100), "epsilon": 1.0}
+    numbers = make_pipeline(made("imputer", **wide), made("scaler", **wide))
+    columns = [
+        ("numbers", numbers, ["stay", "age"]),
+        ("ward", made("encoder", epsilon=1.0), ["ward"]),
+    ]
     return make_pipeline(ColumnTransformer(columns), LogisticRegression(classes=[0, 1]))
 
 

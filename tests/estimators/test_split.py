@@ -24,23 +24,14 @@ from sklearn.utils import all_estimators
 
 import dpcal
 from dpcal.accountants import epsilon, events
-from dpcal.estimators import (
-    PCA,
-    LogisticRegression,
-    PrivateSearch,
-    QuantileTransformer,
-    Ridge,
-    SimpleImputer,
-    StandardScaler,
-    split_budget,
-)
+from dpcal.estimators import LogisticRegression, PrivateSearch, split_budget
 from dpcal.estimators.callers import learns
+from tests.estimators._models import made
 
 X = np.random.default_rng(0).uniform(-1, 1, (600, 3))
 Y = (X[:, 0] > 0).astype(int)
 TOTAL = {"epsilon": 1.0, "delta": 1e-6}
-SCALER = StandardScaler(bounds=(-1, 1))
-MEDIANS = SimpleImputer(strategy="median", bounds=(-1, 1))
+SCALER = made("scaler", bounds=(-1, 1))
 ONE = LogisticRegression(classes=[0, 1], steps=5)
 
 
@@ -52,8 +43,8 @@ IN_COLUMNS = make_pipeline(columns(SCALER), ONE)
 # What stands before a model.
 NESTED = {
     "columns": columns(SCALER),
-    "both columns": columns(SCALER, QuantileTransformer(n_quantiles=3, bounds=(-1, 1))),
-    "medians": make_pipeline(MEDIANS, SCALER),
+    "both columns": columns(SCALER, made("quantiles", bounds=(-1, 1))),
+    "medians": make_pipeline(made("medians", bounds=(-1, 1)), SCALER),
     "a pipeline in columns": columns(make_pipeline(FunctionTransformer(), SCALER)),
     "a union": make_union(SCALER, "passthrough"),
     "the rest of the columns": ColumnTransformer([("a", "passthrough", [0])], remainder=SCALER),
@@ -76,7 +67,7 @@ def test_all_private_parts_together_cost_the_total(name):
 
 
 def test_a_model_of_a_transformed_target_costs_the_total():
-    ridge = Ridge(bounds=(-9, 9), target_bounds=(-2, 2))
+    ridge = made("ridge", solver="auto", bounds=(-9, 9), target_bounds=(-2, 2))
     model = TransformedTargetRegressor(
         make_pipeline(columns(SCALER), ridge), func=np.sinh, inverse_func=np.arcsinh
     )
@@ -95,7 +86,7 @@ def test_the_best_of_a_search_has_the_price_of_the_search_in_all_parts():
 
 @pytest.mark.slow
 def test_shares_follow_their_weights_and_add_up():
-    steps = make_pipeline(SCALER, PCA(2, bounds=(-3, 3)), ONE)
+    steps = make_pipeline(SCALER, made("pca", n_components=2), ONE)
     names = [name for name, _ in steps.steps]
     for weights in ([1, 2, 5], dict(zip(names, (1, 2, 5), strict=True))):
         model = split_budget(steps, epsilon=2.0, delta=1e-6, weights=weights)
@@ -106,7 +97,7 @@ def test_shares_follow_their_weights_and_add_up():
     model.fit(X, Y)
     whole = events.ComposedDpEvent([step.ledger_.event for step in model])
     assert 1.999 < epsilon(whole, delta=1e-6) <= 2.0
-    assert steps[0].epsilon == 1.0
+    assert steps[0].epsilon == SCALER.epsilon
 
 
 @pytest.mark.parametrize(
