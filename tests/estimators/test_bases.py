@@ -5,26 +5,16 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 
 import dpcal
-from dpcal.estimators import (
-    Bins,
-    LinearRegression,
-    LogisticRegression,
-    RandomFeatures,
-    Splines,
-    StandardScaler,
-    split_budget,
-)
+from dpcal.estimators import Bins, LinearRegression, LogisticRegression, Splines, split_budget
 from dpcal.tables import Column, Schema
+from tests.estimators._models import BASES, made
 
 RANGE = (-3.0, 3.0)
-MADE = [
-    pytest.param(Splines(bounds=RANGE), id="splines"),
-    pytest.param(Bins(bounds=RANGE), id="bins"),
-    pytest.param(RandomFeatures(bounds=RANGE), id="random"),
-]
+each_basis = pytest.mark.parametrize(
+    "basis", [made(name, bounds=RANGE) for name in BASES], ids=BASES
+)
 
 
 def curved(n=6_000, seed=0):
@@ -34,15 +24,7 @@ def curved(n=6_000, seed=0):
     return X, (np.abs(X[:, 0]) + 0.3 * rng.standard_normal(n) > 1.5).astype(int)
 
 
-@pytest.mark.parametrize("basis", MADE)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_finds_nothing_but_that_odd_cells_are_blank(basis):
-    blank = {"check_dtype_object": "a record with a cell that is no number is blank"}
-    rows = check_estimator(basis, on_fail=None, on_skip=None, expected_failed_checks=blank)
-    assert [row["check_name"] for row in rows if row["status"] == "failed"] == []
-
-
-@pytest.mark.parametrize("basis", MADE)
+@each_basis
 def test_a_line_on_a_basis_finds_a_curve(basis):
     X, y = curved()
     line = LogisticRegression(bounds=RANGE, epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
@@ -68,7 +50,7 @@ def test_a_constant_does_not_double_the_noise_of_short_rows(solver, least):
     assert np.mean(told) > least
 
 
-@pytest.mark.parametrize("basis", MADE)
+@each_basis
 def test_no_row_is_longer_than_linear_models_suppose(basis):
     X = np.random.default_rng(0).normal(0, 10, (500, 3))
     found = basis.fit_transform(X)
@@ -78,14 +60,14 @@ def test_no_row_is_longer_than_linear_models_suppose(basis):
     assert norms.min() >= np.sqrt(found.shape[1] / 2) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("basis", MADE)
+@each_basis
 def test_features_of_a_record_depend_on_nothing_but_that_record(basis):
     X = np.random.default_rng(0).uniform(-4, 4, (50, 3))
     alone = np.vstack([basis.fit(X[::-1]).transform(row[np.newaxis]) for row in X])
     np.testing.assert_array_equal(basis.fit(X).transform(X), alone)
 
 
-@pytest.mark.parametrize("basis", MADE)
+@each_basis
 def test_a_blank_record_stays_blank_and_joint_bins_too(basis):
     X, y = curved(600)
     X[3, 1] = np.nan
@@ -110,11 +92,10 @@ def test_joint_bins_tell_what_no_sum_of_curves_does():
     assert basis.get_feature_names_out()[-1] == "x0 bin 3, x1 bin 3"
 
 
-def test_a_basis_has_no_share_in_a_budget():
+@each_basis
+def test_a_basis_has_no_share_in_a_budget(basis):
     X, y = curved(1_000)
-    steps = make_pipeline(
-        StandardScaler(bounds=RANGE), Splines(bounds=(-2, 2)), LogisticRegression(classes=[0, 1])
-    )
+    steps = make_pipeline(made("scaler", bounds=RANGE), basis, LogisticRegression(classes=[0, 1]))
     model = split_budget(steps, epsilon=1.0, delta=1e-6)
     with dpcal.budget(epsilon=1.0, delta=1e-6) as shared:
         model.fit(X, y)
@@ -125,12 +106,8 @@ def test_a_basis_has_no_share_in_a_budget():
 
 def test_bounds_are_taken_from_a_schema_by_name():
     polars = pytest.importorskip("polars")
-    schema = Schema(
-        columns=(
-            Column(name="age", type="number", range=(0, 100)),
-            Column(name="sex", type="category", categories=("f", "m")),
-        )
-    )
+    age = Column(name="age", type="number", range=(0, 100))
+    schema = Schema(columns=(age, Column(name="sex", type="category", categories=("f", "m"))))
     frame = polars.DataFrame({"age": [0.0, 100.0]})
     found = Bins(bounds=schema, n_bins=2).fit(frame)
     assert (found.transform(frame) > 0).tolist() == [[True, False], [False, True]]
@@ -139,8 +116,3 @@ def test_bounds_are_taken_from_a_schema_by_name():
         Bins(bounds=schema).fit([[1.0]])
     with pytest.raises(ValueError, match="'sex' has none"):
         Bins(bounds=schema).fit(polars.DataFrame({"sex": [0.0]}))
-
-
-def test_a_pair_names_two_columns_of_the_table():
-    with pytest.raises(ValueError, match=r"pairs must hold .* \[0, 2\) each, got \(0, 7\)"):
-        Bins(bounds=RANGE, pairs=[(0, 7)]).fit([[0.0, 1.0]])

@@ -2,108 +2,83 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import dpcal
 from dpcal import optim
-from dpcal.estimators import (
-    PCA,
-    KMeans,
-    LinearRegression,
-    LogisticRegression,
-    PrivateSearch,
-    QuantileTransformer,
-    Ridge,
-    StandardScaler,
-)
+from dpcal.accountants import epsilon, events
+from dpcal.estimators import LogisticRegression
+from dpcal.optim.attacks.promises import broken_promises
+from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import Admitted
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
+from tests.estimators._models import (
+    CLASSIFIERS,
+    MODELS,
+    REGRESSORS,
+    T,
+    X,
+    Y,
+    made,
+    seeded,
+    takes_more,
+    target_of,
+)
 
-pytest.importorskip("sklearn")
-
-N, D, ROW = 400, 3, 7
-RNG = np.random.default_rng(0)
-X = np.clip(RNG.standard_normal((N, D)), -3, 3)
-Y = (X[:, 0] > 0).astype(int)
-T = np.clip(2 * X[:, 0], -4, 4)
-WIDE = {"bounds": (-4, 4), "epsilon": 4.0}
-TARGETS = {**WIDE, "target_bounds": (-9, 9)}
-
-UNSUPERVISED = {
-    "scaler": lambda: StandardScaler(**WIDE),
-    "scaler, narrow": lambda: StandardScaler(bounds=(-0.1, 0.1)),
-    "scaler, learned": lambda: StandardScaler(bounds="learn", epsilon=40.0),
-    "quantiles": lambda: QuantileTransformer(n_quantiles=3, **WIDE),
-    "quantiles, discrete": lambda: QuantileTransformer(n_quantiles=3, noise="discrete", **WIDE),
-    "pca": lambda: PCA(**WIDE),
-    "kmeans": lambda: KMeans(3, **WIDE),
-    "kmeans, discrete": lambda: KMeans(3, noise="discrete", **WIDE),
-}
-REGRESSORS = {
-    "line": lambda: LinearRegression(solver="statistics", **TARGETS),
-    "line, gradient": lambda: LinearRegression(solver="gradient", **TARGETS),
-    "line, learned": lambda: LinearRegression(bounds="learn", target_bounds="learn", epsilon=40.0),
-    "ridge": lambda: Ridge(solver="statistics", **TARGETS),
-}
-CLASSIFIERS = {
-    "declared": lambda: LogisticRegression(classes=[0, 1], steps=5),
-    "three": lambda: LogisticRegression(classes=[0, 1, 77], steps=5),
-    "learned": lambda: LogisticRegression(epsilon=8.0, steps=5),
-    "bounded": lambda: LogisticRegression(classes=[0, 1], steps=5, **WIDE),
-    "bounds learned": lambda: LogisticRegression(
-        classes=[0, 1], steps=5, bounds="learn", epsilon=40.0
-    ),
-    "discrete": lambda: LogisticRegression(classes=[0, 1], steps=5, noise="discrete"),
-    "search": lambda: PrivateSearch(LogisticRegression(classes=[0, 1]), {"steps": [5, 10]}),
-}
-ALL = {**UNSUPERVISED, **REGRESSORS, **CLASSIFIERS}
+ROW = 7
+PAID = [name for name in MODELS if "search" not in name]
+# Neither choices that are drawn, nor a last iterate.
+SUMS = [name for name in PAID if not any(word in name for word in ("learned", "quantiles", "last"))]
 
 
-def _y(name):
-    return T if name in REGRESSORS else Y
-
-
-def _fitted(make, X, y):
+def _fitted(name, rows, y):
     """Return all numbers of a fitted estimator by name, with warnings and errors not hidden."""
-    model = make()
-    model._seed = 5
+    model = seeded(made(name), 5)
     with optim.replaying(), strict():
-        model.fit(X, y)
-    return _told(model)
-
-
-def _told(model):
-    kept = vars(model) if not hasattr(model, "best_estimator_") else vars(model.best_estimator_)
+        model.fit(rows, y)
     told = {}
-    for name, value in kept.items():
-        if isinstance(value, np.ndarray | float | int | str) or name == "bounds_":
-            told[name] = np.asarray(value)
-    assert any(name.endswith("_") for name in told)
+    for key, value in vars(getattr(model, "best_estimator_", model)).items():
+        if isinstance(value, np.ndarray | float | int | str) or key == "bounds_":
+            told[key] = np.asarray(value)
+    assert any(key.endswith("_") for key in told)
     return told
 
 
-def _equal(first, second, *, seeded=True):
-    assert first.keys() == second.keys()
-    for name, value in first.items():
-        assert value.dtype == second[name].dtype, name
-        assert value.shape == second[name].shape, name
+def _equal(first, second, *, of, seeded=True):
+    assert first.keys() == second.keys(), of
+    for key, value in first.items():
+        assert (value.dtype, value.shape) == (second[key].dtype, second[key].shape), (key, of)
         if seeded:
-            np.testing.assert_array_equal(value, second[name], err_msg=name)
+            np.testing.assert_array_equal(value, second[key], err_msg=f"{key}: {of}")
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_record_with_a_cell_that_is_no_number_is_blank(name):
-    make, y = ALL[name], _y(name)
-    blank = _fitted(make, with_cell(X, ROW, np.nan), y)
-    # A blank record is not the record that was there.
-    assert any((value != other).any() for value, other in _both(blank, _fitted(make, X, y)))
+def odd_records(name):
+    """Yield what is odd about one record, and the table and its labels or targets."""
+    y = target_of(name)
     for cell in CELLS:
-        _equal(blank, _fitted(make, with_cell(X, ROW, cell), y), seeded=name != "search")
-    listed = with_cell(X, ROW, None).tolist()
-    _equal(blank, _fitted(make, listed, y), seeded=name != "search")
+        yield f"cell {cell!r:.20}", with_cell(X, ROW, cell), y
+        if name in REGRESSORS:
+            yield f"target {cell!r:.20}", X, with_cell(T, ROW, cell)
+    yield "cell None in a list", with_cell(X, ROW, None).tolist(), y
+    for label in LABELS if name in CLASSIFIERS else ():
+        array, listed = with_labels(Y, ROW, label)
+        yield f"listed label {label!r:.20}", X, listed
+        if name != "learned" or array.dtype == object:  # the type of an array is public
+            yield f"label {label!r:.20}", X, array
 
 
-@pytest.mark.parametrize("name", [each for each in ALL if each != "search"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_a_record_with_an_odd_cell_label_or_target_is_blank(name):
+    blank = _fitted(name, with_cell(X, ROW, np.nan), target_of(name))
+    usual = _fitted(name, X, target_of(name))
+    assert any((blank[key] != usual[key]).any() for key in usual)  # it is not the record itself
+    for what, rows, y in odd_records(name):
+        _equal(blank, _fitted(name, rows, y), of=what, seeded="search" not in name)
+
+
+@pytest.mark.parametrize("name", PAID)
 def test_a_blank_record_contributes_nothing_to_any_answer(name, monkeypatch):
     asked, choices = [], []
     open_oracle, open_choices = Admitted._open, PrivateChoices.__init__
@@ -119,88 +94,88 @@ def test_a_blank_record_contributes_nothing_to_any_answer(name, monkeypatch):
 
     monkeypatch.setattr(Admitted, "_open", opened)
     monkeypatch.setattr(PrivateChoices, "__init__", chosen)
-    _fitted(ALL[name], with_cell(X, ROW, np.nan), _y(name))
+    _fitted(name, with_cell(X, ROW, np.nan), target_of(name))
     assert asked or choices
     for objective in asked:
         w = np.random.default_rng(0).uniform(-1, 1, objective.dimension)
         assert objective.clipped_sum(w, np.array([ROW + 1]), 1.0).any()
         assert not objective.clipped_sum(w, np.array([ROW]), 1.0).any()
     for each in choices:
-        record = each._records[ROW]
-        assert not (each._known[ROW] and np.isfinite(np.asarray(record, dtype=float)).all())
+        cells = np.asarray(each._records[ROW], dtype=float)
+        assert not (each._known[ROW] and np.isfinite(cells).all())
 
 
-def _both(first, second):
-    assert first.keys() == second.keys()
-    assert [each.shape for each in first.values()] == [each.shape for each in second.values()]
-    return zip(first.values(), second.values(), strict=True)
+@pytest.mark.parametrize("name", SUMS)
+def test_blanking_a_record_moves_no_sum_by_more_than_is_priced(name):
+    """Every sum of a fit, without its noise, with and without each of a few records."""
+    rows = np.random.default_rng(0).uniform(-4, 4, (40, 3))
+    rows[0], rows[1], rows[2] = 4.0, -4.0, [1e9, -1e9, 1e9]
+    model = made(name, noise="gaussian", epsilon=1.0)
+    tape = record(lambda data: model.fit(*data), (rows, np.arange(40) % 2))
+    precision = 0.0
+    for answer in tape.answers:
+        assert answer.kind == "gradient"
+        assert answer.size == len(rows)
+        (at,) = answer.at
+        for row in (0, 1, 2, 17):
+            rest = answer.rows[answer.rows != row]
+            without = answer.objective.clipped_sum(at, rest, answer.bound)
+            assert np.linalg.norm(answer.total - without) <= answer.bound * (1 + 1e-9)
+        precision += answer.query.noise_multiplier**-2
+    assert list(broken_promises(tape, price=False)) == []
+    # The Gaussian mechanism of all answers together, by its closed form, and not by the ledger.
+    exact = epsilon(events.GaussianDpEvent(precision**-0.5), delta=1e-6)
+    assert float(model.epsilon_spent_) >= exact.lower * (1 - 1e-9)
+    assert exact.upper <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_a_record_with_a_label_of_no_class_is_blank(name):
-    make = CLASSIFIERS[name]
-    blank = _fitted(make, with_cell(X, ROW, np.nan), Y)
-    for label in LABELS:
-        array, listed = with_labels(Y, ROW, label)
-        _equal(blank, _fitted(make, X, listed), seeded=name != "search")
-        if name != "learned" or array.dtype == object:  # the type of an array is public
-            _equal(blank, _fitted(make, X, array), seeded=name != "search")
-
-
-@pytest.mark.parametrize("name", REGRESSORS)
-def test_a_record_with_a_target_that_is_no_number_is_blank(name):
-    make = REGRESSORS[name]
-    blank = _fitted(make, with_cell(X, ROW, np.nan), T)
-    for cell in CELLS:
-        _equal(blank, _fitted(make, X, with_cell(T, ROW, cell)))
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("value", EXTREMES)
-def test_extreme_numbers_raise_no_warning(name, value):
-    make, y = ALL[name], _y(name)
-    huge = X.copy()
-    huge[ROW] = value
-    usual = _fitted(make, X, y)
-    for _, told in _both(usual, _fitted(make, huge, y)):
-        assert np.isfinite(told).all() if told.dtype.kind == "f" else True
-    if name in REGRESSORS:
-        _both(usual, _fitted(make, X, with_cell(T, ROW, value)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_extreme_numbers_raise_no_warning(name):
+    y, usual = target_of(name), _fitted(name, X, target_of(name))
+    for value in EXTREMES:
+        huge = X.copy()
+        huge[ROW] = value
+        tables = [(huge, y), (X, with_cell(T, ROW, value))][: 2 if name in REGRESSORS else 1]
+        for rows, targets in tables:
+            found = _fitted(name, rows, targets)
+            assert {key: each.shape for key, each in found.items()} == {
+                key: each.shape for key, each in usual.items()
+            }
+            assert all(np.isfinite(each).all() for each in found.values() if each.dtype.kind == "f")
 
 
 def test_values_beyond_declared_bounds_are_at_the_nearer_bound():
     at, beyond = X.copy(), X.copy()
     at[ROW], beyond[ROW] = 4.0, 1.7e308
     for name in ("scaler", "pca", "kmeans", "line", "bounded"):
-        _equal(_fitted(ALL[name], at, _y(name)), _fitted(ALL[name], beyond, _y(name)))
+        y = target_of(name)
+        _equal(_fitted(name, at, y), _fitted(name, beyond, y), of=name)
 
 
-@pytest.mark.parametrize("name", [each for each in ALL if each != "search"])
+@pytest.mark.parametrize("name", PAID)
 def test_partial_fits_and_scores_do_not_fail_for_one_record(name):
-    y = _y(name)
+    y = target_of(name)
     for cell in (np.nan, None, 1.7e308):
         bad = with_cell(X, ROW, cell)
         with optim.replaying(), strict(), dpcal.budget(epsilon=900.0, delta=1e-4) as shared:
-            model = ALL[name]().fit(X, y)
+            model = made(name).fit(X, y)
             spent = shared.spent
             if hasattr(model, "score"):
                 assert np.isfinite(model.score(bad, y))
                 assert shared.spent > spent
             if name in CLASSIFIERS:
                 assert 0 <= model.score(X, with_labels(Y, ROW, cell)[0]) <= 1
-            if hasattr(model, "partial_fit") and "learned" not in name and "gradient" not in name:
+            if takes_more(name):
                 model.partial_fit(bad, y)
 
 
-def test_a_pipeline_hands_blank_records_on():
-    from sklearn.pipeline import make_pipeline
-
-    for cell in (np.nan, np.inf, None, "secret", 1.7e308):
-        bad = with_cell(X, ROW, cell)
-        for first in ("scaler", "quantiles", "pca", "kmeans"):
-            with strict():
-                model = make_pipeline(ALL[first](), ALL["declared"]()).fit(bad, Y)
-            assert model[-1].coef_.shape[0] == 1
+@pytest.mark.parametrize("cell", [np.nan, np.inf, None, "secret", 1.7e308])
+def test_a_pipeline_hands_blank_records_on(cell):
+    for first in ("scaler", "quantiles", "pca", "kmeans"):
+        with strict():
+            model = make_pipeline(made(first), made("declared")).fit(with_cell(X, ROW, cell), Y)
+        assert model[-1].coef_.shape[0] == 1
 
 
 @pytest.mark.parametrize("package", ["polars", "pandas"])
@@ -210,7 +185,7 @@ def test_tables_with_names_are_read_cell_by_cell(package):
         table = with_cell(X, ROW, cell)
         frame = frames.DataFrame({name: table[:, j].tolist() for j, name in enumerate("abc")})
         with strict(), dpcal.budget(epsilon=9.0, delta=1e-4):
-            model = ALL["declared"]().fit(frame, Y)
+            model = made("declared").fit(frame, Y)
             assert model.score(frame, Y) > 0.5
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]
 

@@ -3,6 +3,7 @@
 import traceback
 import warnings
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,22 +12,7 @@ from scipy.sparse import csr_matrix
 
 import dpcal
 from dpcal import estimators
-from dpcal.estimators import (
-    PCA,
-    Bins,
-    Clipper,
-    KMeans,
-    LinearRegression,
-    LogisticRegression,
-    OneHotEncoder,
-    PrivateSearch,
-    QuantileTransformer,
-    RandomFeatures,
-    Ridge,
-    SimpleImputer,
-    Splines,
-    StandardScaler,
-)
+from tests.estimators._models import made
 
 RNG = np.random.default_rng(0)
 MARK = 726.34815  # no shape, no setting and no message holds these digits by itself
@@ -92,44 +78,22 @@ def malformed():
     yield "frame of others", pl.DataFrame(whole, schema=["c", "d"])
 
 
+WITH_TARGETS = ("fit", "partial_fit", "score", "fit_predict", "fit_transform")
 METHODS = (
-    *("fit", "partial_fit", "predict", "transform", "inverse_transform", "score"),
-    *("decision_function", "predict_proba", "predict_log_proba", "fit_transform", "fit_predict"),
+    *WITH_TARGETS,
+    *("predict", "transform", "inverse_transform"),
+    *("decision_function", "predict_proba", "predict_log_proba"),
 )
-QUICK = {"epsilon": 100.0, "steps": 5, "max_norm": 1.0, "learning_rate": 0.1}
-WIDE = {"bounds": (-1.0, 1.0), "epsilon": 100.0}
-TARGETS = {**WIDE, "target_bounds": (-1.0, 1.0)}
-INSIDE = {"bounds": (-1.0, 1.0)}
-ON_NUMBERS = [
-    lambda: LogisticRegression(classes=[0, 1], **QUICK),
-    lambda: LinearRegression(**TARGETS, solver="statistics"),
-    lambda: LinearRegression(**TARGETS, solver="gradient", row_norm=1.0),
-    lambda: Ridge(**TARGETS, solver="statistics"),
-    lambda: Ridge(**TARGETS, solver="gradient"),
-    lambda: StandardScaler(**WIDE),
-    lambda: QuantileTransformer(**WIDE, n_quantiles=3),
-    lambda: PCA(**WIDE),
-    lambda: KMeans(2, **WIDE),
-    lambda: SimpleImputer(**WIDE),
-    lambda: Clipper(**WIDE),
-    lambda: RandomFeatures(**INSIDE, n_waves=4),
-    lambda: Splines(**INSIDE, n_knots=3),
-    lambda: Bins(**INSIDE, n_bins=3),
-    lambda: PrivateSearch(
-        LogisticRegression(classes=[0, 1], **QUICK), {"l2": [0.0, 0.1]}, trials=2
-    ),
-]
-MODELS = [
-    *ON_NUMBERS,
-    lambda: KMeans(2, bounds="learn", epsilon=100.0),
-    lambda: OneHotEncoder(epsilon=100.0),
-    lambda: OneHotEncoder(categories=[[0, 1], [0, 1]]),
-]
+ON_NUMBERS = (
+    *("declared", "line", "line, gradient", "ridge", "ridge, gradient", "scaler", "quantiles"),
+    *("pca", "kmeans", "imputer", "clipper", "waves", "splines", "bins", "search"),
+)
+MODELS = (*ON_NUMBERS, "kmeans, learned", "encoder", "declared encoder")
 
 
 def test_models_are_all_there():
-    made = {type(make()).__name__ for make in MODELS}
-    assert made == {name for name in estimators.__all__ if name[0].isupper()}
+    kinds = {type(made(name)).__name__ for name in MODELS}
+    assert kinds == {name for name in estimators.__all__ if name[0].isupper()}
 
 
 @pytest.mark.parametrize("bad", ["text", "date"])
@@ -137,9 +101,9 @@ def test_a_column_of_another_type_is_refused_and_costs_nothing(bad):
     column = pl.lit("east") if bad == "text" else pl.lit(7).cast(pl.Date)
     frame = pl.DataFrame(RNG.uniform(-1, 1, (60, 2)), schema=["a", "b"])
     with dpcal.budget(epsilon=1e3, delta=1e-5) as book:
-        for make in ON_NUMBERS:
+        for name in ON_NUMBERS:
             with pytest.raises(TypeError, match="got column 'ward' of type"):
-                make().fit(frame.with_columns(column.alias("ward")), np.resize([0, 1], 60))
+                made(name).fit(frame.with_columns(column.alias("ward")), np.resize([0, 1], 60))
         assert book.spent == 0
 
 
@@ -159,38 +123,32 @@ def said(ask):
     )
 
 
-def asked(model, X, y):
-    """Yield a name, and a call, for each method of a fitted and of a fresh model."""
+def asked(place, model, X, y):
+    """Yield where a table is, the name and a call of each method of a model."""
     for name in METHODS:
-        for method in [getattr(model, name, None)]:
-            if method is None:
-                continue
-            with_y = name in ("fit", "partial_fit", "score", "fit_predict", "fit_transform")
-            yield (
-                name,
-                (lambda method=method: method(X, y))
-                if with_y
-                else (lambda method=method: method(X)),
-            )
+        given = (X, y) if name in WITH_TARGETS else (X,)
+        if method := getattr(model, name, None):
+            yield place, name, partial(method, *given)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: type(make()).__name__)
-def test_no_message_holds_a_value_of_a_record(make):
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_message_holds_a_value_of_a_record(kind):
+    much = {"epsilon": 100.0} if "epsilon" in made(kind).get_params() else {}
     labels = np.resize([0, 1], 60)
     good = RNG.uniform(-1, 1, (60, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = make().fit(good, labels)
-        found = []
-        for name, X in malformed():
-            for model in (make(), fitted):
-                for method, ask in asked(model, X, labels):
-                    text = said(ask)
-                    found += [(name, method, digits) for digits in DIGITS if digits in text]
-        # Targets, beside records that are right.
-        for name, y in malformed():
-            for method, ask in asked(fitted, good, y):
+        fitted = made(kind, **much).fit(good, labels)
+        found = set()
+        for what, table in malformed():
+            asks = [
+                *asked("X, fresh", made(kind, **much), table, labels),
+                *asked("X", fitted, table, labels),
+                *asked("y", fitted, good, table),
+            ]
+            for place, method, ask in asks:
                 text = said(ask)
-                found += [(f"y: {name}", method, digits) for digits in DIGITS if digits in text]
-    assert sorted({each[:2] for each in found}) == []
+                if any(digits in text for digits in DIGITS):
+                    found.add((what, place, method))
+    assert sorted(found) == []

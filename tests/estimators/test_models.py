@@ -1,4 +1,4 @@
-"""Do models learn what is there, and say so where they cannot?"""
+"""Do linear models learn what is there, at the price of what they release?"""
 
 import numpy as np
 import pytest
@@ -8,16 +8,14 @@ from sklearn.linear_model import LinearRegression as Exact, Ridge as ExactRidge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
+import dpcal
 from dpcal.accountants import events
-from dpcal.estimators import LinearRegression, LogisticRegression, Ridge, StandardScaler
+from dpcal.errors import BudgetExceeded
+from dpcal.estimators import LinearRegression, LogisticRegression, PrivateSearch, Ridge
+from dpcal.report.saving import document_of
+from tests.estimators._models import made, seeded
 
 SOLVERS = ("statistics", "gradient")
-
-
-def seeded(model, seed):
-    """Return a model whose noise is that of a seed; in tests alone."""
-    model._seed = seed
-    return model
 
 
 def test_much_budget_gives_the_least_squares_of_everybody_else():
@@ -99,7 +97,7 @@ def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
     for seed in range(4):
         A, B, a, b = train_test_split(X, y, random_state=seed, stratify=y)
         steps = (
-            StandardScaler(bounds=(low, high), epsilon=0.5),
+            made("scaler", bounds=(low, high), epsilon=0.5),
             LogisticRegression(epsilon=1.5, classes=sorted(set(y.tolist()))),
         )
         model = make_pipeline(*(seeded(step, seed) for step in steps)).fit(A, a)
@@ -120,8 +118,7 @@ def test_scaled_features_and_bounds_give_one_decision():
 
 
 def test_a_declared_class_that_no_record_has_is_a_class():
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((300, 2))
+    X = np.random.default_rng(4).standard_normal((300, 2))
     model = seeded(LogisticRegression(classes=["a", "b"]), 4).fit(X, ["a"] * 300)
     assert model.classes_.tolist() == ["a", "b"]
     assert (model.predict(X) == "a").mean() > 0.9
@@ -133,8 +130,7 @@ def test_a_declared_class_that_no_record_has_is_a_class():
 
 def test_a_label_of_one_record_is_released_as_rarely_as_was_paid_for():
     """The threshold's failure is what the ledger prices, and counts decide by the normal law."""
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((2000, 2))
+    X = np.random.default_rng(5).standard_normal((2000, 2))
     y = np.array(["common"] * 900 + ["other"] * 1099 + ["secret"])
     model = LogisticRegression(epsilon=1.0, delta=1e-6, steps=2).fit(X, y)
     assert "secret" not in model.classes_
@@ -145,25 +141,157 @@ def test_a_label_of_one_record_is_released_as_rarely_as_was_paid_for():
     assert tail <= surprise.delta <= tail * (1 + 1e-9) <= 1e-6
 
 
-def test_a_fit_that_found_too_few_classes_costs_its_whole_plan():
-    """That it stopped is an answer; the labels alone cost a tenth of the squared parameter."""
-    X = np.random.default_rng(6).standard_normal((900, 2))
-    model = LogisticRegression(epsilon=1.0)
-    with pytest.raises(ValueError, match="two classes or more"):
+@pytest.mark.parametrize("options", [{}, {"bounds": "learn", "steps": 2}], ids=str)
+def test_a_fit_that_found_too_few_classes_costs_its_whole_plan(options):
+    """That it stopped is an answer about the records; a budget learns no price from labels."""
+    X = np.random.default_rng(6).uniform(-1, 1, (900, 2))
+    model = LogisticRegression(epsilon=2.0, **options)
+    shared = dpcal.budget(epsilon=3.0, delta=1e-6)
+    with shared, pytest.raises(ValueError, match="two classes or more"):
         model.fit(X, ["only"] * 900)
-    assert [query.name for query in model.ledger_.entries] == ["labels"]
-    assert 0.9 < model.epsilon_spent_ <= 1.0
-    assert model.report_["epsilon"]["upper"] == pytest.approx(model.epsilon_spent_)
+    assert 1.5 < shared.spent <= 2.0
+    if not options:
+        assert [query.name for query in model.ledger_.entries] == ["labels"]
+        assert model.epsilon_spent_ == pytest.approx(shared.spent)
+        assert model.report_["epsilon"]["upper"] == pytest.approx(model.epsilon_spent_)
 
 
-def test_moments_have_the_noise_that_was_paid_for():
-    """Means of 3600 columns of records in the middle of their bounds: sigma sqrt(5 d / 4) / n.
+# -- weights of classes change what is learned, and neither the price nor a record's share
 
-    The standard deviation of 3600 normals is within 6 percent of sigma but for one time in 10^6.
-    """
-    X = np.zeros((100, 3600))
-    scaler = seeded(StandardScaler(bounds=(-1e3, 1e3), epsilon=2e3), 7).fit(X)
-    (entry,) = scaler.ledger_.entries
-    expected = 1e3 * entry.noise_multiplier * np.sqrt(1.25 * 3600) / 100
-    assert expected < 500  # far from the bounds
-    assert np.std(scaler.mean_) == pytest.approx(expected, rel=0.06)
+RARE = {0: 1, 1: 9}
+
+
+def table(seed=0, n=5_000):
+    """Return records, and labels of which one is rare."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, (X[:, 0] + 0.5 * rng.standard_normal(n) > 1.1).astype(int)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_rare_class_is_found_at_the_same_price(scale):
+    X, y = table()
+    plain = LogisticRegression(classes=[0, 1]).fit(X, y)
+    weights = {label: scale * weight for label, weight in RARE.items()}
+    weighted = LogisticRegression(class_weight=weights).fit(X, y)
+    assert plain.predict(X)[y == 1].mean() < 0.2
+    assert weighted.predict(X)[y == 1].mean() > 0.7
+    assert weighted.epsilon_spent_ == plain.epsilon_spent_
+    assert weighted.classes_.tolist() == [0, 1]  # those of the weights are declared
+    assert [query.name for query in weighted.ledger_.entries] == ["scale", "gradient"]
+
+
+def test_a_record_moves_one_step_by_the_clip_at_most_whatever_its_weight():
+    X, y = table(n=200)
+    found = []
+    for blank in (False, True):
+        rows = X.copy()
+        rows[np.flatnonzero(y == 1)[0]] = np.nan if blank else X[np.flatnonzero(y == 1)[0]]
+        model = LogisticRegression(
+            class_weight={0: 1, 1: 1e6}, max_norm=0.5, steps=1, learning_rate=1.0, epsilon=1e8
+        )
+        model.fit(rows, y)
+        found.append(np.append(model.coef_, model.intercept_))
+    moved = np.linalg.norm(found[0] - found[1])
+    assert moved == pytest.approx(0.5 / len(X), rel=0.01)  # the noise is below that
+
+
+def test_three_classes_and_a_search_take_weights():
+    X, y = table()
+    y = y + (X[:, 1] > 0.9)
+    model = LogisticRegression(class_weight={0: 1, 1: 5, 2: 20}).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    grid = {"class_weight": [RARE, {0: 1, 1: 3}]}
+    search = PrivateSearch(LogisticRegression(), grid, epsilon=2.0).fit(X, y)
+    assert search.best_params_["class_weight"] in grid["class_weight"]
+
+
+def test_weights_are_of_all_classes_whose_counts_are_private():
+    X, y = table(n=100)
+    for weights, told in (
+        ("balanced", r"Counts of classes are private: .* class_weight=\{0: 1"),
+        ({0: 1}, r"for each of the classes \[0, 1\], got \{0: 1\}"),
+    ):
+        model = LogisticRegression(classes=[0, 1], class_weight=weights)
+        for learn in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=told):
+                learn(X, y)
+            assert not hasattr(model, "ledger_")
+
+
+# -- the last iterate alone is released
+
+RNG = np.random.default_rng(0)
+N = 3_000
+X = RNG.uniform(-1, 1, (N, 3))
+SCORES = X @ [3.0, -2.0, 0.0]
+Y = SCORES + RNG.logistic(size=N) > 0
+TARGETS = np.clip(SCORES / 5 + 0.05 * RNG.standard_normal(N), -1, 1)
+
+
+def logistic(**options):
+    given = {"bounds": (-1, 1), "classes": [False, True], "l2": 0.1, "release": "last", **options}
+    return LogisticRegression(**given)
+
+
+def ridge(**options):
+    given = {"bounds": (-1, 1), "target_bounds": (-1, 1), "alpha": N / 20, "release": "last"}
+    return Ridge(**{**given, **options})
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "least"),
+    [(logistic(), Y, 0.75), (ridge(), TARGETS, 0.8)],
+    ids=["logistic", "ridge"],
+)
+def test_a_fit_releases_one_answer_under_public_conditions(model, y, least):
+    model.fit(X, y)
+    (entry,) = model.ledger_.entries
+    assert (entry.kind, entry.count) == ("last iterate", 1)
+    assert model.score(X, y) > least
+    covered = document_of(model)["privacy"]["covered"]
+    assert covered == "the released parameters, and no other iterate"
+    # The conditions are public numbers: of rows in a cube, with the constant column.
+    descent = entry.descent
+    curvature = 0.25 if isinstance(model, LogisticRegression) else 1.0
+    assert descent.smoothness == pytest.approx(curvature * 4)
+    assert descent.strong_convexity == descent.l2
+    assert descent.contraction < 1
+
+
+def test_it_needs_less_noise_than_all_iterates():
+    (last,) = logistic(steps=60).fit(X, Y).ledger_.entries
+    every = logistic(steps=60, release="all", max_norm=1.0, learning_rate=0.1).fit(X, Y)
+    # c = 5/6 at kappa = 11: 60 steps cost as 11 of them.
+    ratio = every.ledger_.entries[-1].noise_multiplier / last.noise_multiplier
+    assert ratio == pytest.approx((60 / 11) ** 0.5, rel=1e-3)
+
+
+def test_a_budget_pays_for_two_fits_by_their_exact_sum():
+    with dpcal.budget(epsilon=1.5, delta=1e-6, neighboring_relation="replace-special") as budget:
+        logistic().fit(X, Y)
+        logistic().fit(X, Y)
+        with pytest.raises(BudgetExceeded):
+            logistic().fit(X, Y)
+    # Two Gaussian releases of epsilon 1 are sqrt(2) times one.
+    assert 1.4 < budget.spent <= 1.5
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "sentence"),
+    [
+        (logistic(classes=None), Y, "release='last' needs two declared classes"),
+        (logistic(classes=[0, 1, 2]), Y.astype(int), "release='last' needs two declared classes"),
+        (logistic(learning_rate=5.0), Y, "learning_rate must be at most 2 / "),
+        (ridge(solver="statistics"), TARGETS, "solver must be 'auto' or 'gradient'"),
+    ],
+)
+def test_what_no_theorem_covers_is_refused_before_anything_is_spent(model, y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(X, y)
+    assert not hasattr(model, "ledger_")
+
+
+def test_second_calls_of_ridge_are_refused():
+    with pytest.raises(ValueError, match="statistics have no iterates"):
+        ridge().partial_fit(X, TARGETS)

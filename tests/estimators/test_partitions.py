@@ -10,44 +10,25 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import dpcal
 from dpcal.estimators import (
-    PCA,
-    Clipper,
-    KMeans,
-    LinearRegression,
     LogisticRegression,
-    OneHotEncoder,
-    QuantileTransformer,
-    Ridge,
-    SimpleImputer,
-    Splines,
-    StandardScaler,
 )
 from dpcal.optim.boundary.observers import observing
+from tests.estimators._models import made
 
 array = pytest.importorskip("dask.array")
 
 N, D = 1_200, 3
-WIDE = {"bounds": (-2.0, 2.0), "epsilon": 2.0}
 LINE = LogisticRegression(epsilon=2.0, steps=5, classes=[0, 1, 2])
-# Supervised ones first: classes, bounds and scale that are learned, solvers of both kinds.
+# Classes, bounds and scale that are learned, and solvers of both kinds.
 MODELS = (
-    LogisticRegression(epsilon=2.0, steps=5),
-    LogisticRegression(epsilon=4.0, steps=5, bounds="learn", classes=[0, 1, 2]),
-    LinearRegression(**WIDE, target_bounds=(-4, 4), solver="statistics"),
-    Ridge(**WIDE, target_bounds="learn", solver="gradient", row_norm=0.3),
+    *(made(name) for name in ("learned", "line", "scaler", "pca", "kmeans", "imputer", "clipper")),
+    made("bounds learned", classes=[0, 1, 2], epsilon=4.0),
+    made("ridge, gradient", target_bounds="learn", row_norm=0.3),
+    made("medians", missing_values=0.0),
+    made("quantiles", bounds="learn", epsilon=8.0),
+    make_pipeline(made("scaler"), made("splines"), LINE),
 )
-LEARNED_ALONE = (
-    StandardScaler(**WIDE),
-    PCA(2, **WIDE),
-    KMeans(2, **WIDE),
-    SimpleImputer(**WIDE),
-    SimpleImputer(**WIDE, strategy="median", missing_values=0.0),
-    QuantileTransformer(bounds="learn", epsilon=8.0, n_quantiles=3),
-    Clipper(**WIDE),
-    OneHotEncoder(epsilon=4.0),
-    OneHotEncoder(categories=[[-1, 0, 1]] * D),
-    make_pipeline(StandardScaler(**WIDE), Splines(bounds=(-4, 4)), LINE),
-)
+ENCODERS = (made("encoder"), made("encoder", categories=[[-1, 0, 1]] * D))
 
 
 def records():
@@ -94,17 +75,14 @@ def test_a_fit_on_partitions_has_the_bits_of_one_in_memory(client):
     # Partitions of one record, of none, and of most.
     chunks = ((1, 899, 0, 300), (D,))
     far, labels = array.from_array(X, chunks=chunks), array.from_array(y, chunks=chunks[:1])
+    whole = np.nan_to_num(np.rint(X), posinf=0).clip(-1, 1)
+    parts = array.from_array(whole, chunks=chunks)
     for model in MODELS:
         same(learned(model, X, y), learned(model, far, labels))
-    whole = np.nan_to_num(np.rint(X), posinf=0).clip(-1, 1)
-    for model in LEARNED_ALONE:
-        categories = isinstance(model, OneHotEncoder)
-        given = (whole if categories else X), y
-        parts = array.from_array(given[0], chunks=chunks), labels
-        same(learned(model, *given), learned(model, *parts))
         if hasattr(model, "predict"):
-            asked = array.from_array(whole, chunks=chunks)
-            assert np.array_equal(model.predict(asked).compute(), model.predict(whole))
+            assert np.array_equal(model.predict(parts).compute(), model.predict(whole))
+    for model in ENCODERS:
+        same(learned(model, whole, y), learned(model, parts, labels))
 
 
 @pytest.mark.slow
@@ -116,7 +94,7 @@ def test_nothing_is_learned_that_no_budget_pays_for(client):
         assert 0.79 < shared.spent <= 0.8
         assert [query.name for query in model.ledger_.entries] == ["labels", "scale", "gradient"]
         with pytest.raises(dpcal.errors.BudgetExceeded):
-            StandardScaler(**WIDE).fit(far)
+            made("scaler").fit(far)
 
 
 def test_partitions_that_do_not_fit_are_refused_in_a_sentence(client, monkeypatch):
@@ -133,15 +111,15 @@ def test_partitions_that_do_not_fit_are_refused_in_a_sentence(client, monkeypatc
     with pytest.raises(ValueError, match="groups must be None"):
         model.fit(far, array.from_array(y, chunks=600), groups=y)
     with pytest.raises(ValueError, match="must hold a record, got none"):
-        StandardScaler(**WIDE).fit(array.zeros((0, D)))
+        made("scaler").fit(array.zeros((0, D)))
     with pytest.raises(ValueError, match="needs 2 records at least, got 1"):
-        StandardScaler(**WIDE).fit(array.zeros((1, D)))
+        made("scaler").fit(array.zeros((1, D)))
     told, home = "dpcal.optim.silos.partitioned.version", get_ident()
     monkeypatch.setattr(told, lambda name: "9.1" if get_ident() == home else "9.0")
     with pytest.raises(
         ValueError, match=r"workers must have dpcal 9\.1, as here, got 9\.0 on inproc"
     ):
-        StandardScaler(**WIDE).fit(far)
+        made("scaler").fit(far)
 
 
 @pytest.mark.slow
@@ -152,13 +130,10 @@ def test_data_frames_keep_their_columns(client):
     far = frames.from_pandas(table, npartitions=3, sort=False)
     names = ["age", "height", "weight"]
     model = LogisticRegression(epsilon=2.0, steps=5)
-    here, there = (
-        learned(model, table[names], table["sick"]),
-        learned(model, far[names], far["sick"]),
-    )
-    same(here, there)
+    here = learned(model, table[names], table["sick"])
+    same(here, learned(model, far[names], far["sick"]))
     assert here[0]["feature_names_in_"].tolist() == names
-    scaler = StandardScaler(**WIDE).fit(far[names])
+    scaler = made("scaler").fit(far[names])
     assert np.array_equal(
         scaler.transform(far[names]).compute(), scaler.transform(table[names]), True
     )
@@ -166,4 +141,4 @@ def test_data_frames_keep_their_columns(client):
         lambda j: table[names] if j else table[[*names[1:], "sick"]], range(2), meta=table[names]
     )
     with pytest.raises(ValueError, match=r"partition 0 must have the columns .* got .*sick"):
-        StandardScaler(**WIDE).fit(other)
+        made("scaler").fit(other)

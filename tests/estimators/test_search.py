@@ -1,32 +1,31 @@
 """A private search pays for the best of its trials, finds it, and keeps nothing else."""
 
 import math
+import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
+import polars as pl
 import pytest
+from joblib import parallel_config
 from scipy.stats import chisquare
 from sklearn.base import clone, is_classifier
-from sklearn.feature_selection import SelectKBest
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression as NotPrivate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler as NotPrivateScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from dpcal import budget, calibrate
 from dpcal.accountants import epsilon, events
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
-from dpcal.estimators import (
-    LogisticRegression,
-    PrivateSearch,
-    QuantileTransformer,
-    Ridge,
-    StandardScaler,
-    split_budget,
-)
+from dpcal.estimators import LogisticRegression, PrivateSearch, noisy_roc_auc, search as module
 from dpcal.optim.budget import in_use, scoring
+from tests.estimators._models import made
 
 GRID = {"learning_rate": [1e-6, 1.0], "steps": [10, 20]}
 
@@ -44,8 +43,13 @@ def one(**changes):
 @pytest.mark.slow
 def test_a_budget_is_charged_the_price_of_the_selection_and_no_more():
     X, y = table()
+    search = PrivateSearch(one(), GRID, trials=10)
+    before = set(vars(search))
     with budget(epsilon=3.0, delta=1e-6) as shared:
-        search = PrivateSearch(one(), GRID, trials=10).fit(X, y)
+        search.fit(X, y)
+        kept = {"best_estimator_", "best_params_", "best_score_", "ledger_", "epsilon_spent_"}
+        assert set(vars(search)) - before == kept
+        assert not hasattr(search.best_estimator_, "report_")
         price = calibrate.tuning(search.ledger_.trial, candidates=10, delta=1e-6)
         assert shared.spent == pytest.approx(float(price), rel=1e-12)
         assert search.epsilon_spent_ == search.best_estimator_.epsilon_spent_ == price
@@ -62,7 +66,7 @@ def test_a_budget_is_charged_the_price_of_the_selection_and_no_more():
 @pytest.mark.slow
 def test_a_total_is_met_by_all_trials_together():
     X, y = table()
-    steps = make_pipeline(StandardScaler(bounds=(-1, 1), epsilon=0.25), one(epsilon=0.75))
+    steps = make_pipeline(made("scaler", bounds=(-1, 1), epsilon=0.25), one(epsilon=0.75))
     grid = {"logisticregression__steps": [5, 10]}
     with budget(epsilon=1.5, delta=1e-6) as shared:
         search = PrivateSearch(steps, grid, epsilon=1.5, trials=20).fit(X, y)
@@ -74,7 +78,7 @@ def test_a_total_is_met_by_all_trials_together():
     # The exact price of a search among trials of this noise, by another accountant.
     other = epsilon(search.ledger_.event, delta=1e-6, accountant="pld")
     assert other.lower <= search.epsilon_spent_ * (1 + 1e-9)
-    quantiles = make_pipeline(QuantileTransformer(bounds=(-1, 1)), one())
+    quantiles = make_pipeline(made("quantiles", n_quantiles=15, epsilon=1.0), one())
     with pytest.raises(TargetUnreachable, match=r"epsilon=1\.5 cannot be met at delta=1e-06"):
         PrivateSearch(quantiles, grid, epsilon=1.5).fit(X, y)
 
@@ -105,37 +109,45 @@ def test_it_prefers_the_candidate_that_learns():
     np.testing.assert_array_equal(found[0].predict(X), found[0].best_estimator_.predict(X))
 
 
-@pytest.mark.slow
-def test_nothing_but_the_best_trial_is_kept():
-    X, y = table()
-    search = PrivateSearch(one(), GRID)
-    before = set(vars(search))
-    search.fit(X, y)
-    kept = {"best_estimator_", "best_params_", "best_score_", "ledger_", "epsilon_spent_"}
-    assert set(vars(search)) - before == kept
-    assert not hasattr(search.best_estimator_, "report_")
-
-
 class Touchy(LogisticRegression):
     """It cannot be fitted in 20 steps, unless all records are blank."""
 
+    error = ValueError
+
     def fit(self, X, y):
         if self.steps == 20 and np.any(X):
-            raise ValueError("20 steps fail.")
+            raise self.error("20 steps fail.")
         return super().fit(X, y)
 
 
+class Broken(Touchy):
+    """It raises what no bad value does."""
+
+    error = TypeError
+
+
 @pytest.mark.slow
-def test_a_trial_that_fails_is_the_worst_and_told_only_if_all_fail():
+@pytest.mark.parametrize("kind", [Touchy, Broken])
+def test_a_trial_that_fails_is_the_worst_and_told_only_if_all_fail(kind):
     # Raised at once, it would tell of a trial that is not released.
     X, y = table()
-    model = Touchy(epsilon=1.0, classes=[0, 1])
+    model = kind(epsilon=1.0, classes=[0, 1])
     search = PrivateSearch(model, {"steps": [10, 20]}, trials=32, shape=math.inf).fit(X, y)
     assert search.best_params_ == {"steps": 10}
     failing = PrivateSearch(model, {"steps": [20]}, trials=4)
-    with pytest.raises(ValueError, match=r"20 steps fail\."):
+    with pytest.raises(kind.error, match=r"20 steps fail\."):
         failing.fit(X, y)
     assert not hasattr(failing, "best_estimator_")
+
+
+@pytest.mark.slow
+def test_warnings_of_trials_that_were_not_chosen_do_not_leave():
+    """Their number is a lower bound on the number of trials, which nobody may know."""
+    grid = {"learning_rate": [0.1, 1e308]}  # every trial with the second one overflows and warns
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PrivateSearch(one(), grid, trials=16, shape=math.inf).fit(*table())
+    assert caught == []
 
 
 @pytest.mark.slow
@@ -151,25 +163,22 @@ def test_a_search_that_the_budget_does_not_cover_costs_nothing():
     assert not hasattr(search, "best_estimator_")
 
 
-@pytest.mark.slow
-def test_regressors_are_searched():
-    X, y = table()
-    ridge = Ridge(bounds=(-1, 1), target_bounds=(0, 1), epsilon=1.0)
-    search = PrivateSearch(ridge, {"alpha": [0.1, 10.0]}).fit(X, y)
-    assert search.best_params_["alpha"] in (0.1, 10.0)
-
-
 @pytest.mark.parametrize(
-    ("estimator", "grid", "error", "told"),
+    ("estimator", "options", "error", "told"),
     [
-        (one(), {"epsilon": [0.5, 1.0]}, UnsupportedEvent, "Candidates must cost the same noise"),
-        (NotPrivate(), {"C": [1.0, 2.0]}, ValueError, "estimator must be private"),
+        (one(), {"grid": {"epsilon": [0.5, 1.0]}}, UnsupportedEvent, "must cost the same noise"),
+        (NotPrivate(), {"grid": {"C": [1.0, 2.0]}}, ValueError, "must be private"),
         (one(budget=budget(epsilon=1, delta=0.1)), {}, ValueError, "Give budget to the search"),
+        (one(), {"scoring": "roc_auc"}, ValueError, "must pay for what it tells, .*noisy_roc_auc"),
+        (one(), {"n_jobs": 0}, ValueError, "n_jobs == 0"),
     ],
 )
-def test_what_has_no_price_is_refused(estimator, grid, error, told):
-    with pytest.raises(error, match=told):
-        PrivateSearch(estimator, grid).fit(*table())
+def test_what_has_no_price_is_refused_before_anything_is_spent(estimator, options, error, told):
+    grid = options.pop("grid", {})
+    with budget(epsilon=4.0, delta=1e-6) as shared:
+        with pytest.raises(error, match=told):
+            PrivateSearch(estimator, grid, **options).fit(*table())
+        assert shared.spent == 0
 
 
 def test_a_poisson_number_may_be_none():
@@ -202,27 +211,6 @@ def test_the_number_of_trials_follows_its_law(shape):
     assert chisquare(seen, expected).pvalue > 1e-6
 
 
-@pytest.mark.slow
-def test_warnings_and_errors_of_trials_that_were_not_chosen_do_not_leave():
-    """Their number is a lower bound on the number of trials, which nobody may know."""
-    X, y = table()
-    grid = {"learning_rate": [0.1, 1e308]}  # every trial with the second one overflows and warns
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        PrivateSearch(one(), grid, trials=16, shape=math.inf).fit(X, y)
-    assert caught == []
-
-    class Broken(LogisticRegression):
-        def fit(self, X, y):
-            if self.steps == 20 and X.any():
-                raise TypeError("20 steps")
-            return super().fit(X, y)
-
-    model = Broken(epsilon=1.0, classes=[0, 1])
-    search = PrivateSearch(model, {"steps": [10, 20]}, trials=32, shape=math.inf).fit(X, y)
-    assert search.best_params_ == {"steps": 10}
-
-
 def test_other_threads_see_nothing_of_a_search():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(in_use).result()  # starts the thread
@@ -232,24 +220,112 @@ def test_other_threads_see_nothing_of_a_search():
     assert in_use() == ()
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        (NotPrivateScaler(), one()),
-        (SelectKBest(k=2), one()),
-        (make_pipeline(NotPrivateScaler()), one()),
-    ],
-)
-def test_steps_that_learn_and_are_not_private_are_named(steps):
-    X, y = table()
-    pipeline = make_pipeline(*steps)
-    told = f"{pipeline.steps[0][0]}.*not private"
-    with pytest.raises(ValueError, match=told):
-        PrivateSearch(pipeline, {"logisticregression__steps": [10, 20]}).fit(X, y)
-    with pytest.raises(ValueError, match=told):
-        split_budget(pipeline, epsilon=1.0, delta=1e-6)
+# -- data frames go on as they are, and trials run in workers that were paid for
+
+STEPS = {"logisticregression__steps": [10, 40]}
 
 
-def test_steps_that_learn_nothing_may_stand_before_private_ones():
-    pipeline = make_pipeline(Normalizer(), "passthrough", one())
-    assert split_budget(pipeline, epsilon=1.0, delta=1e-6)[-1].epsilon == pytest.approx(1.0)
+def patients(n=4_000, seed=0):
+    rng = np.random.default_rng(seed)
+    ward = rng.choice(["east", "north"], n)
+    stay = rng.exponential(5.0, n)
+    y = (stay + 4 * (ward == "east") > 6).astype(int)
+    gone = [None if lost else days for lost, days in zip(rng.random(n) < 0.05, stay, strict=True)]
+    return pl.DataFrame({"stay": gone, "ward": ward, "age": rng.integers(0, 99, n)}), y
+
+
+def pipeline():
+    """Return a pipeline that names columns, which no array has."""
+    wide = {"bounds": (0, 100), "epsilon": 1.0}
+    numbers = make_pipeline(made("imputer", **wide), made("scaler", **wide))
+    columns = [
+        ("numbers", numbers, ["stay", "age"]),
+        ("ward", made("encoder", epsilon=1.0), ["ward"]),
+    ]
+    return make_pipeline(ColumnTransformer(columns), LogisticRegression(classes=[0, 1]))
+
+
+@pytest.mark.parametrize("scoring", [None, partial(noisy_roc_auc, epsilon=1.0)])
+def test_a_frame_with_texts_is_searched_by_the_names_of_its_columns(scoring):
+    frame, y = patients()
+    with budget(epsilon=8.0, delta=1e-6) as shared:
+        found = PrivateSearch(pipeline(), STEPS, epsilon=8.0, scoring=scoring).fit(frame, y)
+        assert shared.spent == found.epsilon_spent_ <= 8.0
+    assert found.best_estimator_.feature_names_in_.tolist() == frame.columns
+    assert found.score(frame, y) > 0.85
+    ward = found.best_estimator_[0].named_transformers_["ward"]
+    assert ward.categories_[0].tolist() == ["east", "north"]
+
+
+def test_what_a_frame_holds_has_no_say_in_the_price():
+    frame, y = patients()
+    odd = frame.with_columns(pl.lit(None, pl.Float64).alias("stay"), pl.lit("x").alias("ward"))
+    for each in (frame, odd, frame.clear(len(frame))):
+        found = PrivateSearch(pipeline(), STEPS, epsilon=3.0)
+        assert found.fit(each, y).ledger_.trial == found.fit(frame, y).ledger_.trial
+
+
+class Frame:
+    """What scikit-learn reads of a pandas frame."""
+
+    def __init__(self, table, columns):
+        self.table, self.columns = np.asarray(table), columns
+        self.shape, self.iloc = self.table.shape, self
+
+    def __len__(self):
+        return len(self.table)
+
+    def take(self, rows, axis=0):
+        return Frame(self.table[rows], self.columns)
+
+
+def test_another_frame_is_cut_and_made_up_by_its_own_type():
+    rows, y = table(n=2_000)
+    cells = FunctionTransformer(attrgetter("table"))  # which no array has
+    model = make_pipeline(cells, one())
+    found = PrivateSearch(model, STEPS, epsilon=3.0).fit(Frame(rows, ["a", "b", "c"]), y)
+    assert found.score(Frame(rows, ["a", "b", "c"]), y) > 0.8
+    with pytest.raises(ValueError, match="X must have 4 records or more, got 3"):
+        PrivateSearch(model, STEPS).fit(Frame(rows[:3], ["a", "b", "c"]), y[:3])
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_workers_run_what_was_charged_before_they_started(monkeypatch, backend):
+    frame, y = patients()
+    before = []
+
+    class Watched(module.Parallel):
+        def __call__(self, asked):
+            before.append(shared.spent)
+            return super().__call__(asked)
+
+    monkeypatch.setattr(module, "Parallel", Watched)
+    with budget(epsilon=4.0, delta=1e-6) as shared, parallel_config(backend):
+        found = PrivateSearch(pipeline(), STEPS, epsilon=3.0, n_jobs=2).fit(frame, y)
+        assert before == [shared.spent] == [found.epsilon_spent_]
+        assert 0 < found.score(frame, y) <= 1  # noisy, and paid
+        assert shared.spent > before[0]
+        with pytest.raises(BudgetExceeded):
+            PrivateSearch(pipeline(), STEPS, epsilon=3.0, n_jobs=2).fit(frame, y)
+    assert len(before) == 1  # the refused search started no worker
+    assert found.score(frame, y) > 0.8
+    assert found.best_estimator_[-1].epsilon_spent_ == found.epsilon_spent_
+
+
+class Fatal(LogisticRegression):
+    """Its process ends where records are not blank."""
+
+    def fit(self, X, y):
+        if np.any(X):
+            os._exit(1)
+        return super().fit(X, y)
+
+
+def test_a_worker_that_is_lost_takes_its_price_with_it_and_tells_nothing():
+    X = np.ones((100, 2))
+    with budget(epsilon=1.0, delta=1e-6) as shared:
+        found = PrivateSearch(Fatal(classes=[0, 1]), {"steps": [5]}, epsilon=1.0, n_jobs=2)
+        with pytest.raises(RuntimeError, match=r"A worker was lost .* stays charged"):
+            found.set_params(trials=5).fit(X, np.zeros(100))
+        assert 0.99 < shared.spent <= 1.0
+        assert not hasattr(found, "best_estimator_")

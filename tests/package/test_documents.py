@@ -1,13 +1,23 @@
-"""Files and names that the documents speak of are there."""
+"""Examples in documents and docstrings print what they say, and what they name is there."""
 
+import doctest
+import importlib
+import pkgutil
 import re
 import shlex
+import tomllib
 
 import pytest
-from _tree import ROOT
+from _modules import missing, paths
+from _tree import DATA, ROOT
 
 from dpcal import cli
+from dpcal.optim import registry
 
+# Modules without an example, and why; one that is no longer needed fails its test.
+KNOWN = tomllib.loads((DATA / "without_example.toml").read_text())
+REFERENCE = re.compile(r":(?:func|class|mod|data|exc|meth|attr):`~?(dpcal[\w.]*)`")
+NAMES = sorted(name for name in paths() if name != "dpcal.__main__")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # A path in backticks that begins with a folder of the tree.
 FOLDERS = (
@@ -15,6 +25,21 @@ FOLDERS = (
     "|tables|tests"
 )
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_of_a_module(name):
+    if missing(name):
+        pytest.skip("it stands on a package that is not installed")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page(page, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTERED", dict(registry._ENTERED))
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
 
 
 def test_paths_exist():
@@ -49,15 +74,6 @@ def test_tables_of_loaders_agree(page):
     assert [price for price in prices if price not in full] == []
 
 
-def test_every_page_has_a_place_on_the_site():
-    contents = (ROOT / "docs" / "conf.py").read_text().split("PAGES = {")[1].split("\n}")[0]
-    listed = set(re.findall(r"[\w./]+", contents))
-    pages = [path for path in PAGES if ROOT / "docs" in path.parents and path.stem != "index"]
-    named = [path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in pages]
-    built = [name for name in named if not name.startswith("api/")]
-    assert [name for name in built if name not in listed] == []
-
-
 def test_the_map_names_every_folder_of_code():
     page = (ROOT / "docs" / "architecture.md").read_text()
     folders = {
@@ -66,3 +82,36 @@ def test_the_map_names_every_folder_of_code():
         for path in (ROOT / room).rglob("__init__.py")
     }
     assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []
+
+
+# -- docstrings
+
+
+def ours():
+    """Return the text of each Python module of the package, by name."""
+    return {name: path.read_text() for name, path in paths().items() if path.suffix == ".py"}
+
+
+def test_every_module_shows_an_example():
+    bare = {
+        name
+        for name, text in ours().items()
+        if paths()[name].name != "__init__.py"
+        and not name.startswith(tuple(KNOWN["packages"]))
+        and ">>>" not in text
+    }
+    assert bare == {*KNOWN["modules"]}
+
+
+@pytest.mark.slow
+def test_cross_references_lead_somewhere():
+    """Those by full names; the build of the site fails for any other."""
+    lost = []
+    for name, text in ours().items():
+        for reference in {*REFERENCE.findall(text)}:
+            try:
+                pkgutil.resolve_name(reference)
+            except (AttributeError, ImportError):
+                if not missing(reference):
+                    lost.append(f"{name}: {reference}")
+    assert not lost, "\n".join(lost)

@@ -6,10 +6,12 @@ end nothing, and what should have been computed would be left as it was.
 
 import re
 import textwrap
+import tomllib
 
 import pytest
-from _tree import ROOT
+from _tree import DATA, ROOT
 
+CASES = tomllib.loads((DATA / "noexcept.toml").read_text())
 SOURCES = sorted((ROOT / "_ext").glob("*.p[yx][xd]"))
 
 # From "cdef" up to the colon, or to the end of a declaration.
@@ -57,27 +59,8 @@ def test_all_functions_are_read():
     assert read == written > 100
 
 
-@pytest.mark.parametrize(
-    ("source", "loses"),
-    [
-        ("cdef void f(int* x) noexcept nogil:\n    x[0] = 1\n", False),
-        ("cdef void f(int* x) noexcept nogil:\n    with gil:\n        g(x[0])\n", True),
-        ("cdef void f(int* x) noexcept nogil:\n    raise ValueError\n", True),
-        ("cdef void f(object x) noexcept:\n    x.take()\n", True),
-        ("cdef void f(int* x) noexcept with gil:\n    g(x[0])\n", True),
-        ("cdef void f(object x) except *:\n    x.take()\n", False),
-        (
-            "cdef void f(object x) noexcept with gil:\n    try:\n        x.take()\n"
-            "    except MemoryError as error:\n        x.keep(error)\n",
-            True,
-        ),
-        (
-            "cdef void f(object x) noexcept with gil:\n    try:\n        x.take()\n"
-            "    except BaseException as error:\n        x.keep(error)\n",
-            False,
-        ),
-    ],
-)
-def test_what_counts_as_losing_an_error(source, loses):
-    ((header, body),) = functions(source)
-    assert loses_errors(header, body) is loses
+@pytest.mark.parametrize("loses", [True, False])
+def test_what_counts_as_losing_an_error(loses):
+    for source in CASES["loses" if loses else "keeps"]:
+        ((header, body),) = functions(source)
+        assert loses_errors(header, body) is loses, source

@@ -1,39 +1,16 @@
-"""What is loaded by whom: beside the contracts in pyproject.toml, which ``lint-imports`` checks."""
+"""What is loaded by whom, beside what ``lint-imports`` checks; and public names are found."""
 
 import importlib
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from _modules import imports_of, missing, names_imported, paths
-from _tree import ROOT
+from _tree import DATA, ROOT
 
-# One private run is what a newcomer must hold in mind.
-MOST_FOR_A_RUN = 124
-RUN = """
-import numpy as np
-from dpcal import calibrate, optim
-X = np.random.default_rng(0).standard_normal((1000, 3))
-plan = calibrate.dpsgd(n=1000, batch_size=100, epochs=2, epsilon=1.0, delta=1e-5)
-result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0, classes_from_data=True), plan, seed=0)
-assert result.epsilon(1e-5) <= 1.0
-"""
-EPSILON = """
-import dpcal
-event = dpcal.events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
-assert 6.9 < dpcal.epsilon(event, delta=1e-6) < 6.91
-"""
-CORRELATED = """
-from dpcal import accountants, calibrate
-strategy = accountants.matrix.LambdaCGD(200, 0.5)
-plan = calibrate.correlated_dpsgd(
-    strategy, n=100, batch_size=100, sampler="full", epsilon=1.0, delta=1e-5
-)
-assert 0.999 < plan.price() <= 1.0
-for kind in ("renyi", "zcdp"):
-    assert accountants.PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind).budget > 0
-"""
-SLOW = ("dp_accounting", "flint", "prv_accountant", "scipy.optimize", "scipy.stats", "sympy")
+LOADS = tomllib.loads((DATA / "loads.toml").read_text())
+MOST_OF_OURS = 124
 ANNEXES = (
     "accountants.certificates",
     "accountants.correlated",
@@ -49,34 +26,22 @@ ANNEXES = (
 )
 
 
-def loaded_by(script):
-    """Return the modules that are loaded once a script has run in a new interpreter."""
-    script += "\nimport sys\nprint(*sys.modules, sep='\\n')"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("script", "slow"),
-    [(RUN, SLOW), (EPSILON, ("scipy", "pathlib", *SLOW))],
-    ids=["one run", "one epsilon"],
-)
-def test_a_question_loads_the_core_alone(script, slow):
-    loaded = loaded_by(script)
-    ours = [name for name in loaded if name == "dpcal" or name.startswith("dpcal.")]
-    assert len(ours) <= MOST_FOR_A_RUN
-    annexes = tuple(f"dpcal.{name}" for name in ANNEXES)
-    assert [name for name in ours if name.startswith(annexes)] == []
-    assert [name for name in slow if name in loaded] == []
-
-
-@pytest.mark.slow
-def test_a_plan_of_correlated_noise_loads_no_statistics():
-    loaded = loaded_by(CORRELATED)
-    assert [name for name in ("scipy.signal", *SLOW) if name in loaded] == []
+@pytest.mark.parametrize("name", LOADS)
+def test_a_question_loads_the_core_alone(name, tmp_path):
+    case = LOADS[name]
+    lines = ["import sys", "before = {*sys.modules}", case["script"], "print()"]
+    lines += ["print(*sys.modules.keys() - before)"]
+    words = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert len([each for each in loaded if each.partition(".")[0] != "numpy"]) <= case["most"]
+    assert [each for each in case["never"] if each in loaded] == []
+    if not case.get("annexes"):
+        ours = [each for each in loaded if each.partition(".")[0] == "dpcal"]
+        assert len(ours) <= MOST_OF_OURS
+        annexes = tuple(f"dpcal.{annex}" for annex in ANNEXES)
+        assert [each for each in ours if each.startswith(annexes)] == []
 
 
 def test_no_module_hides_an_import_of_ours_in_a_function():
@@ -92,11 +57,10 @@ def test_no_module_hides_an_import_of_ours_in_a_function():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
-def test_names_that_are_imported_from_the_package_exist(folder):
-    """Also those that a function of a benchmark would import hours later."""
+def test_names_that_benchmarks_import_from_the_package_exist():
+    """A function would import them hours later."""
     wrong = []
-    for path in sorted((ROOT / folder).rglob("*.py")):
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
         for module, name in names_imported(path.read_text()):
             if module.partition(".")[0] != "dpcal" or module.startswith("dpcal._ext"):
                 continue
@@ -106,3 +70,45 @@ def test_names_that_are_imported_from_the_package_exist(folder):
             if not hasattr(found, name) and f"{module}.{name}" not in paths():
                 wrong.append(f"{path.relative_to(ROOT)}: from {module} import {name}")
     assert wrong == []
+
+
+# -- public names
+
+PACKAGES = sorted(
+    ".".join(("dpcal", *stub.parent.relative_to(ROOT).parts))
+    for stub in ROOT.rglob("__init__.pyi")
+    if not {"build", ".venv"} & set(stub.parts)
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_lists_every_public_name_and_each_is_found(package):
+    module = importlib.import_module(package)
+    assert module.__all__
+    assert dir(module) == sorted(module.__all__)
+    for name in module.__all__:
+        if package != "dpcal.adapters":  # these stand on packages of extras
+            getattr(module, name)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_name_hides_a_module(package):
+    stub = ROOT.joinpath(*package.split(".")[1:], "__init__.pyi").read_text()
+    taken = [
+        f"{package}.{name}"
+        for module, name in names_imported(stub)
+        if module != package and f"{package}.{name}" in paths()
+    ]
+    assert taken == []
+
+
+def test_every_package_lists_its_names():
+    """In its stub, or in ``__all__``, which is empty where a folder only holds modules."""
+    bare = [
+        name
+        for name, path in paths().items()
+        if path.name == "__init__.py"
+        and not path.with_suffix(".pyi").exists()
+        and "__all__" not in path.read_text()
+    ]
+    assert bare == []

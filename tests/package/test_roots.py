@@ -6,17 +6,8 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import brentq
 
-from dpcal._roots import (
-    NoBracket,
-    Sides,
-    Stop,
-    bisect,
-    bracket,
-    brent,
-    largest_whole,
-    minimum,
-    newton,
-)
+from dpcal import _roots
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, largest_whole, newton
 
 thresholds = st.floats(1e-6, 1e6)
 widths = st.floats(1e-13, 0.1)
@@ -95,12 +86,10 @@ def test_newton_finds_both_sides_with_a_good_slope_a_bad_one_and_none(root, star
 
 
 def test_newton_says_which_side_is_missing_and_takes_nan_for_a_miss():
-    with pytest.raises(NoBracket) as none:
-        newton(lambda x: (1.0, None), 0.0, -5.0, 5.0, Stop(absolute=1e-3))
-    assert (none.value.at, none.value.meets) == (5.0, False)
-    with pytest.raises(NoBracket) as none:
-        newton(lambda x: (-1.0, None), 0.0, -5.0, 5.0, Stop(absolute=1e-3))
-    assert (none.value.at, none.value.meets) == (-5.0, True)
+    for value, end, meets in ((1.0, 5.0, False), (-1.0, -5.0, True)):
+        with pytest.raises(NoBracket) as none:
+            newton(lambda x, value=value: (value, None), 0.0, -5.0, 5.0, Stop(absolute=1e-3))
+        assert (none.value.at, none.value.meets) == (end, meets)
     sides = newton(
         lambda x: (math.nan if x < 1 else -1.0, None), 0.0, -5.0, 5.0, Stop(absolute=1e-3)
     )
@@ -147,7 +136,7 @@ def test_brents_method_with_a_jump_with_nan_and_without_a_bracket():
 
 
 @given(
-    threshold=st.integers(0, 10**7),
+    threshold=st.integers(1, 10**7),
     most=st.integers(1, 10**7),
     start=st.integers(1, 1000),
     power=st.sampled_from([0.5, 1.0, 3.0]),
@@ -158,13 +147,15 @@ def test_the_largest_whole_number_is_exact(threshold, most, start, power, slopes
         value = (count / (threshold + 0.5)) ** power - 1
         return value, power * (value + 1) / count if slopes else None
 
-    if threshold == 0:
-        with pytest.raises(NoBracket):
-            largest_whole(excess, most=most, start=start)
-    else:
-        assert largest_whole(excess, most=most, start=start) == min(threshold, most)
+    assert largest_whole(excess, most=most, start=start) == min(threshold, most)
+
+
+def test_no_whole_number_below_a_first_miss():
+    with pytest.raises(NoBracket):
+        largest_whole(lambda count: (count - 0.5, None), most=10, start=3)
 
 
 @given(at=st.floats(-5.0, 5.0))
 def test_a_minimum_is_found(at):
-    assert minimum(lambda x: abs(x - at), -6.0, 7.0, sections=70) == pytest.approx(at, abs=1e-9)
+    found = _roots.minimum(lambda x: abs(x - at), -6.0, 7.0, sections=70)
+    assert found == pytest.approx(at, abs=1e-9)

@@ -1,46 +1,21 @@
 """Sizes that one mind can hold: of folders, modules, classes and functions.
 
 How tangled a function is, and how many branches, returns and arguments it has, is for ruff to say
-(rules C901 and PLR09). An exception is listed with its size and its reason; it may shrink, and one
-that is no longer needed fails the test.
+(rules C901 and PLR09). An exception is listed with its size and its reason in
+``tests/data/sizes.toml``; it may shrink, and one that is no longer needed fails the test.
 """
 
 import ast
+import tomllib
 from collections import Counter
 
 import pytest
 from _modules import ROOMS, paths
-from _tree import ROOT
+from _tree import DATA, ROOT
 
 FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
-KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
-    "commands": (21, "a module for each command, which is found by its name"),
-    "accountants/inversion": (21, "one contour will take the place of several"),
-    "benchmarks": (22, "a module for each study"),
-    "tests/optim": (22, "a file for each optimizer"),
-    "optim/boundary": (21, "all that sees records and noise, for an auditor to read"),
-}
-
-KERNEL = "one compiled unit: its inner functions are inlined into each other"
-
-KNOWN_MODULES: dict[str, tuple[int, str]] = {
-    "dpcal.optim.boundary.budget.book": (687, "a book is one file and one machine of states"),
-    "dpcal._ext.correlated": (1315, KERNEL),
-}
-
-KNOWN_CLASSES: dict[str, tuple[int, str]] = {
-    "dpcal.optim.boundary.budget.book:BudgetBook": (315, "its rows are read and written together"),
-    "dpcal.calibrate.papers.claims.normal:Normal": (
-        435,
-        "building forms, clearing them and reading signs call each other",
-    ),
-}
-
-# Lines of all modules of a folder that somebody reads as a whole, before they trust it.
-WHOLE = {"calibrate/papers/kernel": 1020}
-
-KNOWN_FUNCTIONS: dict[str, tuple[int, str]] = {}
+KNOWN = tomllib.loads((DATA / "sizes.toml").read_text())
 
 
 def lines_of(node):
@@ -52,68 +27,63 @@ def lines_of(node):
     return lines
 
 
-def definitions(kinds):
+def definitions(node, prefix, kinds):
+    """Yield the name and the lines of every definition of some kinds below a node."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = f"{prefix}{'' if prefix.endswith(':') else '.'}{child.name}"
+            if isinstance(child, kinds):
+                yield name, lines_of(child)
+            yield from definitions(child, name, kinds)
+        elif not isinstance(child, ast.expr):  # An expression defines neither of them.
+            yield from definitions(child, prefix, kinds)
+
+
+def defined(*kinds):
     """Return the lines of every definition of some kinds, by module and qualified name."""
+    trees = {name: path for name, path in paths().items() if path.suffix == ".py"}
+    return {
+        found: lines
+        for name, path in trees.items()
+        for found, lines in definitions(ast.parse(path.read_text()), f"{name}:", kinds)
+    }
 
-    def walk(node, prefix):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                continue  # An expression defines neither a class nor a function.
-            inner = prefix
-            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                inner = f"{prefix}{'' if prefix.endswith(':') else '.'}{child.name}"
-                if isinstance(child, kinds):
-                    found[inner] = lines_of(child)
-            walk(child, inner)
 
-    found = {}
-    for name, path in paths().items():
-        if path.suffix == ".py":
-            walk(ast.parse(path.read_text()), f"{name}:")
-    return found
+def sources(*rooms):
+    """Return the source files of some rooms."""
+    found = [path for room in rooms for path in (ROOT / room).rglob("*.py*")]
+    return [path for path in found if path.suffix in (".py", ".pyx")]
 
 
 def folders():
     """Return the number of source files in every folder of code or of tests."""
-    found = Counter()
-    for room in (*ROOMS, "tests", "benchmarks"):
-        for path in (ROOT / room).rglob("*.py*"):
-            if path.suffix in (".py", ".pyx"):
-                found[path.parent.relative_to(ROOT).as_posix()] += 1
-    return found
+    files = sources(*ROOMS, "tests", "benchmarks")
+    return Counter(path.parent.relative_to(ROOT).as_posix() for path in files)
 
 
 def modules():
     """Return the number of lines of every module, compiled ones and tests included."""
     found = dict(paths())
-    for room in ("tests", "benchmarks"):
-        for path in (ROOT / room).rglob("*.py"):
-            found[path.relative_to(ROOT).as_posix()] = path
+    found |= {path.relative_to(ROOT).as_posix(): path for path in sources("tests", "benchmarks")}
     return {name: len(path.read_text().splitlines()) for name, path in found.items()}
 
 
-def classes():
-    """Return the lines of every class."""
-    return definitions((ast.ClassDef,))
-
-
-def functions():
-    """Return the lines of every function."""
-    return definitions((ast.FunctionDef, ast.AsyncFunctionDef))
+MEASURED = {
+    "files in a folder": (folders, FILES, KNOWN["folders"]),
+    "lines of a module": (modules, MODULE, KNOWN["modules"]),
+    "lines of a class": (lambda: defined(ast.ClassDef), CLASS, KNOWN["classes"]),
+    "lines of a function": (
+        lambda: defined(ast.FunctionDef, ast.AsyncFunctionDef),
+        FUNCTION,
+        {},
+    ),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("measured", "most", "known"),
-    [
-        (folders, FILES, KNOWN_FOLDERS),
-        (modules, MODULE, KNOWN_MODULES),
-        (classes, CLASS, KNOWN_CLASSES),
-        (functions, FUNCTION, KNOWN_FUNCTIONS),
-    ],
-    ids=["files in a folder", "lines of a module", "lines of a class", "lines of a function"],
-)
-def test_sizes(measured, most, known):
+@pytest.mark.parametrize("name", MEASURED)
+def test_sizes(name):
+    measured, most, known = MEASURED[name]
     sizes = measured()
     allowed = {name: size for name, (size, _) in known.items()}
     large = {name: size for name, size in sizes.items() if size > allowed.get(name, most)}
@@ -122,7 +92,7 @@ def test_sizes(measured, most, known):
     assert needless == set(), "these exceptions are no longer needed"
 
 
-@pytest.mark.parametrize("folder", WHOLE)
+@pytest.mark.parametrize("folder", KNOWN["whole"])
 def test_what_is_read_as_a_whole_is_short(folder):
     lines = sum(len(path.read_text().splitlines()) for path in (ROOT / folder).glob("*.py"))
-    assert lines <= WHOLE[folder]
+    assert lines <= KNOWN["whole"][folder]

@@ -70,7 +70,10 @@ def truths(asked):
 def test_with_little_noise_a_statistic_is_the_tables_own():
     asked = [*TRUTH, *GROUPED]
     due = [truth for each in asked for truth in truths(each)]
-    for row, truth in zip(released(*asked, epsilon=9000.0).rows, due, strict=True):
+    found = released(*asked, epsilon=9000.0)
+    assert found.frame().height == len(found.rows)
+    assert 8990 < found.result.epsilon(1e-6) <= 9000.0
+    for row, truth in zip(found.rows, due, strict=True):
         assert row["value"] == pytest.approx(truth, rel=2e-3), row
         # Of a quantile the interval ends at drawn points, which stand beside one of 6,000 values.
         assert row["low"] - 0.05 <= truth <= row["high"] + 0.05, row
@@ -88,6 +91,8 @@ def test_intervals_hold_the_truth_in_95_of_100_releases(kind, epsilon):
     inside, within = [], []
     for batch in batches:
         found = released(*batch, epsilon=epsilon)
+        assert 0.999 * epsilon < found.result.epsilon(1e-6) <= epsilon
+        assert found.document["everything"]["epsilon"]["upper"] <= epsilon
         kinds = {query.kind for query in found.result.plan.queries}
         assert ("laplace total" in kinds) == (kind == "laplace total")
         due = [truth for each in batch for truth in truths(each)]
@@ -98,13 +103,6 @@ def test_intervals_hold_the_truth_in_95_of_100_releases(kind, epsilon):
     assert np.mean(inside) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / len(inside))
     # Standard errors are neither too small nor much too large.
     assert 0.85 < np.sqrt(np.mean(np.clip(within, -6, 6) ** 2)) < 1.2
-
-
-def test_all_statistics_meet_the_target_together_and_no_less():
-    found = released(*TRUTH, *GROUPED)
-    assert 0.999 < found.result.epsilon(1e-6) <= 1.0
-    assert found.document["everything"]["epsilon"]["upper"] <= 1.0
-    assert found.frame().height == len(found.rows) == len(TRUTH) + 3 * len(GROUPED)
 
 
 def names(*asked):
@@ -236,12 +234,6 @@ def test_what_is_no_statistic_is_refused_before_a_row_is_read():
     for asked, words in WRONG.items():
         with pytest.raises(ValueError, match=re.escape(words)):
             released(asked, table={**TABLE, "age": ["no number"] * N})
-
-
-@pytest.mark.parametrize("options", [{"n": 0}, {"n": 1.5}, {"group_size": 0}, {"colour": "red"}])
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises((TypeError, ValueError)):
-        released("mean age", **options)
 
 
 @pytest.mark.slow
