@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from _kl import HALF, big_plan, power
+from _kl import HALF, big_plan
+from _problems import power
 from scipy import stats
 from scipy.optimize import brentq
 
