@@ -36,6 +36,7 @@ SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3
         # Counts of the paper's experiment; as printed, corrected, and with T increments counted.
         ({"literal": True}, "add-or-remove-one", 14.384),
         ({"literal": True}, "replace-one", 14.640),
+        ({"literal": True, "sampler": "poisson"}, "replace-one", 28.649 / 2),
         ({}, "add-or-remove-one", 14.276),
         ({}, "replace-one", 14.531),
         ({"literal": True, "inner": 1}, "add-or-remove-one", 9.105),
@@ -54,18 +55,10 @@ def test_common_multipliers_of_the_experiment(releases, relation, multiplier):
     assert found / unit == pytest.approx(multiplier, rel=5e-3)
 
 
-def test_poisson_samples_under_replacement_cost_half_of_twice():
-    run = dataclasses.replace(EXPERIMENT, relation="replace-one", sampler="poisson")
-    found, _ = run.scaled((1.0, 1.0), Target(2.0, 1e-6, run.relation))
-    assert found == pytest.approx(28.649, rel=5e-3)
-
-
 def test_the_balanced_split_of_the_experiment():
-    run = EXPERIMENT
-    ray = run.split(((2 / 200) ** 2, 10 * 5 * (2 / 50) ** 2))
-    refresh, increment = run.scaled(ray, Target(2.0, 1e-6, run.relation))
-    assert refresh == pytest.approx(50.6, rel=1e-2)
-    assert increment == pytest.approx(12.65, rel=1e-2)
+    ray = EXPERIMENT.split(((2 / 200) ** 2, 10 * 5 * (2 / 50) ** 2))
+    found = EXPERIMENT.scaled(ray, Target(2.0, 1e-6, EXPERIMENT.relation))
+    assert found == pytest.approx((50.6, 12.65), rel=1e-2)
 
 
 def test_counting_one_increment_a_step_costs_more_than_is_claimed():
@@ -254,16 +247,6 @@ def test_a_run_keeps_what_its_plan_promises(relation, shares):
     assert result.ledger.count("warm start") == 2
 
 
-def test_block_shares_bound_both_blocks_and_together():
-    problem = toy(50, block_shares=(3.0, 4.0))
-    w = np.array([1.0, 2.0, -1.0, 0.5])
-    for row in range(50):
-        alone = problem.clipped_sum(w, np.array([row]), 0.5)
-        assert np.linalg.norm(alone[:2]) <= 0.5 * 0.6
-        assert np.linalg.norm(alone[2:]) <= 0.5 * 0.8
-        assert np.linalg.norm(alone) <= 0.5
-
-
 # -- input that is no good
 
 
@@ -367,9 +350,8 @@ def test_the_one_pass_schedule_rises_with_noise():
     assert np.diff(np.log(by_noise)) / np.log(10) == pytest.approx(3 / 7, abs=0.01)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["theory", "population"])
-def test_plans_of_theorems_run(preset):
+def test_plans_of_theorems_are_within_their_records(preset):
     sizes = {"n": 3_000, "dimensions": (2, 2), "epsilon": 4.0, "delta": 1e-6}
     plan = calibrate.dp_rgda(ToySaddle.constants, preset=preset, **sizes)
     read = plan.parameters
@@ -380,6 +362,3 @@ def test_plans_of_theorems_run(preset):
     if preset == "theory":
         # As many records in an increment as its proof asks for.
         assert read["batch_size"] >= 3_000 / np.sqrt(read["steps"] * read["inner_steps"])
-    result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=START)
-    result.verify()
-    assert result.complete
