@@ -1,10 +1,13 @@
 """Plans of every optimizer and a problem for them, which contracts run; and plans by hand."""
 
+import tomllib
+
 import numpy as np
 import pytest
+from _tree import DATA
 
 from dpcal import calibrate, optim
-from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
 from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
@@ -40,81 +43,21 @@ def target(n, epsilon=4.0, **more):
 CONSTANTS = calibrate.Constants(lipschitz=1.0, smoothness=0.25, gap=0.7, hessian_lipschitz=0.1)
 DIMENSION = 3
 
+
+def _read(row):
+    """Return arguments of a builder: a strategy made, and pairs of sizes as such."""
+    if "strategy" in row:
+        ((name, values),) = row["strategy"].items()
+        row["strategy"] = getattr(matrix, name)(*values)
+    if "dimensions" in row:
+        row["dimensions"] = tuple(row["dimensions"])
+    return row
+
+
 # For each optimizer, its builder's arguments beside the constants and the target.
-PROBLEM = {"dimension": DIMENSION}
-KL = {**PROBLEM, "gamma": 2.0}
-SADDLE = {"dimensions": (2, 2)}
-EMBEDDED = {"dimension": 400, "embedding_dimension": 5}
 BUILT = {
-    "dpsgd": [
-        {"batch_size": 100, "epochs": 1},
-        # One batch of all records: the price of a shuffle of several takes a second.
-        {"batch_size": 2_000, "epochs": 3, "sampler": "shuffled-epochs"},
-        {"batch_size": 50, "epochs": 10, "sampler": "random-allocation"},
-    ],
-    "noisy_gd": [PROBLEM, {**PROBLEM, "steps": 5, "max_norm": 0.1}],
-    "spiderboost": [
-        PROBLEM,
-        {**PROBLEM, "steps": 200, "batch_size": 50},
-        {**PROBLEM, "preset": "theory"},
-    ],
-    "tree_spider": [PROBLEM, {**PROBLEM, "preset": "theory"}],
-    "recursive_regularization": [
-        PROBLEM,
-        {**PROBLEM, "subsolver": "phased_sgd"},
-        {**PROBLEM, "preset": "theory", "distance": 0.5, "n": 60},
-    ],
-    "jl_glm": [
-        EMBEDDED,
-        {**EMBEDDED, "matrix": "sparse", "inner": "noisy_gd"},
-        {**EMBEDDED, "inner": "tree_spider"},
-        {**EMBEDDED, "inner": "recursive_regularization"},
-        {**EMBEDDED, "preset": "theory"},
-    ],
-    "kl_spider": [KL, {**KL, "kappa": 1.0}, {**KL, "preset": "theory"}],
-    "adaptive_gd": [KL, {**KL, "preset": "theory"}],
-    "proximal_point": [
-        {**KL, "kappa": 3.0, "inner_steps": 32},
-        {**KL, "kappa": 3.0, "preset": "theory"},
-    ],
-    "gauss_psgd": [
-        PROBLEM,
-        {**PROBLEM, "passes": 3, "reset": "fresh"},
-        {**PROBLEM, "period": 4, "reset": "carry"},
-        {**PROBLEM, "drift": 0.0, "failure_probability": 0.1},
-        {**PROBLEM, "preset": "theory"},
-    ],
-    "distributed_psgd": [PROBLEM],
-    "dp_rgda": [
-        {**SADDLE, "steps": 30, "batch_size": 200, "accuracy": 0.5},
-        {**SADDLE, "preset": "theory"},
-        {**SADDLE, "preset": "population"},
-    ],
-    "dp_sgda": [{**SADDLE, "steps": 60, "batch_size": 100}],
-    "privatediff": [{**SADDLE, "steps": 12}],
-    "sto_spider": [{**PROBLEM, "steps": 30}],
-    "ada_dp_spider": [{**PROBLEM, "steps": 30}],
-    "correlated_dpsgd": [
-        {"strategy": LambdaCGD(20, 0.5), "batch_size": 100, "statistics": False, "seed": 3},
-        {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full", "seed": 3},
-        {
-            "strategy": Banded(20, 2, [1.0, 0.4]),
-            "batch_size": 100,
-            "sampler": "cyclic-poisson",
-            "statistics": False,
-            "seed": 3,
-        },
-        {
-            "strategy": LambdaCGD(20, 0.5),
-            "batch_size": 100,
-            "sampler": "balls-in-bins",
-            "separation": 20,
-            "statistics": "asymptotic",
-            "draws": 2_000,
-            "seed": 3,
-            "delta": 1e-2,
-        },
-    ],
+    name: [_read(row) for row in rows]
+    for name, rows in tomllib.loads((DATA / "optimizers.toml").read_text(encoding="utf-8")).items()
 }
 RECORDS = {"tree_spider": 20_000}
 
@@ -141,7 +84,7 @@ def built(name, options, relation):
     asked = {**target(n, neighboring_relation=relation), **options}
     build = getattr(calibrate, name)
     if not OPTIMIZERS[name].constants:
-        asked["batch_size"] = asked["batch_size"] or n
+        asked["batch_size"] = n if asked["batch_size"] == "all" else asked["batch_size"]
         first = [asked.pop("strategy")] if "strategy" in asked else []
         return build(*first, **asked), logistic(n, DIMENSION)
     if OPTIMIZERS[name].blocks:
