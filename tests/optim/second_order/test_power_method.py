@@ -109,22 +109,6 @@ def test_noise_grows_less_with_the_dimension_than_that_of_whole_hessians():
     assert accuracies["power-method"][1] < accuracies["gaussian"][1] / 2
 
 
-@pytest.mark.slow
-def test_saddles_are_rejected_and_minima_accepted():
-    """Two selections with failure probability 0.01, of fixed seeds; the second of two silos."""
-    saddle = math.pi * np.eye(3)[0]
-    given = {"epsilon": 300.0, "accuracy": 0.2, "candidates": 2, "failure_probability": 0.01}
-    plan = planned(n=2_000, d=3, **given)
-    assert plan.parameters["accuracy"] < math.sin(1.0) ** 2
-    silos = [Trigonometric.drawn(2_000, 3, seed=1000 + run) for run in range(2)]
-    assert select_point(silos[0], [saddle, np.zeros(3)], plan, seed=0).index == 1
-    plan = planned(n=2_000, d=3, silos=2, **given)
-    chosen = select_point(silos, [saddle, np.zeros(3)], plan, seed=1)
-    assert chosen.index == 1
-    for ledger in chosen.ledgers:
-        assert ledger.epsilon(1e-6) <= plan.price(1e-6)
-
-
 @pytest.mark.parametrize("name", ["linear", "trigonometric", "custom"])
 def test_products_of_many_records_are_those_of_each(name):
     rng = np.random.default_rng(4)
