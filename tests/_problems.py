@@ -10,8 +10,6 @@ from dpcal.optim import FromGradients
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import clipped_rows
 
-__all__ = ["MatrixSensing", "power", "ripples"]
-
 
 class Tilted(FromGradients):
     """Mean of ``H(w) - <x, w>`` over records x of norm one, in opposite pairs: H itself."""

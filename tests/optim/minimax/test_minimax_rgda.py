@@ -1,6 +1,7 @@
 """DP-RGDA: what its estimates estimate, what its runs release, that it passes a saddle point."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.minimax.theory import OnePass
-from dpcal.errors import BudgetExceeded, VacuousSchedule
+from dpcal.errors import BudgetExceeded
 from dpcal.optim.minimax import Minimax, ToySaddle
 from dpcal.optim.minimax.dp_rgda import Escape
 from dpcal.optim.minimax.tracking import Tracker, Tracking
@@ -218,11 +219,9 @@ def test_without_a_dual_variable_it_minimises():
     """The value function itself, given as an objective."""
     tilts = np.random.default_rng(3).uniform(-0.5, 0.5, (4_000, 2))
     tilts -= tilts.mean(axis=0)
-
-    def gradients(x, rows):
-        return np.array([x[0], x[1] ** 3 - x[1]]) + tilts[rows]
-
-    problem = optim.FromGradients(gradients, n=4_000, dimension=2)
+    problem = optim.FromGradients(
+        lambda x, rows: np.array([x[0], x[1] ** 3 - x[1]]) + tilts[rows], n=4_000, dimension=2
+    )
     plan = acceptance(n=4_000, dimensions=(2, 0), inner_steps=1, batch_size=400, epsilon=8.0)
     assert plan.query("difference").count == 400 - 20
     result = optim.dp_rgda(problem, plan, seed=1, initial=START)
@@ -274,39 +273,33 @@ def test_a_dual_block_without_concavity_is_refused():
         calibrate.dp_rgda(flat, n=100, dimensions=(2, 2), epsilon=1.0, delta=1e-5)
 
 
-def test_noise_that_hides_every_phase_is_said_and_is_a_status():
-    with pytest.warns(VacuousSchedule, match="cannot certify at n=200"):
-        plan = acceptance(n=200, batch_size=20, steps=40)
-    assert plan.parameters["certifiable"] is False
-    result = optim.dp_rgda(toy(200), plan, seed=0, initial=START)
-    assert result.status == "cannot-certify"
+@pytest.mark.parametrize(
+    ("changes", "start", "said", "status"),
+    [
+        ({"n": 200, "batch_size": 20, "steps": 40}, START, "cannot certify at", "cannot-certify"),
+        ({"steps": 20}, START, None, "not-certified"),
+        ({"steps": 60, "accuracy": 50.0}, [0.0, 1.0], "it is the start; alpha is 50", "certified"),
+    ],
+)
+def test_a_run_says_what_its_certificate_is_worth(changes, start, said, status):
+    sizes = {"n": 3_000, "batch_size": 300, "epsilon": 20.0, **changes}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        plan = acceptance(**sizes)
+        result = optim.dp_rgda(toy(sizes["n"]), plan, seed=0, initial=start)
+    assert result.status == status
+    assert said is None or any(said in str(each.message) for each in told)
+    assert plan.parameters["certifiable"] == (status != "cannot-certify")
+    # Without a certificate it is the last iterate.
+    ends = [np.array_equal(anchor.x, result.x) for anchor in result.anchors]
+    assert any(ends) == (status == "certified")
     assert np.isfinite(result.x).all()
 
 
-def test_a_certificate_of_the_start_says_so():
-    plan = acceptance(n=3_000, batch_size=300, steps=60, accuracy=50.0, epsilon=20.0)
-    with pytest.warns(VacuousSchedule, match="it is the start; alpha is 50, and the estimate"):
-        result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=[0.0, 1.0])
-    assert result.status == "certified"
-
-
-def test_a_run_without_a_certificate_returns_its_last_iterate():
-    plan = acceptance(n=3_000, batch_size=300, steps=20, epsilon=20.0)
-    result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=START)
-    assert result.status == "not-certified"
-    assert all(anchor.outcome != "certified" for anchor in result.anchors)
-    assert not any(np.array_equal(anchor.x, result.x) for anchor in result.anchors)
-
-
 def test_iterates_that_overflow_stop_the_run_with_a_true_ledger():
-    ones = Minimax(
-        lambda x, y, rows: (np.ones((len(rows), 1)), np.ones((len(rows), 1))),
-        n=50,
-        dimensions=(1, 1),
-        dual_l2=1e300,
-    )
-    sizes = {"n": 50, "dimensions": (1, 1), "batch_size": 50, "steps": 20}
-    plan = acceptance(epsilon=50.0, ascent_rate=1e9, **sizes)
+    sizes = {"n": 50, "dimensions": (1, 1)}
+    ones = Minimax(lambda x, y, rows: (np.ones((len(rows), 1)),) * 2, dual_l2=1e300, **sizes)
+    plan = acceptance(epsilon=50.0, ascent_rate=1e9, batch_size=50, steps=20, **sizes)
     with pytest.warns(RuntimeWarning, match="stopped after"):
         result = optim.dp_rgda(ones, plan, seed=0)
     assert not result.complete
