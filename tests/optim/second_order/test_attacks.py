@@ -2,14 +2,13 @@
 
 import dataclasses
 import math
-import warnings
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
-from dpcal.errors import LedgerMismatch, VacuousSchedule
+from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks import replay
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.problems import Trigonometric
@@ -17,7 +16,10 @@ from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = [
+    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
+]
 
 D, N = 3, 1_200
 START = np.array([math.pi, 0.0, 1.0])
@@ -29,9 +31,7 @@ OTHER[17] = [math.pi, -math.pi / 2, math.pi / 2]
 def planned(build=calibrate.gauss_psgd, **changes):
     given = {"batch_size": 200, "difference_batch_size": 40, "drift": 0.05, "escape_steps": 5}
     given |= {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, **changes}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        return build(Trigonometric(Z[:1]).constants, **given)
+    return build(Trigonometric(Z[:1]).constants, **given)
 
 
 def selecting(**changes):

@@ -4,7 +4,6 @@ import math
 import os
 import signal
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
@@ -15,11 +14,13 @@ from scipy import stats
 
 import dpcal
 from dpcal import calibrate, optim, report
-from dpcal.errors import LedgerMismatch, VacuousSchedule
+from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.store import read_ledger
 from dpcal.optim.problems import Trigonometric
 from dpcal.optim.silos import Silo, SiloLost, SiloOracle
 from dpcal.optim.silos.overlap import check_distinct
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 D, N = 3, 4_000
 SADDLE = math.pi * np.eye(D)[0]
@@ -37,11 +38,8 @@ def children(seed, count):
 def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
     given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05}
     given |= {"epsilon": 4.0, "delta": 1e-6, **changes}
-    if silos is not None:
-        given["silos"] = silos
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        return build(records(0, 10).constants, n=n, dimension=D, **given)
+    given |= {} if silos is None else {"silos": silos}
+    return build(records(0, 10).constants, n=n, dimension=D, **given)
 
 
 def same(one, other):
@@ -358,10 +356,8 @@ def cluster():
 def test_the_error_of_section_5_3_falls_with_silos(m, psi):
     ten = calibrate.Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
     given = {"n": 20_000, "batch_size": 1_000, "difference_batch_size": 20, "drift": 0.02}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        given |= {"dimension": 10, "epsilon": 1.0, "delta": 1e-6}
-        plan = calibrate.distributed_psgd(ten, silos=m, **given)
+    given |= {"dimension": 10, "epsilon": 1.0, "delta": 1e-6}
+    plan = calibrate.distributed_psgd(ten, silos=m, **given)
     assert plan.parameters["error"] == pytest.approx(psi, abs=5e-4)
 
 

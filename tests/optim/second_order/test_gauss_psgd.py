@@ -1,7 +1,6 @@
 """Gauss-PSGD on P1, the trigonometric saddle, and on scripted oracles; Ada-DP-SPIDER's ledger."""
 
 import math
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +15,9 @@ from dpcal.optim.driver import worth
 from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.estimators import PoolEmpty, Spider, State
 from dpcal.optim.second_order.gauss_psgd import Settings, walk
+
+# Small plans, whose theorem promises nothing, are planned for how they run.
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 D, N = 10, 100_000
 PHI = math.sin(1.0)  # of records uniform on [-1, 1]
@@ -42,18 +44,11 @@ def planned(objective, *, epsilon=1.0, **changes):
     return calibrate.gauss_psgd(objective.constants, **sizes, **{**P1, **changes})
 
 
-def quietly(objective, **options):
-    """Return a plan whose theorem may promise nothing at its sizes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        return planned(objective, **options)
-
-
 def small(n=3_000, d=3, **changes):
     """Return a small problem with a plan that a test can afford to record."""
     objective = Trigonometric.drawn(n, d, seed=5)
     given = {"batch_size": 300, "difference_batch_size": 60, "escape_steps": 8, **changes}
-    return objective, quietly(objective, epsilon=4.0, **given)
+    return objective, planned(objective, epsilon=4.0, **given)
 
 
 def slope(w):
@@ -79,7 +74,7 @@ def test_the_benchmark_plan_has_the_numbers_of_the_reference(trigonometric):
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "seeds"), [(1.0, 12), (0.25, 4)])
 def test_every_seed_leaves_the_saddle_and_is_certified(trigonometric, target, seeds):
-    plan = quietly(trigonometric, epsilon=target)
+    plan = planned(trigonometric, epsilon=target)
     chi, radius = plan.parameters["threshold"], plan.parameters["escape_radius"]
     results = [gauss_psgd(trigonometric, plan, seed=s, initial=SADDLE) for s in range(seeds)]
     for result in results:
@@ -251,7 +246,7 @@ def test_without_noise_on_all_records_the_estimate_is_the_gradient(trigonometric
     objective = Trigonometric.drawn(200, 4, seed=2)
     noiseless = SimpleNamespace(
         dimension=4,
-        plan=quietly(objective, batch_size=200, difference_batch_size=200, passes=9),
+        plan=planned(objective, batch_size=200, difference_batch_size=200, passes=9),
         gradient=lambda w, query: objective.gradient(w),
         difference=lambda w, v, query: objective.gradient(w) - objective.gradient(v),
     )

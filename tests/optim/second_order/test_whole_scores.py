@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal import calibrate
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.second_order.select_point import METHODS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import select_point
@@ -18,11 +19,9 @@ ASK = {"thresholds": (0.3, 0.3), "norms": (2.0**0.5, 1.0)}
 SADDLE, MINIMUM = [np.pi, 0.0], [0.0, 0.0]
 
 
-def scored(kind, relation="replace-one", noise_multiplier=4.0):
-    asked = {"max_norm": 1.0, "noise_multiplier": noise_multiplier, "count": 50}
-    query = Query(name="score", kind=kind, sampler="full", **asked)
-    target = {"epsilon": 1.0, "delta": 1e-6, "neighboring_relation": relation}
-    return Plan(optimizer="select_point", n=N, queries=(query,), **target)
+def scored(kind, relation="replace-one"):
+    asked = query(kind, name="score", noise_multiplier=4.0, count=50)
+    return plan_of(asked, n=N, optimizer="select_point", neighboring_relation=relation)
 
 
 def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
