@@ -80,6 +80,7 @@ def test_each_silo_pays_for_itself_alone():
         # Nothing is amplified by m, and a silo with more records has larger batches.
         assert [query.noise_multiplier for query in own.queries] == [z, z]
         assert [query.batch_size for query in own.queries] == [own.n // 10, own.n // 100]
+        assert all(query.count == own.n // query.batch_size for query in own.queries)
         assert silo.ledger().totals == ledger.totals
         assert ledger.epsilon(1e-6) == plan.price(1e-6)
         used = sum(entry.count * entry.batch_size for entry in ledger.totals)

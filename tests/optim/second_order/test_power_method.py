@@ -146,6 +146,18 @@ def test_discrete_noise_sums_products_in_whole_steps():
     assert (together == alone).all()
 
 
+def test_a_flat_loss_is_accepted():
+    """Whose curvature is above minus the threshold, and below the threshold."""
+    flat = FromGradients(
+        lambda w, rows: np.zeros((len(rows), 3)),
+        n=2_000,
+        dimension=3,
+        hessian_vectors=lambda w, v, rows: np.zeros((len(rows), 3)),
+    )
+    plan = planned(n=2_000, d=3, epsilon=60.0)
+    assert select_point(flat, [np.zeros(3)], plan, seed=0).index == 0
+
+
 def test_what_the_bound_does_not_cover_is_refused():
     with pytest.raises(ValueError, match="n must be larger for method='power-method', got 500"):
         planned(n=500)
