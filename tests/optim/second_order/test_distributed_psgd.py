@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -28,11 +29,6 @@ SADDLE = math.pi * np.eye(D)[0]
 
 def records(number, n=N):
     return Trigonometric.drawn(n, D, seed=100 + number)
-
-
-def children(seed, count):
-    """Return the seed of each of so many objectives of a run with a seed."""
-    return np.random.SeedSequence(seed).spawn(count) if count > 1 else [seed]
 
 
 def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
@@ -321,30 +317,20 @@ def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
 # -- on a Dask cluster, in processes of its own
 
 
-class Maker:
-    """Makes a silo where it is called; with a file, and slow, if asked for."""
+def maker(number, folder=None, pause=0.0, seed=None):
+    """Make a silo where it is called; with a file, and slow, if asked for."""
+    made = records(number)
+    if pause:
+        plain = made.clipped_sum
 
-    def __init__(self, number, folder=None, pause=0.0, seed=None):
-        self.number, self.folder, self.pause, self.seed = number, folder, pause, seed
+        def slow(*asked):
+            time.sleep(pause)
+            return plain(*asked)
 
-    def __call__(self):
-        made = records(self.number)
-        if self.pause:
-            plain = made.clipped_sum
-
-            def slow(*asked):
-                time.sleep(self.pause)
-                return plain(*asked)
-
-            made.clipped_sum = slow
-        if self.folder is None and self.seed is None:
-            return made
-        store = self.folder and f"{self.folder}/{self.number}.db"
-        return Silo(made, store=store, seed=self.seed)
-
-
-def makers(seed, count):
-    return [Maker(j, seed=child) for j, child in enumerate(children(seed, count))]
+        made.clipped_sum = slow
+    if folder is None and seed is None:
+        return made
+    return Silo(made, store=folder and f"{folder}/{number}.db", seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -367,12 +353,14 @@ def test_dask_and_threads_release_the_same_numbers(cluster):
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
     plan, where = planned(3, steps=4), [workers[0], workers[1], workers[1]]
     here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=3, initial=SADDLE)
-    silos = optim.DaskSilos(cluster, makers(3, 3), workers=where)
+    seeds = np.random.SeedSequence(3).spawn(3)  # those of the objectives of a run
+    made = [partial(maker, j, seed=seed) for j, seed in enumerate(seeds)]
+    silos = optim.DaskSilos(cluster, made, workers=where)
     there = optim.distributed_psgd(silos, plan, initial=SADDLE)
     assert same(here, there)
     assert [each.totals for each in there.ledgers] == [each.totals for each in here.ledgers]
     # Digests cross the network only where that is asked for.
-    twins = optim.DaskSilos(cluster, [Maker(0), Maker(0)])
+    twins = optim.DaskSilos(cluster, [partial(maker, 0)] * 2)
     with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
         optim.distributed_psgd(twins, planned(2, steps=4), overlap="all")
 
@@ -382,7 +370,7 @@ def test_a_killed_worker_leaves_true_ledgers(cluster, tmp_path):
     plan = planned(3, steps=40)
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
     pids = cluster.run(os.getpid)
-    slow = [Maker(j, str(tmp_path), pause=0.0002) for j in range(3)]
+    slow = [partial(maker, j, str(tmp_path), pause=0.0002) for j in range(3)]
     where = [workers[0], workers[1], workers[0]]
     silos = optim.DaskSilos(cluster, slow, workers=where, timeout=30)
     steps = []
