@@ -9,7 +9,7 @@ from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises
 
 from dpcal import calibrate, optim
-from dpcal.accountants import epsilon, events
+from dpcal.accountants import epsilon
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.errors import BudgetExceeded
@@ -79,31 +79,6 @@ def test_the_acceptance_plan(relation, multiplier):
     for query in plan.queries:
         assert query.noise_multiplier == pytest.approx(multiplier, rel=5e-3)
     assert 1.999 < plan.price() <= 2.0
-
-
-def test_noise_as_printed_costs_far_more_than_is_claimed():
-    """Algorithm 3 with c = C = 1 on the counts of the experiment, whose claim is (2, 1e-6)."""
-    ell, n = np.log(1e6), 400
-    refresh = np.sqrt(ell) / 2 * max(1 / 200, np.sqrt(400 / 10) / n)
-    increment = np.sqrt(ell) / 2 * max(1 / 50, np.sqrt(400) / n)
-    assert [refresh, increment] == pytest.approx([0.029385, 0.092923], rel=1e-4)
-
-    def price(refresh, increment):
-        parts = [
-            events.SelfComposedDpEvent(
-                events.PoissonSampledDpEvent(rate, events.GaussianDpEvent(z)), count
-            )
-            for rate, z, count in ((0.5, refresh, 40), (0.125, increment, 2000))
-        ]
-        return float(epsilon(events.ComposedDpEvent(parts), delta=1e-6))
-
-    # Relative to 2 C / b, as if clipping were per record; one block, and both together.
-    clipped = refresh * 200 / 2, increment * 50 / 2
-    assert price(*clipped) == pytest.approx(16.5, rel=1e-2)
-    assert price(*(z / np.sqrt(2) for z in clipped)) == pytest.approx(27.0, rel=1e-2)
-    # An average that is clipped moves by 2 C, however many records there are.
-    one = events.PoissonSampledDpEvent(0.125, events.GaussianDpEvent(increment / 2))
-    assert float(epsilon(one, delta=1e-6)) >= 100
 
 
 # -- what is estimated

@@ -56,22 +56,6 @@ def test_comparisons_are_pure_whatever_the_number_of_candidates(method):
         assert 0.999 < plan.price(1e-30) <= 1.0
 
 
-def test_the_price_of_noisy_max_is_reached():
-    """Two scores that move in opposite ways: the likelihood ratio comes near exp(2 / b)."""
-    b, gap = 2.0, 30.0
-
-    def first_wins(difference):
-        # The difference of two Laplace variables of scale 1 exceeds t > 0 with this chance.
-        t = abs(difference) / b
-        tail = 0.5 * math.exp(-t) * (1 + t / 2)
-        return tail if difference < 0 else 1 - tail
-
-    ratio = first_wins(-gap + 2) / first_wins(-gap)
-    epsilon = float(accountants.epsilon(events.ReportNoisyMaxDpEvent(b), delta=1e-9))
-    assert math.log(ratio) <= epsilon
-    assert math.log(ratio) > 0.9 * epsilon
-
-
 # -- saddle scores
 
 
