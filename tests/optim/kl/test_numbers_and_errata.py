@@ -113,7 +113,6 @@ def test_shares_of_a_round_are_the_best_split(kappa):
 # -- errata
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "factor"), [("replace-one", 17 / 8), ("add-or-remove-one", 17 / 32)]
 )

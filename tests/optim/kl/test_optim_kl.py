@@ -375,7 +375,6 @@ def test_the_inner_solver_is_the_textbook_s():
     assert max(np.linalg.norm(w - center) for w in points) <= radius * (1 + 1e-12)
 
 
-@pytest.mark.slow
 def test_the_inner_error_stays_below_its_bound():
     # The bound of every stage at once holds with probability 0.95: here 20 single stages.
     weight, S = 0.05, 300

@@ -208,7 +208,6 @@ def test_without_a_dual_variable_it_minimises():
 # -- what is released
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "shares"), [("replace-one", (1.0, 2.0)), ("add-or-remove-one", None)]
 )
