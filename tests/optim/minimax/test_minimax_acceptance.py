@@ -160,7 +160,6 @@ def test_a_user_s_problem_is_checked_like_any_objective():
 
 
 @quiet
-@pytest.mark.slow
 def test_canaries_in_runs_that_end_early_stay_below_the_claim():
     asked = {"n": 2_000, "dimensions": (1_000, 1_000), "refresh_size": 200, "batch_size": 200}
     asked |= {"steps": 20, "period": 2, "inner_steps": 2, "epsilon": 2.0, "delta": 1e-5}

@@ -165,7 +165,6 @@ def test_an_early_exit_spends_the_allowance_and_no_more():
     assert literal.anchors[0].squared_movement == pytest.approx(allowed + excess, rel=1e-12)
 
 
-@pytest.mark.slow
 def test_runs_pass_the_saddle_and_stop_at_a_minimum():
     problem, plan = toy(), acceptance()
     certified = at_the_saddle = 0

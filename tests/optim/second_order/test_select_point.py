@@ -45,7 +45,6 @@ def test_algorithm_4_costs_exactly_what_is_asked_for():
     assert hessian.max_norm == pytest.approx(math.sqrt(5))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["above-threshold", "report-noisy-max"])
 def test_comparisons_are_pure_whatever_the_number_of_candidates(method):
     for relation, moved in (("replace-special", 1), ("replace-one", 2)):

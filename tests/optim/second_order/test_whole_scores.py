@@ -52,6 +52,7 @@ def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
             assert abs(whole - moved) <= one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_point_is_selected_with_discrete_noise(method):
     """Products are too noisy for so few records at an epsilon of 4, and refused."""
