@@ -129,7 +129,13 @@ def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
     alpha = max(0.5 + 2 * e_g, (math.sqrt(0.5) + 2 * e_H) ** 2)
     assert parameters["accuracy"] == pytest.approx(alpha, rel=1e-3)
     # One silo's comparisons have no factor of the dimension but the gradient bound's root.
-    alone = planned(d=d, method="above-threshold", accuracy=0.5).parameters
+    plan = planned(d=d, method="above-threshold", accuracy=0.5)
+    alone, n, log = plan.parameters, plan.n, math.log(4 * 50 / 0.1)
+    noise = 3 * plan.queries[0].noise_multiplier * log / n
+    distance = math.sqrt(2 * (log + math.log(2 * d)) / n) + 4 * (log + math.log(2 * d)) / (3 * n)
+    slack = math.sqrt(d) * ((1 + math.sqrt(2 * log)) / math.sqrt(n) + noise)
+    assert alone["gradient_threshold"] - 0.5 == pytest.approx(slack, rel=1e-6)
+    assert alone["hessian_threshold"] - math.sqrt(0.5) == pytest.approx(distance + noise, rel=1e-6)
     assert d < 80 or alone["hessian_threshold"] < parameters["hessian_threshold"]
 
 
