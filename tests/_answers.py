@@ -10,7 +10,6 @@ N, D = 60, 4
 X = RNG.standard_normal((N, D - 1))
 Y = RNG.integers(0, 2, N)
 W, V = RNG.standard_normal((2, D))
-QUIET = 1e-13
 
 FULL = {"sampler": "full"}
 POISSON = {"sampler": "poisson", "sampling_probability": 0.3}

@@ -31,8 +31,6 @@ from pathlib import Path
 import pytest
 from _tree import ROOT
 
-__all__ = ["Environment", "installed", "source_distribution", "wheel"]
-
 
 def _run(*words, check=True, **options):
     """Run a program that finds no tree by itself, and return the process when it has ended."""

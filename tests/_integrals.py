@@ -16,19 +16,6 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = [
-    "allocation",
-    "density",
-    "divergence",
-    "holds",
-    "in_balls",
-    "independent",
-    "integral",
-    "log_ratios",
-]
-__all__ += ["masses", "patterns", "plane", "power", "product", "response", "sampled_moment"]
-__all__ += ["toeplitz", "two_rounds", "worse"]
-
 
 def density(x, scale=1.0):
     """Return the density of a normal law of mean 0 and this standard deviation."""

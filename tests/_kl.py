@@ -1,12 +1,11 @@
-"""Problems and plans of the optimizers under the KL condition."""
+"""Plans of the optimizers under the KL condition, and a table for them."""
 
 import numpy as np
+from _problems import Tilted
 
-from benchmarks.problems.kl import PowerNorm, Ripples, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 
-RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 TARGET = {"epsilon": 2.0, "delta": 1e-5}
 RNG = np.random.default_rng(0)
 N = 300
@@ -17,17 +16,13 @@ Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
 HALF = {"epsilon": 1.0, "delta": 0.12693673750664397, "neighboring_relation": "replace-one"}
 
 
-def power(p, n=2_000, d=5, seed=1):
-    return PowerNorm(balanced(n, d, seed=seed), power=p)
-
-
 def start(objective):
     return np.eye(objective.dimension)[0]
 
 
 def plan_for(build, objective, **options):
     given = {"n": objective.n, "dimension": objective.dimension, **TARGET, **options}
-    if isinstance(objective, PowerNorm | Ripples) and build is not calibrate.adaptive_gd:
+    if isinstance(objective, Tilted) and build is not calibrate.adaptive_gd:
         given = dict(zip(("gamma", "kappa"), objective.kl, strict=True)) | given
     constants = given.pop("constants", None) or objective.constants
     return build(constants, **{"public": True, **given})

@@ -4,8 +4,8 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
+from _problems import MatrixSensing
 
-from benchmarks.minimax import SADDLE
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.optim.boundary import noise as noise_module
@@ -17,20 +17,28 @@ from dpcal.optim.minimax import (
     ToySaddle,
 )
 
-__all__ = [
-    "EXPERIMENT",
-    "LABELS",
-    "PROBLEMS",
-    "START",
-    "N",
-    "X",
-    "acceptance",
-    "curvature",
-    "noiseless",
-    "toy",
-]
-
 START = [0.3, 0.0]
+# The plan of the acceptance problem: a saddle between two minima.
+SADDLE = {
+    "n": 20_000,
+    "dimensions": (2, 2),
+    "epsilon": 2.0,
+    "delta": 1e-6,
+    "max_norm": 2.5,
+    "batch_size": 2_000,
+    "steps": 400,
+    "inner_steps": 4,
+    "period": 20,
+    "value_smoothness": 5.0,
+    "ascent_rate": 0.3,
+    "accuracy": 0.1,
+    "step_length": 0.05,
+    "escape_rate": 0.2,
+    "perturbation": 0.05,
+    "escape_steps": 40,
+    "movement": 4e-4,
+    "split": "common",
+}
 
 # The counts of the paper's experiment, as printed.
 EXPERIMENT = Releases(
@@ -51,6 +59,7 @@ X = RNG.standard_normal((N, 3))
 LABELS = (X @ [1.0, -1.0, 0.5] + 0.3 * RNG.standard_normal(N) > 0).astype(int)
 GROUPS = RNG.integers(0, 3, N)
 TARGETS = X @ [0.5, 0.2, -0.4] + 0.1 * RNG.standard_normal(N)
+MATRICES = np.random.default_rng(6).standard_normal((N, 3, 2)) / 2
 FROM_DATA = {"classes_from_data": True}
 FAIR = {"dual_l2": 0.3, "primal_l2": 0.1, "groups_from_data": True, **FROM_DATA}
 
@@ -66,6 +75,8 @@ PROBLEMS = {
     "fair": lambda **more: FairClassification(X, LABELS, GROUPS, **FAIR, **more),
     "shift": lambda **more: CovariateShift(X, TARGETS, dual_l2=3.0, tilt_norm=2.0, **more),
     "auc": lambda **more: AUCMaximization(X, LABELS, positive_share=0.4, **FROM_DATA, **more),
+    "sensing": lambda **more: MatrixSensing(MATRICES, MATRICES.sum((1, 2)), rank=1, **more),
+    # Sums of the last one are not compiled.
     "own": lambda **more: Minimax(bilinear, n=N, dimensions=(3, 3), dual_l2=2.0, **more),
 }
 
@@ -75,9 +86,8 @@ def toy(n=20_000, **more):
 
 
 def acceptance(**changes):
-    """Return the plan of the acceptance problem: a saddle between two minima."""
-    asked = {**SADDLE, "n": 20_000, "batch_size": 2_000, "max_norm": 2.5, **changes}
-    return calibrate.dp_rgda(ToySaddle.constants, **asked)
+    """Return the plan of the acceptance problem, with changes."""
+    return calibrate.dp_rgda(ToySaddle.constants, **{**SADDLE, **changes})
 
 
 def curvature(problem, x):

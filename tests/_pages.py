@@ -2,8 +2,6 @@
 
 from _tree import ROOT
 
-__all__ = ["program"]
-
 
 def program(page, heading, number=0):
     """Return the lines of a program of Python under a heading of a page in docs, the first as 0."""

@@ -3,8 +3,6 @@
 import numpy as np
 from _tree import DATA
 
-__all__ = ["SCHEMA", "as_csv", "patients", "write_patients"]
-
 SCHEMA = (DATA / "patients.toml").read_text(encoding="utf-8")
 
 

@@ -14,8 +14,6 @@ from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.attacks.recording import Recorder, Tape, play
 from dpcal.optim.boundary.seeds import Streams
 
-__all__ = ["check_promises", "record"]
-
 
 class _Faithful(Recorder):
     """A recorder whose runs draw what they would draw if nobody watched."""

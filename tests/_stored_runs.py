@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 
 from dpcal import calibrate, optim
-from dpcal.calibrate import Plan, Query
 
 N, D = 200, 3
 RNG = np.random.default_rng(0)
@@ -29,24 +29,9 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not
 
 def gaussian(sigma=4.0, count=1, *, relation="add-or-remove-one", group_size=1, **parameters):
     """Return a plan of full-batch Gaussian answers."""
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=sigma,
-        count=count,
-        group_size=group_size,
-    )
-    return Plan(
-        optimizer="noisy_gd",
-        n=N,
-        queries=(query,),
-        epsilon=9.0,
-        delta=1e-6,
-        neighboring_relation=relation,
-        parameters={"learning_rate": 0.1, **parameters},
-    )
+    asked = query(noise_multiplier=sigma, count=count, group_size=group_size)
+    given = {"neighboring_relation": relation, "parameters": {"learning_rate": 0.1, **parameters}}
+    return plan_of(asked, n=N, optimizer="noisy_gd", delta=1e-6, **given)
 
 
 def interrupted_at(count):

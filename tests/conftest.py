@@ -180,8 +180,9 @@ def processor():
     return times.user + times.system + times.children_user + times.children_system
 
 
-def spend(item):
-    """Add the time that a phase of a test takes to what its reports say."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Add the time that a test takes to what its reports say."""
     start = processor()
     try:
         return (yield)
@@ -189,16 +190,8 @@ def spend(item):
         item.user_properties.append((SPENT, processor() - start))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item):
-    """Add the time of the fixtures that a test is the first to use."""
-    return (yield from spend(item))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """Add the time of the test itself."""
-    return (yield from spend(item))
+# And that of the fixtures that a test is the first to use.
+pytest_runtest_setup = pytest_runtest_call
 
 
 def pytest_addoption(parser):

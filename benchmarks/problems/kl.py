@@ -33,7 +33,7 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["PowerNorm", "Ripples", "Tilted", "balanced"]
+__all__ = ["PowerNorm", "Tilted", "balanced"]
 
 
 def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = None) -> Vector:
@@ -166,44 +166,4 @@ class PowerNorm(Tilted):
         if norm == 0:
             return np.zeros(self.dimension)
         slope: Vector = w * (min(norm, self.radius) ** (self.power - 1) / norm)
-        return slope
-
-
-class Ripples(Tilted):
-    """``sum_j (w_j^2 + 3 sin^2 w_j) - <x, w>``: not convex, and KL with exponent 2.
-
-    Parameters
-    ----------
-    X
-        Records, shape (n, d), finite. For the constants to hold their mean is zero, as that of
-        :func:`balanced` records; then the minimum is 0, at the origin.
-    radius
-        Norm > 0 of w within which the Lipschitz constant holds.
-    """
-
-    kl = (math.sqrt(2.8486), 2.0)  # the largest value of (t^2 + 3 sin^2 t) / (2 t + 3 sin 2t)^2
-
-    def __init__(self, X: ArrayLike, *, radius: float = 3.0) -> None:
-        super().__init__(X)
-        self.radius = _validate.positive(radius=radius)
-
-    @property
-    def constants(self) -> Constants:
-        """L0 = min(8 r, 2 r + 3 sqrt(d)) + max |x| in the ball of radius r, L1 = 8. Not private."""
-        r = self.radius
-        return Constants(
-            lipschitz=(min(8 * r, 2 * r + 3 * math.sqrt(self.dimension)) + self._largest)
-            * (1 + 1e-9),
-            smoothness=8.0,
-            gap=min(4 * r**2, r**2 + 3 * self.dimension),
-            measured=True,
-        )
-
-    def potential(self, w: Vector) -> float:
-        """Return H(w)."""
-        return float(w @ w + 3 * (np.sin(w) ** 2).sum())
-
-    def slope(self, w: Vector) -> Vector:
-        """Return the gradient of H, shape (dimension,)."""
-        slope: Vector = 2 * w + 3 * np.sin(2 * w)
         return slope

@@ -27,8 +27,6 @@ True
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -43,10 +41,10 @@ from dpcal.optim.driver import Run, RunOver
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.estimators import Spider, State
+from dpcal.optim.second_order.estimators import Spider
 from dpcal.optim.second_order.gauss_psgd import Settings, spider_of
 
-__all__ = ["ExactPlusNoise", "Iterates", "perturbed_descent", "perturbed_spider"]
+__all__ = ["Iterates", "perturbed_descent", "perturbed_spider"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,40 +141,6 @@ def _estimate(
 
 def _norm(vector: Vector) -> float:
     return float(np.linalg.norm(vector))
-
-
-class ExactPlusNoise:
-    """Exact gradients plus fresh Gaussian noise: the oracle that Theorem 1 is proved for.
-
-    It is not private: nothing bounds what the gradients say of a record.
-
-    Parameters
-    ----------
-    gradient
-        Returns the gradient at a point, both of shape (dimension,).
-    noise, seed
-        Standard deviation r >= 0 of the noise in each coordinate, and its seed.
-    """
-
-    def __init__(
-        self,
-        gradient: Callable[[Vector], Vector],
-        noise: float,
-        *,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self._gradient = gradient
-        self._noise = _validate.non_negative(noise=noise)
-        self._rng = np.random.default_rng(seed)
-        self.state: State | None = None
-        self.calls = 0
-
-    def query(self, w: Vector) -> Vector:
-        """Return the gradient at ``w`` plus noise, shape (dimension,)."""
-        estimate: Vector = self._gradient(w) + self._noise * self._rng.standard_normal(len(w))
-        self.calls += 1
-        self.state = State(point=w, gradient=estimate, drift=math.inf)
-        return estimate
 
 
 def perturbed_descent(

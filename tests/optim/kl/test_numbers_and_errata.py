@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from _kl import HALF, big_plan, power
-from scipy import stats
+from _kl import HALF, big_plan
+from _problems import power
 from scipy.optimize import brentq
 
 from dpcal import calibrate, optim
@@ -16,7 +16,7 @@ from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
 from dpcal.calibrate.plans.proximal_point import _inner_steps, _stage_count, stage_weights
 from dpcal.errors import BudgetExceeded, LedgerMismatch
-from dpcal.optim import FromGradients, Ledger, PrivateOracle, adaptive_gd
+from dpcal.optim import Ledger, PrivateOracle, adaptive_gd, attacks
 
 # -- published numbers (gamma = L0 = 1, L1 = 2, F0 = 1/2, n = 1e7, d = 100, rho = 1/2, beta = 0.05)
 
@@ -113,7 +113,6 @@ def test_shares_of_a_round_are_the_best_split(kappa):
 # -- errata
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "factor"), [("replace-one", 17 / 8), ("add-or-remove-one", 17 / 32)]
 )
@@ -211,45 +210,10 @@ def test_growing_weights_reach_the_theorem_s_level_and_constant_ones_do_not():
 # -- attacks
 
 
-def tilted_line(x):
-    """f(w; x) = -x w with x in {-1, 1}: one record moves the gradient as far as any can."""
-    x = np.asarray(x, dtype=float)[:, np.newaxis]
-    return FromGradients(lambda w, rows: -x[rows], n=len(x), dimension=1)
-
-
-def epsilon_shown(plan, runs):
-    """A lower bound on epsilon from the outputs on two neighbors, wrong with a chance of 2e-4.
-
-    Half of the runs choose a threshold, the other half test it (Clopper and Pearson 1934).
-    """
-    spent = [
-        np.array([statistic(tilted_line(x), plan) for _ in range(runs)]) for x in ([1, -1], [1, 1])
-    ]
-    half = runs // 2
-    (choose_0, test_0), (choose_1, test_1) = ((s[:half], s[half:]) for s in spent)
-
-    def shown(level, low, high):
-        hits, alarms = int((high > level).sum()), int((low > level).sum())
-        least = stats.beta.ppf(1e-4, hits, half - hits + 1) if hits else 0.0
-        most = stats.beta.ppf(1 - 1e-4, alarms + 1, half - alarms) if alarms < half else 1.0
-        return math.log((least - plan.delta) / most) if least > plan.delta else -math.inf
-
-    levels = np.quantile(np.concatenate([choose_0, choose_1]), np.linspace(0.02, 0.98, 49))
-    best = max(levels, key=lambda level: shown(level, choose_0, choose_1))
-    return shown(best, test_0, test_1)
-
-
-def statistic(objective, plan):
-    """What the whole released path says, or at least where it ends."""
-    path = []
-    result = optim.run(objective, plan, callback=lambda p: path.append(p.w[0]), callback_every=1)
-    return (sum(path) if path else 0.0) + 1e-9 * result.w[0]
-
-
 ATTACKED = {
-    "kl_spider": {"gamma": 1.0, "kappa": 2.0},
-    "proximal_point": {"gamma": 1.0, "kappa": 2.0, "inner_steps": 3},
-    "adaptive_gd": {"steps": 3},
+    "kl_spider": {"dimension": 2, "gamma": 1.0, "kappa": 2.0},
+    "proximal_point": {"dimension": 2, "gamma": 1.0, "kappa": 2.0, "inner_steps": 3},
+    "adaptive_gd": {"dimension": 1_000, "steps": 3},
 }
 
 
@@ -257,12 +221,27 @@ ATTACKED = {
 @pytest.mark.parametrize("name", ATTACKED)
 def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
     constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
-    given = {"n": 2, "dimension": 1, "delta": 1e-3, "neighboring_relation": "replace-one"}
+    given = {"n": 1_000, "epsilon": 2.0, "delta": 1e-5, "neighboring_relation": "replace-one"}
+    plan = getattr(calibrate, name)(constants, **given, **ATTACKED[name])
 
-    def shown(epsilon):
-        plan = getattr(calibrate, name)(constants, epsilon=epsilon, **given, **ATTACKED[name])
-        return epsilon_shown(plan, 240)
+    def shown(factor):
+        """Return an epsilon from below, of runs with so much of the planned noise."""
+        queries = tuple(
+            dataclasses.replace(
+                query,
+                noise_multiplier=factor * query.noise_multiplier,
+                budget=query.budget and factor * query.budget,
+            )
+            for query in plan.queries
+        )
 
-    assert shown(2.0) <= 2.0
-    # A tenth of the noise that a claim of 2 needs, or less.
-    assert shown(80.0) > 2.0
+        def run(records, plan):
+            return optim.run(records, dataclasses.replace(plan, queries=queries))
+
+        if name == "adaptive_gd":  # of norms too, to which all canaries contribute
+            return attacks.plant(plan, run=run, confidence=0.999, seed=8)[0].epsilon
+        found = attacks.likelihood(plan, run=run, samples=12_000, confidence=1 - 1e-6, seed=2)
+        return found.epsilon
+
+    assert shown(1.0) <= 2.0
+    assert shown(0.1) > 2.0

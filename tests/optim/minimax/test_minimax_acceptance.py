@@ -1,17 +1,14 @@
 """Numbers that are known of private minimax runs, settings that are said, and what attacks find."""
 
 import dataclasses
-import math
 import warnings
 
 import numpy as np
 import pytest
 from _minimax import EXPERIMENT, START, acceptance
-from scipy import stats
+from _problems import MatrixSensing
 
-from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
-from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.errors import BrokenObjective, VacuousSchedule
@@ -45,21 +42,11 @@ def test_the_multiplier_of_the_theorem_s_schedule(relation, unit):
     assert found / unit == pytest.approx(89.73, rel=5e-3)
 
 
-def test_a_split_in_halves_and_the_constants_it_implies():
-    refresh = 126.38
+def test_a_split_in_halves():
     increment = calibrate.noise_multiplier(
-        lambda value: THEOREM.event((refresh, value)), epsilon=0.5, delta=1e-6
+        lambda value: THEOREM.event((126.38, value)), epsilon=0.5, delta=1e-6
     )
     assert increment == pytest.approx(11.434, rel=5e-3)
-    # The noise is that of a record which is replaced, and so moves a sum by 2 C.
-    # Algorithm 3 prints noise c C sqrt(log(1 / delta)) / epsilon max(1 / b, sqrt(count) / n) on an
-    # average over b records.
-    for z, size, count, constant in (
-        (2 * refresh, 100_000, 14_850 / 121, 3.07),
-        (2 * increment, 821, 14_850, 3.08),
-    ):
-        printed = max(1 / size, count**0.5 / 100_000) * math.log(1e6) ** 0.5
-        assert z / size * 0.5 / printed == pytest.approx(constant, rel=1e-2)
 
 
 # -- what the schedule auditor flags is refused or said
@@ -101,7 +88,9 @@ class NoData(MinimaxObjective):
 @pytest.mark.slow
 def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
     """The paper's experiment cannot tell its method from a walk that sees no record."""
-    problem = MatrixSensing.generated(n=400, shape=(20, 20), rank=3, seed=0)
+    rng = np.random.default_rng(0)
+    factors, A = rng.standard_normal((2, 20, 3)), rng.standard_normal((400, 20, 20)) / 20
+    problem = MatrixSensing(A, np.tensordot(A, factors[0] @ factors[1].T), rank=3)
     control = NoData(n=400, dimensions=problem.dimensions)
     sizes = {"refresh_size": 200, "batch_size": 50, "steps": 100, "period": 10, "inner_steps": 5}
     rates = {"step_length": 0.2, "ascent_rate": 0.8, "value_smoothness": 1.0, "accuracy": 1e-6}
@@ -112,13 +101,14 @@ def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
     start = 0.1 * np.random.default_rng(0).standard_normal(120)
 
     begun, alone, private = (
-        np.linalg.norm(problem.value.gradient(x))
+        np.linalg.norm(problem.phi_gradient(x))
         for x in (start, *(optim.dp_rgda(r, plan, initial=start).x for r in (control, problem)))
     )
     assert private > 2 * begun
     assert 0.5 < private / alone < 2
 
 
+@quiet
 def test_a_clipped_average_is_run_at_an_honest_price():
     """Algorithm 3 as printed on the counts of the experiment: noise 28.8 where it prints 0.09."""
     n, rng = 40, np.random.default_rng(5)
@@ -132,9 +122,7 @@ def test_a_clipped_average_is_run_at_an_honest_price():
         return AveragedClip(Minimax(gradients, n=n, dimensions=(2, 2), dual_l2=1.0))
 
     sizes = {"n": n, "batch_size": n, "steps": 6, "period": 3, "inner_steps": 2}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        plan = acceptance(max_norm=2.0 * n, difference_norm=2.0 * n, algorithm="literal", **sizes)
+    plan = acceptance(max_norm=2.0 * n, difference_norm=2.0 * n, algorithm="literal", **sizes)
     first = rng.standard_normal((n, 2)) - [3.0, 0.0]
     second = first.copy()
     second[7] = [1e6, 0.0]
@@ -171,79 +159,11 @@ def test_a_user_s_problem_is_checked_like_any_objective():
         optim.check_objective(Minimax(centred, n=30, dimensions=(2, 2), dual_l2=1.0))
 
 
-# -- attacks
-
-
-def joint_plan(**changes):
-    """Return a plan whose refreshes and differences are about Poisson samples."""
+@quiet
+def test_canaries_in_runs_that_end_early_stay_below_the_claim():
     asked = {"n": 2_000, "dimensions": (1_000, 1_000), "refresh_size": 200, "batch_size": 200}
     asked |= {"steps": 20, "period": 2, "inner_steps": 2, "epsilon": 2.0, "delta": 1e-5}
-    return acceptance(**{**asked, "neighboring_relation": "add-or-remove-one", **changes})
-
-
-@quiet
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [{"difference_norm": 1e-9}, {"accuracy": 1e9, "escape_steps": 3, "movement": 1e9}],
-    ids=["all steps", "an early end"],
-)
-def test_canaries_in_joint_releases_stay_below_the_claim(changes):
-    found = attacks.likelihood(joint_plan(**changes), samples=10_000, seed=4)
+    ends = {"accuracy": 1e9, "escape_steps": 3, "movement": 1e9}
+    plan = acceptance(neighboring_relation="add-or-remove-one", **asked, **ends)
+    found = attacks.likelihood(plan, samples=10_000, seed=4)
     assert found.holds, str(found)
-
-
-@quiet
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["A", "B"])
-def test_canaries_that_move_every_difference_stay_below_the_claim_and_come_near(rule):
-    """Each of n canaries fills its own coordinate, in refreshes and in differences."""
-    plan = joint_plan(**({"difference_norm": 0.5} if rule == "A" else {}))
-    rng = np.random.default_rng(7)
-
-    class Movers(attacks.Canaries):
-        def clipped_difference_sum(self, w, v, rows, max_norm):
-            return self.clipped_sum(w, rows, max_norm)
-
-    def attacked(plan):
-        """Return log-likelihood ratios of canaries that were in, and of those that were not."""
-        included = rng.random(plan.n) < 0.5
-        ratios = np.zeros(plan.n)
-        oracle = optim.PrivateOracle(Movers(included), plan)
-        before = np.zeros(plan.n)
-        for query in plan.queries:
-            size, q = query.expected_batch_size(plan.n), query.sampling_probability
-            z = query.noise_multiplier
-            for _ in range(query.count):
-                w = before + rng.standard_normal(plan.n)
-                if query.kind == "gradient":
-                    answer, bound = oracle.gradient(w, query.name), query.max_norm
-                else:
-                    answer = oracle.difference(w, before, query.name)
-                    bound = query.bound(float(np.linalg.norm(w - before)))
-                exponent = (answer * size / bound - 0.5) / z**2
-                ratios += np.logaddexp(np.log1p(-q), np.log(q) + exponent)
-                before = w
-        return ratios[included], ratios[~included]
-
-    def rates(plan):
-        """Return a false positive rate from above, and a true one from below."""
-        inside, outside = (
-            np.concatenate(part) for part in zip(*map(attacked, [plan] * 4), strict=True)
-        )
-        alarms, hits = int((outside > 0).sum()), int((inside > 0).sum())
-        most = stats.beta.ppf(0.9995, alarms + 1, len(outside) - alarms)
-        return float(most), float(stats.beta.ppf(0.0005, hits, len(inside) - hits + 1))
-
-    def power(most):
-        """Return the largest true positive rate that the claim allows."""
-        return true_positive_rate(
-            plan.event, false_positive_rate=most, neighboring_relation="add-or-remove-one"
-        ).upper
-
-    most, least = rates(plan)
-    assert least <= power(most)
-    # With half the noise the same attack is beyond what the claim allows.
-    half = [dataclasses.replace(q, noise_multiplier=q.noise_multiplier / 2) for q in plan.queries]
-    most, least = rates(dataclasses.replace(plan, queries=tuple(half)))
-    assert least > power(most)

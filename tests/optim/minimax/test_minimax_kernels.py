@@ -1,22 +1,21 @@
 """Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
 
 import contextlib
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
 import pytest
-from _minimax import PROBLEMS, START, N, acceptance, toy
+from _minimax import MATRICES, PROBLEMS, START, N, acceptance, toy
+from _problems import MatrixSensing
+from _recording import record
 
-from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal._ext.noise import poisson_sample
 from dpcal._ext.samples import drawn
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
-from dpcal.optim import attacks
 from dpcal.optim.boundary.noise import GaussianMechanism
 from dpcal.optim.minimax import ToySaddle
-from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.fused import PairLoops
 
 # The normals of runs are drawn here again, by numpy.
@@ -26,12 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
 ]
 
-MATRICES = np.random.default_rng(6).standard_normal((N, 3, 2)) / 2
-# Those whose sums of pairs are compiled.
-COMPILED = {
-    **{name: make for name, make in PROBLEMS.items() if name != "own"},
-    "sensing": lambda **more: MatrixSensing(MATRICES, MATRICES.sum(axis=(1, 2)), rank=1, **more),
-}
+COMPILED = {name: make for name, make in PROBLEMS.items() if name != "own"}
 SMALL = {"n": 200, "batch_size": 40, "steps": 8, "period": 4, "epsilon": 30.0}
 
 
@@ -48,42 +42,23 @@ def one_by_one():
 # -- sums
 
 
-@pytest.mark.parametrize("shares", [None, (1.0, 2.0)])
+@pytest.mark.parametrize("shares", [None, (1.0, 1.0)])
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_sums_are_those_of_the_records(name, shares):
+def test_no_contribution_exceeds_its_bound_at_any_scale(name, shares):
     problem = COMPILED[name](block_shares=shares)
-    rng = np.random.default_rng(1)
-    w, v = 0.5 * rng.standard_normal((2, problem.dimension))
-    same_x = np.concatenate([w[: problem.dimensions[0]], v[problem.dimensions[0] :]])
-    rows = rng.integers(0, N, 40)
-    for bound in (1e-200, 0.05, 0.7, np.inf):
-        found = [problem.clipped_sum(w, rows, bound)]
-        found += [problem.clipped_difference_sum(w, to, rows, bound) for to in (v, same_x)]
-        with mock.patch.object(problem, "pairs", None):
-            expected = [MinimaxObjective.clipped_sum(problem, w, rows, bound)]
-            expected += [
-                MinimaxObjective.clipped_difference_sum(problem, w, to, rows, bound)
-                for to in (v, same_x)
-            ]
-        for one, other in zip(found, expected, strict=True):
-            assert np.abs(one - other).max() <= 1e-11 * min(bound, 1.0) * len(rows)
-
-
-@pytest.mark.parametrize("name", COMPILED)
-def test_no_contribution_exceeds_its_bound_at_any_scale(name):
-    problem = COMPILED[name](block_shares=(1.0, 1.0))
     rng = np.random.default_rng(2)
     for scale in (1e-160, 1e-80, 1.0, 1e40, 1e150, 1e300):
         w, v = scale * rng.standard_normal((2, problem.dimension))
-        for bound in (1e-280, 1e-3, 1e200):
-            alone = np.array([17])
-            for total in (
-                problem.clipped_sum(w, alone, bound),
-                problem.clipped_difference_sum(w, v, alone, bound),
-            ):
-                assert np.isfinite(total).all()
-                largest = max(np.abs(total).max(), 1e-300)
-                assert largest * np.linalg.norm(total / largest) <= bound
+        for bound in (1e-280, 1e-3, 0.3, 1e200):
+            for row in range(0, N, 3) if scale == 1.0 else (17,):
+                alone = np.array([row])
+                for total in (
+                    problem.clipped_sum(w, alone, bound),
+                    problem.clipped_difference_sum(w, v, alone, bound),
+                ):
+                    assert np.isfinite(total).all()
+                    largest = max(np.abs(total).max(), 1e-300)
+                    assert largest * np.linalg.norm(total / largest) <= bound
 
 
 def test_a_record_without_finite_gradients_contributes_nothing():
@@ -99,17 +74,10 @@ def test_a_record_without_finite_gradients_contributes_nothing():
 def test_sums_from_several_threads_are_the_same():
     problem = COMPILED["fair"]()
     w, rows = np.linspace(-1, 1, problem.dimension), np.arange(N)
-    expected, found = problem.clipped_sum(w, rows, 0.5), []
-    threads = [
-        threading.Thread(target=lambda: found.append(problem.clipped_sum(w, rows, 0.5)))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert all((each == expected).all() for each in found)
+    expected = problem.clipped_sum(w, rows, 0.5)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: problem.clipped_sum(w, rows, 0.5), range(8)):
+            assert (found == expected).all()
 
 
 def test_compiled_samples_are_those_of_single_answers_and_batches_those_of_numpy():
@@ -174,17 +142,8 @@ def test_what_cannot_be_fused_is_taken_answer_by_answer():
 
 
 def test_an_observer_sees_every_answer_of_a_fused_problem():
-    problem, plan = toy(200), acceptance(**SMALL)
-    plain = optim.dp_rgda(problem, plan, seed=0, initial=START)
-    found = attacks.replay(
-        lambda records: optim.dp_rgda(records, plan, initial=START),
-        problem,
-        attacks.without(problem, 3),
-        silent=True,
-        seed=3,
-    )
-    assert found.holds, str(found)
-    assert found.answers == sum(query.count for query in plain.ledger.totals)
+    result, tape = record(optim.dp_rgda, toy(200), acceptance(**SMALL), seed=0, initial=START)
+    assert len(tape.answers) == sum(query.count for query in result.ledger.totals) > 8
 
 
 @pytest.mark.parametrize("difference_norm", [None, 0.3], ids=["rule B", "rule A"])

@@ -2,15 +2,13 @@
 
 import dataclasses
 import math
-import warnings
-from concurrent.futures import Executor, Future
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from dpcal import calibrate, optim
-from dpcal.errors import LedgerMismatch, VacuousSchedule
+from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks import replay
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.problems import Trigonometric
@@ -18,7 +16,10 @@ from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = [
+    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
+]
 
 D, N = 3, 1_200
 START = np.array([math.pi, 0.0, 1.0])
@@ -30,9 +31,7 @@ OTHER[17] = [math.pi, -math.pi / 2, math.pi / 2]
 def planned(build=calibrate.gauss_psgd, **changes):
     given = {"batch_size": 200, "difference_batch_size": 40, "drift": 0.05, "escape_steps": 5}
     given |= {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, **changes}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousSchedule)
-        return build(Trigonometric(Z[:1]).constants, **given)
+    return build(Trigonometric(Z[:1]).constants, **given)
 
 
 def selecting(**changes):
@@ -51,27 +50,15 @@ def attacked(run, plan, *, seed, price=False):
     return replay(on, Z, OTHER, seed=seed, price=price)
 
 
-def select(table, plan):
-    points = [START, np.full(D, 1.0), np.full(D, 2.0)]
-    return optim.select_point(Trigonometric(table), points, plan)
-
-
-PLANS = {
-    "one pass": {},
-    "three passes": {"passes": 3},
-    "carry": {"reset": "carry"},
-    "fresh gradients": {"drift": 0.0},
-    "fixed period": {"period": 3},
-}
-
-
 def violations(found):
     return {finding.violation for finding in found.findings}
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_no_record_is_found_outside_the_answers(name):
-    plan = planned(**PLANS[name])
+@pytest.mark.parametrize(
+    "changes", [{}, {"passes": 3}, {"reset": "carry"}, {"drift": 0.0}, {"period": 3}], ids=str
+)
+def test_no_record_is_found_outside_the_answers(changes):
+    plan = planned(**changes)
     found = attacked("gauss_psgd", plan, seed=2)
     assert found.holds, found.findings
     # The record is in one answer of a pass at most, and moves it by no more than was planned.
@@ -79,43 +66,21 @@ def test_no_record_is_found_outside_the_answers(name):
     assert found.largest <= 2 * (1 + 1e-9)
 
 
-class InTurn(Executor):
-    """Asks the silos one after another, so that a recording has one order."""
+@pytest.mark.parametrize("method", ["gaussian", "gaussian-score", "power-method"])
+def test_selections_hold_and_with_half_their_noise_they_do_not(method):
+    epsilon = 100.0 if method == "power-method" else 2.0  # for so few records
+    plan = selecting(method=method, candidates=2, epsilon=epsilon)
 
-    def submit(self, function, /, *arguments, **options):
-        future = Future()
-        try:
-            future.set_result(function(*arguments, **options))
-        except BaseException as error:
-            future.set_exception(error)
-        return future
+    def select(table, plan):
+        return optim.select_point(Trigonometric(table), [START, np.full(D, 1.0)], plan)
 
-
-def spread(table, plan):
-    friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
-    silos = [Trigonometric(table), friend]
-    result = optim.distributed_psgd(silos, plan, initial=START, executor=InTurn())
-    return result.of_silo(0), result.of_silo(1), result.escapes
-
-
-def test_silos_and_selection_hold_too():
-    found = attacked(spread, planned(calibrate.distributed_psgd, silos=2), seed=2)
-    assert found.holds, found.findings
-    assert found.moved == 1
-    found = attacked(select, selecting(), seed=3)
-    assert found.holds, found.findings
-    assert found.moved == found.answers
-
-
-def test_noisy_scores_hold_and_with_half_their_noise_they_do_not():
-    plan = selecting(method="gaussian-score")
-    (query,) = plan.queries
-    half = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
     found = attacked(select, plan, seed=3, price=True)
     assert found.holds, found.findings
-    assert found.moved == found.answers == 3
+    assert found.moved == found.answers > 1
     assert 0 < found.largest <= 2 * (1 + 1e-9)
-    broken = dataclasses.replace(plan, queries=(half,))
+    *before, last = plan.queries
+    half = dataclasses.replace(last, noise_multiplier=last.noise_multiplier / 2)
+    broken = dataclasses.replace(plan, queries=(*before, half))
     assert "price" in violations(attacked(select, broken, seed=3, price=True))
 
 
@@ -182,11 +147,9 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
 
     class Divided(Silo):
         def open(self, plan, noise=None):
-            less = [
-                dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
-                for query in plan.queries
-            ]
-            super().open(dataclasses.replace(plan, queries=tuple(less)), noise)
+            (*before, last) = plan.queries
+            half = dataclasses.replace(last, noise_multiplier=last.noise_multiplier / 2)
+            super().open(dataclasses.replace(plan, queries=(*before, half)), noise)
 
     friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
     with pytest.raises(LedgerMismatch, match="silo 0"):
@@ -200,13 +163,12 @@ def test_comparisons_are_no_more_telling_than_claimed():
     plan = selecting(epsilon=1.0, method="above-threshold", **given)
     tables = [np.full((4, 1), math.pi / 2), np.array([[-math.pi / 2], *[[math.pi / 2]] * 3])]
     runs, counts = 2_000, []
+    ask = {"thresholds": (0.75, 9.0), "norms": (1.0, 1.0)}
     for table in tables:
         objective, accepted = Trigonometric(table), 0
         for _ in range(runs):
             oracle = SecondOrderOracle(objective, plan)
-            accepted += oracle.accepts(
-                np.zeros(1), "score", thresholds=(0.75, 9.0), norms=(1.0, 1.0)
-            )
+            accepted += oracle.accepts(np.zeros(1), "score", **ask)
         counts.append(accepted / runs)
     missed = [1 - count for count in counts]
     for one, other in (counts, counts[::-1], missed, missed[::-1]):

@@ -1,0 +1,104 @@
+"""Problems whose constants and optima are known, for tests that hold a run against them."""
+
+import math
+
+import numpy as np
+
+from dpcal._ext.pairs import SensingPairs
+from dpcal.calibrate import Constants
+from dpcal.optim import FromGradients
+from dpcal.optim.minimax.base import MinimaxObjective
+from dpcal.optim.objectives.arrays import clipped_rows
+
+
+class Tilted(FromGradients):
+    """Mean of ``H(w) - <x, w>`` over records x of norm one, in opposite pairs: H itself."""
+
+    def __init__(self, n, d, seed, potential, slope):
+        half = np.random.default_rng(seed).standard_normal((n // 2, d))
+        half /= np.linalg.norm(half, axis=1, keepdims=True)
+        self.X, self.slope = np.concatenate([half, -half]), slope
+        super().__init__(
+            lambda w, rows: slope(w) - self.X[rows],
+            n=n,
+            dimension=d,
+            loss=lambda w, rows: potential(w) - self.X[rows] @ w,
+        )
+
+    def clipped_sum(self, w, rows, max_norm):
+        """Add up at once where no record is clipped."""
+        slope = self.slope(w)
+        if np.linalg.norm(slope) + 1 >= max_norm:
+            return super().clipped_sum(w, rows, max_norm)
+        return len(rows) * slope - self.X[rows].sum(axis=0)
+
+    def clipped_difference_sum(self, w, v, rows, max_norm):
+        """Add up the difference of each record, which is the same."""
+        return len(rows) * clipped_rows((self.slope(w) - self.slope(v))[np.newaxis], max_norm)
+
+    def known(self, gamma, kappa, **constants):
+        """Note the KL constants of H, and those of one record's loss."""
+        self.kl, self.constants = (gamma, kappa), Constants(**constants, measured=True)
+        return self
+
+
+def power(p, n=2_000, d=5, seed=1):
+    """Return ``|w|^p / p``, a line beyond norm one: KL with equality, with exponent p / (p - 1)."""
+
+    def potential(w):
+        norm = np.linalg.norm(w)
+        return min(norm, 1.0) ** p / p + max(norm - 1.0, 0.0)
+
+    def slope(w):
+        norm = np.linalg.norm(w)
+        return w * (min(norm, 1.0) ** (p - 1) / norm) if norm else 0.0 * w
+
+    smoothness = (p - 1) * (1 + 1e-9) if p >= 2 else math.inf
+    return Tilted(n, d, seed, potential, slope).known(
+        p ** ((1 - p) / p), p / (p - 1), lipschitz=2 + 1e-8, smoothness=smoothness, gap=1 / p
+    )
+
+
+def ripples(n, d, radius=2.0):
+    """Return ``sum_j (w_j^2 + 3 sin^2 w_j)``: not convex, and KL with exponent 2, within a ball."""
+
+    def potential(w):
+        return w @ w + 3 * (np.sin(w) ** 2).sum()
+
+    # The largest value of (t^2 + 3 sin^2 t) / (2 t + 3 sin 2t)^2 is 2.8486.
+    return Tilted(n, d, 0, potential, lambda w: 2 * w + 3 * np.sin(2 * w)).known(
+        math.sqrt(2.8486),
+        2.0,
+        lipschitz=min(8 * radius, 2 * radius + 3 * math.sqrt(d)) + 1 + 1e-8,
+        smoothness=8.0,
+        gap=min(4 * radius**2, radius**2 + 3 * d),
+    )
+
+
+class MatrixSensing(MinimaxObjective):
+    """Mean of ``y_i r_i - y_i^2 / 2``, where ``r_i = <A_i, U V^T> - b_i``: a dual number a record.
+
+    Best responses are the residuals r, and Phi is half their mean square.
+    """
+
+    def __init__(self, A, b, *, rank, block_shares=None):
+        self.A, self.b, self.rank = A, b, rank
+        dimensions = (sum(A.shape[1:]) * rank, len(b))
+        super().__init__(n=len(b), dimensions=dimensions, block_shares=block_shares)
+        self.pairs = SensingPairs(A, b, rank, shares=self.block_shares)
+
+    def record_gradients(self, w, rows):
+        """Return the gradients in U, in V and in each record's dual number."""
+        x, y = self.split(w)
+        cut, A = self.A.shape[1] * self.rank, self.A[rows]
+        U, V = x[:cut].reshape(-1, self.rank), x[cut:].reshape(-1, self.rank)
+        AV, AU = A @ V, np.swapaxes(A, 1, 2) @ U
+        residuals = np.einsum("ipr,pr->i", AV, U) - self.b[rows]
+        slopes = np.concatenate([AV.reshape(len(rows), -1), AU.reshape(len(rows), -1)], axis=1)
+        dual = np.zeros((len(rows), self.n))
+        dual[np.arange(len(rows)), rows] = residuals - y[rows]
+        return np.concatenate([y[rows, np.newaxis] * slopes, dual], axis=1)
+
+    def best_response(self, x, *, start=None):
+        """Return the residuals: gradients in y where it is zero, times the number of records."""
+        return self.n * self.split(self.gradient(np.concatenate([x, np.zeros(self.n)])))[1]
