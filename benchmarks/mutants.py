@@ -1,14 +1,15 @@
 """What are the tests worth? Mutants of the code, and the share of them that a test finds.
 
-    python -m benchmarks.mutants cover                     # which test reaches which line; once
-    python -m benchmarks.mutants run [--count 300] [--seed 0] [--most 20]
-    python -m benchmarks.mutants page                      # docs/internals/mutants.md
+    python -m benchmarks mutants --cover     # run all tests, and note which of them reach each line
+    python -m benchmarks mutants [--count 300] [--seed 0] [--most 20] [--processes 2]
+    python -m benchmarks mutants --page      # write docs/internals/mutants.md
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
 Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
 against the tests that reach its line, the quickest first, until one fails. For a line of a kernel
-these are the tests that reach a module which imports the kernel. All is done in a copy of the tree
-(``build/mutants``), and results are kept there: a run that was stopped goes on where it was.
+these are the tests that reach a module which imports the kernel. All is done in copies of the tree
+that was covered (``build/mutants``), and results are kept there: a run that was stopped goes on
+where it was.
 
 A mutant that no test finds is a survivor, unless ``benchmarks/equivalent_mutants.json`` names it
 with the reason why nobody can tell it from the code.
@@ -22,6 +23,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -36,6 +38,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
+# The tree as it was covered; each process mutates a copy of its own.
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
 # Results of the last whole run: the same mutants are run again, as far as their lines still stand.
 KEPT = Path(__file__).with_name("mutants.jsonl")
@@ -89,7 +92,7 @@ class Mutant:
 
     def text(self) -> str:
         """Return the file's text, mutated."""
-        lines = (ROOT / self.path).read_text().splitlines(keepends=True)
+        lines = (TREE / self.path).read_text().splitlines(keepends=True)
         row = lines[self.line - 1].encode()
         end = self.column + len(self.old.encode())
         assert row[self.column : end].decode() == self.old, self
@@ -124,7 +127,7 @@ def _tokens(node):
 
 def _of_python(path):
     """Yield the mutants of a module, of what its functions do."""
-    text = (ROOT / path).read_text()
+    text = (TREE / path).read_text()
     rows = [row.encode() for row in text.splitlines()]
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
@@ -163,7 +166,7 @@ def _swapped(path, pair, rows):
 def _of_kernel(path):
     """Yield the mutants of a kernel's lines of code, outside of comments and texts."""
     quoted = False
-    for number, row in enumerate((ROOT / path).read_text().splitlines(), 1):
+    for number, row in enumerate((TREE / path).read_text().splitlines(), 1):
         marks, code = row.count('"""'), row.split("#")[0]
         inside, quoted = quoted or marks, quoted ^ (marks % 2 == 1)
         if inside or re.match(r"\s*(cimport|from|import|cdef extern|@|def |cdef enum)", row):
@@ -179,7 +182,7 @@ def drawn(count, seed):
     """Return so many mutants, drawn by the seed, with the shares of ``ROOMS``."""
     chance, chosen = random.Random(seed), []
     for pattern, share in ROOMS.items():
-        paths = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
+        paths = sorted(path.relative_to(TREE).as_posix() for path in TREE.glob(pattern))
         if pattern.endswith("pyx"):
             paths = [path for path in paths if Path(path).stem in KERNELS]
         of = _of_kernel if pattern.endswith("pyx") else _of_python
@@ -199,9 +202,9 @@ def chosen(count, seed):
 def moved(row):
     """Return where a mutant of an earlier run is now; None if its line was changed or removed."""
     path, number, column = row["mutant"].split(" ")[0].rsplit(":", 2)
-    if not (ROOT / path).exists():
+    if not (TREE / path).exists():
         return None
-    lines = (ROOT / path).read_text().splitlines()
+    lines = (TREE / path).read_text().splitlines()
     places = [place for place, line in enumerate(lines, 1) if line.strip() == row["line"]]
     if not places:
         return None
@@ -211,11 +214,6 @@ def moved(row):
 
 
 # -- which test reaches which line
-
-
-def _python(*words, **how):
-    environment = os.environ | {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([sys.executable, *words], cwd=TREE, env=environment, **how)
 
 
 def copy():
@@ -236,6 +234,14 @@ def copy():
             shutil.copy2(ROOT / name, TREE / name)
     for kernel in (Path(dpcal.__file__).parent / "_ext").glob("*.so"):
         shutil.copy2(kernel, TREE / "_ext")
+    # Wheels are built from the C that Cython wrote.
+    shutil.copytree(ROOT / "build/cython", TREE / "build/cython")
+
+
+def _python(tree, *words, **how):
+    """Run Python in a copy of the tree."""
+    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, *words], cwd=tree, env=environment, **how)
 
 
 def cover():
@@ -244,7 +250,7 @@ def cover():
 
     copy()
     options = ["--cov", "--cov-context=test", "--cov-report=", "--junit-xml=times.xml"]
-    _python("-m", "pytest", "-q", "--numprocesses", "2", *options, "tests")
+    _python(TREE, "-m", "pytest", "-q", "--numprocesses", "2", *options, "tests")
     data = CoverageData(str(TREE / ".coverage"))
     data.read()
     names, lines = {}, {}
@@ -262,13 +268,14 @@ def cover():
 
 
 def reaching(mutant, reached, first=""):
-    """Return the tests that reach a mutant's line, those of its room first, then the quickest.
+    """Return the tests that reach a mutant's line: a case of each function, then all others.
 
-    One that is known to find it stands before all others.
+    Tests of the mutant's room and quick ones are first, and before them one that is known to find
+    it.
     """
     if mutant.path.endswith(".pyx"):
         kernel = re.compile(rf"\b_ext(\.| import .*\b){Path(mutant.path).stem}\b")
-        importing = [path for path in reached["lines"] if kernel.search((ROOT / path).read_text())]
+        importing = [path for path in reached["lines"] if kernel.search((TREE / path).read_text())]
         numbers = {
             test
             for path in importing
@@ -277,106 +284,106 @@ def reaching(mutant, reached, first=""):
         }
     else:
         numbers = set(reached["lines"].get(mutant.path, {}).get(str(mutant.line), ()))
-    names = [reached["tests"][number] for number in numbers]
+    seconds, functions = reached["seconds"], set()
     room = f"tests/{mutant.path.partition('/')[0]}/"
-    return sorted(
-        names,
-        key=lambda name: (
-            name != first,
-            not name.startswith(room),
-            reached["seconds"].get(name, 1.0),
-            name,
-        ),
+    names = sorted(
+        (reached["tests"][number] for number in numbers),
+        key=lambda name: (not name.startswith(room), seconds.get(name, 1.0), name),
     )
+    further = {}
+    for name in names:
+        function = name.partition("[")[0]
+        further[name] = function in functions
+        functions.add(function)
+    return sorted(names, key=lambda name: (name != first, further[name]))
 
 
 # -- what becomes of each
 
 
-def outcome(mutant, reached, limit, first=""):
+def outcome(tree, mutant, tests, limit):
     """Return "killed", "survived", "slow" or "unreached", and the test that failed."""
-    tests = reaching(mutant, reached, first)
     if not tests:
         return "unreached", ""
-    place = TREE / mutant.path
+    place = tree / mutant.path
+    compiled = [place, *place.parent.glob(f"{place.stem}.*.so")]
     place.write_text(mutant.text())
     Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
-    end = time.monotonic() + limit
     try:
-        if place.suffix == ".pyx" and not _built():
+        if place.suffix == ".pyx" and not _built(tree):
             return "killed", "it does not compile"
         # A few tests are collected quickly, and find most mutants.
-        for some in filter(None, (tests[:30], tests[30:])):
-            code, told = _tested(some, end - time.monotonic())
-            if code is None:
+        for some in filter(None, (tests[:20], tests[20:])):
+            code, told = _tested(tree, some, limit)
+            if code == -signal.SIGXCPU:
                 return "slow", ""
             if code:
                 failed = re.search(r"^(?:FAILED|ERROR) (\S+)", told, re.MULTILINE)
                 return "killed", failed[1] if failed else "a crash"
         return "survived", ""
     finally:
-        shutil.copy2(ROOT / mutant.path, place)
-        if place.suffix == ".pyx":
-            _built()
+        for path in compiled:
+            shutil.copy2(TREE / path.relative_to(tree), path)
 
 
-def _tested(tests, seconds):
-    """Run tests in a child, which has all other packages already; return its status and words.
-
-    The status is None where the seconds did not suffice.
-    """
-    listed, told = HOME / "tests.txt", HOME / "told.txt"
+def _tested(tree, tests, limit):
+    """Run tests in a child, which has all other packages already; return its status and words."""
+    listed, told = tree.parent / "tests.txt", tree.parent / "told.txt"
     listed.write_text("\n".join(tests))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=60", "--tb=no", f"@{listed}"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=200", "--tb=no", f"@{listed}"]
     child = os.fork()
     if child == 0:
-        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
         with told.open("w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        os.chdir(TREE)
-        os.environ |= {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
-        sys.dont_write_bytecode = True
-        sys.path[:] = [str(HOME), *(each for each in sys.path if each not in ("", str(ROOT)))]
-        for name in [each for each in sys.modules if each.partition(".")[0] == "benchmarks"]:
-            del sys.modules[name]
+        os.chdir(tree)
+        os.environ["PYTHONPATH"] = str(tree.parent)
+        outside = [each for each in sys.path if each not in ("", str(ROOT))]
+        sys.path[:] = [str(tree), str(tree.parent), *outside]
         try:
             code = int(pytest.main(options))
         finally:
             sys.stdout.flush()
             os._exit(code)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), told.read_text()
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None, ""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), told.read_text()
 
 
-def _built():
-    return _python("setup.py", "-q", "build_ext", "--inplace", capture_output=True).returncode == 0
+def _built(tree):
+    built = _python(tree, "setup.py", "-q", "build_ext", "--inplace", capture_output=True)
+    return built.returncode == 0
 
 
-def _prepare():
-    """Compile the tree once, and import what no mutant changes, for all children."""
-    _python("-m", "compileall", "-q", "-j", "2", ".", capture_output=True)
+def run(count, seed, most, limit, processes):
+    """Run mutants that have no result yet, at most so many."""
+    known = {result["mutant"] for result in results(seed)}
+    mutants = [each for each in chosen(count, seed) if str(each) not in known][:most]
+    _python(TREE, "-m", "compileall", "-q", "-j", "2", ".", capture_output=True)
     for name in ("scipy.stats", "scipy.optimize", "sympy", "sklearn.pipeline", "hypothesis"):
         importlib.import_module(name)
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("benchmarks", "dpcal")]:
+        del sys.modules[name]
+    children = []
+    for number in range(processes):
+        if not (child := os.fork()):
+            _run_some(HOME / str(number) / "dpcal", mutants[number::processes], limit, seed)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
 
 
-def run(count, seed, most, limit):
-    """Run mutants that have no result yet, at most so many."""
+def _run_some(tree, mutants, limit, seed):
+    """Run mutants one after another in a tree of their own."""
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(TREE, tree)
     reached = json.loads(REACHED.read_text())
-    _prepare()
-    known = {result["mutant"] for result in results(seed)}
     before = {str(moved(row)): row["test"] for row in _rows(KEPT)}
-    for mutant in [each for each in chosen(count, seed) if str(each) not in known][:most]:
+    for mutant in mutants:
         began = time.perf_counter()
-        became, test = outcome(mutant, reached, limit, before.get(str(mutant), ""))
-        line = (ROOT / mutant.path).read_text().splitlines()[mutant.line - 1]
+        tests = reaching(mutant, reached, before.get(str(mutant), ""))
+        became, test = outcome(tree, mutant, tests, limit)
+        line = (TREE / mutant.path).read_text().splitlines()[mutant.line - 1]
         row = {"seed": seed, "mutant": str(mutant), "became": became, "test": test}
         row |= {"line": line.strip(), "indented": len(line) - len(line.lstrip())}
         row |= {"old": mutant.old, "new": mutant.new}
@@ -406,28 +413,34 @@ def page(seed):
     )
     same = "\n".join(f"- `{name}`: {why}" for name, why in reasons.items())
     (ROOT / PAGE).write_text(
-        f"# Mutants\n\n`python -m benchmarks mutants run` changed one thing in {len(rows)} places "
+        f"# Mutants\n\n`python -m benchmarks mutants` changed one thing in {len(rows)} places "
         f"(seed {seed}): {killed} were found by a test, {killed / max(1, len(rows)):.1%}, in "
         f"{seconds:.0f} seconds.\n\n## Not found\n\n{alive}\n\n## Equal to the code\n\n{same}\n"
     )
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description="Mutants.")
-    parser.add_argument("what", nargs="?", default="run", choices=["cover", "run", "page", "list"])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description="Mutants.")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--cover", action="store_true", help="note which test reaches which line")
+    what.add_argument("--list", action="store_true", help="print the mutants")
+    what.add_argument("--page", action="store_true", help=f"write {PAGE}")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=10**9, help="how many are run now")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for one")
+    parser.add_argument("--limit", type=int, default=120, help="seconds of processor for one")
+    parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    if given.what == "cover" or (given.what == "run" and not REACHED.exists()):
+    if not (given.cover or REACHED.exists()):
+        parser.error("no tests are covered yet; run with --cover first, which takes 15 minutes")
+    if given.cover:
         cover()
-    if given.what == "run":
-        run(given.count, given.seed, given.most, given.limit)
-    elif given.what == "page":
+    elif given.page:
         page(given.seed)
-    elif given.what == "list":
+    elif given.list:
         print("\n".join(map(str, chosen(given.count, given.seed))))
+    else:
+        run(given.count, given.seed, given.most, given.limit, given.processes)
 
 
 if __name__ == "__main__":
