@@ -9,8 +9,6 @@ import pytest
 from _answers import plan_for, query
 
 from dpcal.accountants.matrix import BIFR, BISR, BLT, Banded, Dense, LambdaCGD, SquareRoot, Tree
-from dpcal.adapters import stepwise
-from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import NoiseReused, UnsupportedEvent
 from dpcal.optim import FromGradients, PrivateOracle, replaying
@@ -226,23 +224,6 @@ def test_runs_go_on_exactly_and_the_same_noise_is_refused(strategy, sampler):
     steps = np.array([*before, *after]) * size / 2.0**-20
     assert np.abs(steps - np.rint(steps)).max() < 1e-4
     assert np.abs(steps).max() > 1e5
-
-
-def test_gradients_that_are_handed_in_go_on_exactly_too(monkeypatch):
-    plan = correlated(BLT(T, (0.9,), (0.3,)), sampler="poisson", sampling_probability=0.5)
-    oracle = StepwiseOracle(plan, dimension=2, noise="discrete")
-
-    def ask(oracle):
-        rows = oracle.draw()
-        oracle.add(np.ones((len(rows), 2)))
-        return oracle.answer()
-
-    ask(oracle)
-    state = oracle.state()
-    second = ask(oracle)
-    # A process goes on from a state once; here another one would.
-    monkeypatch.setattr(stepwise, "_GIVEN", stepwise._Given())
-    assert (ask(StepwiseOracle.continued(state)) == second).all()
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS[1:], ids=lambda each: each["sampler"])

@@ -55,16 +55,6 @@ def slopes_told(tell):
     return objective
 
 
-@pytest.mark.parametrize("name", ["initial", "radius", "callback", "callback_every"])
-def test_a_run_that_is_refused_leaves_no_file_and_no_row_of_a_book(name, tmp_path):
-    book = BudgetBook(tmp_path / "all.budget", epsilon=99.0, delta=1e-3)
-    for kept in (tmp_path / "run.db", book.with_store(tmp_path / "run.db")):
-        with pytest.raises((TypeError, ValueError), match=name):
-            optim.noisy_gd(OBJECTIVE, PLAN, store=kept, **{name: -1.0})
-    assert not (tmp_path / "run.db").exists()
-    assert not book.runs
-
-
 def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
     path, calls = tmp_path / "run.db", iter(range(8))
 
