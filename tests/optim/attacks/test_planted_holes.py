@@ -184,7 +184,7 @@ def logistic(table):
 
 
 BOUNDARY = "optim/boundary/"
-THREADS = f"{BOUNDARY}test_threads_and_forks.py::test_"
+THREADS = f"{BOUNDARY}test_store.py::test_"
 PROBES = {
     "1 a book refunds": of_tests(
         f"{BOUNDARY}budget/test_book_stays_charged.py::"

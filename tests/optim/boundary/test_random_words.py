@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 from _answers import LOGISTIC, POISSON, D, N, X, Y, check_law, plan_for, query
-from _tree import ROOT
+from _tree import DATA
 from scipy.stats import binom
 
 from dpcal import calibrate, optim
@@ -178,7 +178,7 @@ def test_every_method_of_a_generator_refuses_a_stream_that_failed(monkeypatch):
     bits = keyed_generator(KEY)
     with pytest.raises(MemoryError):
         bits.random()
-    given = tomllib.loads((ROOT / "tests/data/generator_methods.toml").read_text())
+    given = tomllib.loads((DATA / "generator_methods.toml").read_text())
     methods = {name for name in dir(bits) if not name.startswith("_")}
     assert methods - {"bit_generator", "spawn"} == given.keys()
     for name, arguments in given.items():
@@ -356,10 +356,8 @@ def test_same_noise_is_refused_without_anything_released():
     for asked in (ASKED, correlated):
         plan = planned(0.8, asked)
         first = PrivateOracle(LOGISTIC, plan, seed=1).gradient(ORIGIN, "q")
-        second = PrivateOracle(LOGISTIC, plan, seed=1)
         with pytest.raises(NoiseReused):
-            second.gradient(ORIGIN + 1, "q")
-        assert second.public is not None
+            PrivateOracle(LOGISTIC, plan, seed=1).gradient(ORIGIN + 1, "q")
         with replaying():
             again = PrivateOracle(LOGISTIC, plan, seed=1).gradient(ORIGIN, "q")
         assert (first == again).all()

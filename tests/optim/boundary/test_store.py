@@ -8,6 +8,7 @@ import random
 import sqlite3
 import struct
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,22 +16,30 @@ from _stored_runs import (
     OBJECTIVE,
     SAMPLED,
     D,
+    N,
     X,
     Y,
+    forked,
     forks,
     gaussian,
     in_memory,
+    interrupted_at,
     killed,
     struck,
 )
-from _tree import ROOT
+from _tree import DATA
+from flint import ctx
 
-from dpcal import BudgetBook, optim
+from dpcal import BudgetBook, calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters import ranks
 from dpcal.adapters.ranks import Alone, RankedOracle
-from dpcal.errors import LedgerMismatch
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Correlation
+from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
 from dpcal.optim.boundary import store
+from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
 PLAN = gaussian(count=30)
@@ -162,7 +171,7 @@ def test_the_file_is_a_regular_one_and_its_owner_s_alone(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-DAMAGES = tomllib.loads((ROOT / "tests/data/damaged_stores.toml").read_text())["damages"]
+DAMAGES = tomllib.loads((DATA / "damaged_stores.toml").read_text())["damages"]
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
@@ -294,3 +303,93 @@ def test_a_file_that_holds_a_run_survives_whatever_is_refused(tmp_path):
             with pytest.raises(ValueError, match="holds a run with other plan"):
                 optim.dpsgd(OBJECTIVE, other, store=path)
         assert read_ledger(path).answers == STEPS
+
+
+# -- answers to threads, to forked processes and after a restart: no noise is used twice
+
+FULL, ROWS = gaussian(5.0, 80), Correlation(strategy=LambdaCGD(8, 0.5))
+CORRELATED = dataclasses.replace(
+    FULL, queries=(dataclasses.replace(FULL.queries[0], count=8, correlation=ROWS),)
+)
+
+
+@pytest.mark.parametrize("every", [1, 8])
+def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
+    path = tmp_path / "store"
+    oracle = StoredOracle(path, OBJECTIVE, FULL, every=every)
+
+    def ask(number):
+        found = oracle.gradient(np.full(D, number / 8), "gradient")
+        oracle.flush()
+        return found.tobytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        left = list(pool.map(ask, range(40)))
+    # As a killed process leaves it: what waits is lost.
+    oracle._file.close()
+    with sqlite3.connect(path) as file:
+        held = [answer for (answer,) in file.execute("SELECT answer FROM answers")]
+    assert sorted(held) == sorted(left)
+    assert len(set(left)) == 40
+    assert read_ledger(path).answers == 40
+    # A new process draws other noise than every one of these.
+    again = StoredOracle(path, OBJECTIVE, FULL)
+    with sqlite3.connect(path) as file:
+        order = [row[0] for row in file.execute("SELECT answer FROM answers ORDER BY position")]
+    for answer in order:
+        number = left.index(answer)
+        point = np.full(D, number / 8)
+        assert again.gradient(point, "gradient").tobytes() == answer
+    assert again.gradient(np.zeros(D), "gradient").tobytes() not in held
+
+
+@forks
+def test_an_oracle_answers_in_the_process_that_made_it():
+    oracle, w = optim.PrivateOracle(OBJECTIVE, FULL, seed=3), np.zeros(D)
+    guard = StepwiseOracle(FULL, dimension=2, seed=3)
+    oracle.gradient(w, "gradient")
+
+    def asks():
+        for ask in (lambda: oracle.gradient(w, "gradient"), guard.draw):
+            with pytest.raises(NoiseReused, match="made before a fork"):
+                ask()
+
+    assert os.waitpid(forked(asks), 0)[1] == 0
+    oracle.gradient(w, "gradient")
+    guard.draw()
+
+
+def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
+    oracle = optim.PrivateOracle(OBJECTIVE, CORRELATED)
+    w = np.zeros(D)
+    for _ in range(3):
+        oracle.gradient(w, "gradient")
+    early = oracle.state()
+    resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
+    resumed.gradient(w, "gradient")
+    for one in (optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early), oracle):
+        with pytest.raises(NoiseReused, match="row 3 of this run's correlated noise"):
+            one.gradient(w + 1, "gradient")
+    latest = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, resumed.state())
+    latest.gradient(w, "gradient")
+
+
+def test_a_stored_run_goes_on_in_the_process_that_was_interrupted(tmp_path):
+    """Rows that were drawn and never released may be drawn again."""
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(8, 0.5), n=N, batch_size=N, sampler="full", epsilon=4.0, delta=1e-5
+    )
+    given = {"store": tmp_path / "store", "store_every": 4}
+    ends = {"callback": interrupted_at(0), "callback_every": 6}
+    with pytest.raises(KeyboardInterrupt):
+        optim.correlated_dpsgd(OBJECTIVE, plan, **ends, **given)
+    assert optim.correlated_dpsgd(OBJECTIVE, plan, **given).complete
+
+
+def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
+    scales = [8 + number / 7 for number in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(_table.__wrapped__, scales))
+    assert ctx.prec == 53
+    for scale, table in zip(scales, found, strict=True):
+        assert np.array_equal(table.words(), _table.__wrapped__(scale).words())

@@ -1,7 +1,6 @@
 """Budget books: nothing is answered that the book does not hold, and no total is overrun."""
 
 import contextlib
-import copy
 import gc
 import json
 import math
@@ -164,14 +163,10 @@ def test_a_filter_refuses_what_its_theorem_does_not_cover(make):
 
 def test_a_run_that_diverged_keeps_its_row(make):
     book = make(99.0)
+    objective = optim.Squared(np.ones((N, 1)), np.ones(N), l2=1.0, fit_intercept=False)
+    far = {"learning_rate": 1.99, "initial": [1e307]}
     with pytest.warns(RuntimeWarning, match="infinite"):
-        result = optim.noisy_gd(
-            optim.Squared(np.ones((N, 1)), np.ones(N), l2=1.0, fit_intercept=False),
-            gaussian(4.0, 400),
-            learning_rate=1.99,
-            initial=[1e307],
-            store=book,
-        )
+        result = optim.noisy_gd(objective, gaussian(4.0, 400), store=book, **far)
     (run,) = book.runs
     assert not result.complete
     assert run.charged
@@ -475,7 +470,6 @@ def test_the_budget_of_a_book_is_its_content(make):
         assert len(book.runs) == 1
         whole = dpcal.epsilon(shared.event, delta=DELTA)
         assert float(whole) == pytest.approx(before, rel=1e-12)
-    assert copy.copy(shared) is copy.deepcopy(shared) is shared
 
 
 def test_a_budget_in_memory_is_one_event_for_the_largest_person():
@@ -487,7 +481,6 @@ def test_a_budget_in_memory_is_one_event_for_the_largest_person():
     assert dpcal.epsilon(budget.event, delta=DELTA) == pytest.approx(
         float(dpcal.epsilon(alike, delta=DELTA)), rel=1e-9
     )
-    assert copy.copy(budget) is copy.deepcopy({"one": budget})["one"] is budget
 
 
 def test_an_event_that_is_not_made_of_numbers_is_not_charged(make):
