@@ -8,13 +8,14 @@ import warnings
 import numpy as np
 import pytest
 from _answers import N, parted, plan_for, query
+from contracts._runs import CONSTANTS
 from scipy import stats
 from scipy.special import logsumexp
 
 from dpcal import accountants, calibrate, optim
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants, Correlation
+from dpcal.calibrate import Correlation
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 from dpcal.optim import PrivateOracle, attacks
 from dpcal.optim.attacks.canaries import power
@@ -24,7 +25,6 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.registry import find
 
 DELTA = 1e-5
-CONSTANTS = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
 
 
 def sampled(epsilon, **options):
@@ -224,9 +224,6 @@ def test_records_that_are_drawn_together_have_the_bound_of_hoeffding():
 
 # -- each kind of run: attacks come near the claim, stay below it, and accuse less noise
 
-KNOWN = Constants(
-    lipschitz=1.0, smoothness=0.25, gap=0.7, hessian_lipschitz=0.1, strong_concavity=0.25
-)
 TARGET = {"epsilon": 4.0, "delta": 1e-5}
 POISSON = {"neighboring_relation": "add-or-remove-one"}
 REPLACED = {"neighboring_relation": "replace-one"}
@@ -239,7 +236,7 @@ def planned(builder, dimension=None, **options):
     """Return what makes a plan of so many records, with the claim that it costs."""
 
     def made(n):
-        return builder(KNOWN, n=n, dimension=dimension or n, **{**TARGET, **options})
+        return builder(CONSTANTS, n=n, dimension=dimension or n, **{**TARGET, **options})
 
     return made
 
@@ -256,7 +253,7 @@ def whole(builder, **options):
 
 def minimax(n):
     given = {"dimensions": (n - 2, 2), "steps": 12, "period": 4, "batch_size": n // 10}
-    return calibrate.dp_rgda(KNOWN, n=n, difference_norm=0.3, **given, **POISSON, **TARGET)
+    return calibrate.dp_rgda(CONSTANTS, n=n, difference_norm=0.3, **given, **POISSON, **TARGET)
 
 
 def fixed(n):

@@ -8,10 +8,10 @@ from unittest import mock
 import numpy as np
 import pytest
 from _recording import record
+from contracts._runs import CONSTANTS
 
 from dpcal import calibrate
 from dpcal._ext.noise import add_gaussian
-from dpcal.calibrate import Constants
 from dpcal.estimators import LogisticRegression
 from dpcal.optim import (
     FromGradients,
@@ -415,9 +415,6 @@ def test_nothing_is_observed_outside():
 
 
 # -- parts, and embedded models
-
-
-CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
 
 
 def shared(self, query, count, spent):
