@@ -16,19 +16,21 @@ from _stored_runs import (
     OBJECTIVE,
     SAMPLED,
     D,
+    N,
     X,
     Y,
     forked,
     forks,
     gaussian,
     in_memory,
+    interrupted_at,
     killed,
     struck,
 )
 from _tree import DATA
 from flint import ctx
 
-from dpcal import BudgetBook, optim
+from dpcal import BudgetBook, calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters import ranks
 from dpcal.adapters.ranks import Alone, RankedOracle
@@ -369,6 +371,18 @@ def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
             one.gradient(w + 1, "gradient")
     latest = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, resumed.state())
     latest.gradient(w, "gradient")
+
+
+def test_where_the_same_noise_is_refused_a_stored_run_goes_on_after_an_interruption(tmp_path):
+    """Rows that were drawn and never released may be drawn again."""
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(8, 0.5), n=N, batch_size=N, sampler="full", epsilon=4.0, delta=1e-5
+    )
+    given = {"store": tmp_path / "store", "store_every": 4}
+    ends = {"callback": interrupted_at(0), "callback_every": 6}
+    with pytest.raises(KeyboardInterrupt):
+        optim.correlated_dpsgd(OBJECTIVE, plan, **ends, **given)
+    assert optim.correlated_dpsgd(OBJECTIVE, plan, **given).complete
 
 
 def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
