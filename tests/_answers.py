@@ -1,6 +1,7 @@
 """One small problem, queries and oracles, and an objective that notes what it is asked."""
 
 import numpy as np
+from scipy.stats import chisquare
 
 from dpcal.calibrate import Plan, Query
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, Result, Trace
@@ -10,6 +11,8 @@ N, D = 60, 4
 X = RNG.standard_normal((N, D - 1))
 Y = RNG.integers(0, 2, N)
 W, V = RNG.standard_normal((2, D))
+LOGISTIC = Logistic(X, Y, l2=0.2, classes=[0, 1])
+EVERYONE = np.arange(N, dtype=np.intp)
 
 FULL = {"sampler": "full"}
 POISSON = {"sampler": "poisson", "sampling_probability": 0.3}
@@ -26,8 +29,7 @@ def plan_for(*queries, relation="replace-special", n=N, **fields):
     return Plan(n=n, queries=queries, neighboring_relation=relation, **given)
 
 
-def oracle_for(*queries, relation="replace-special", objective=None, **options):
-    objective = Logistic(X, Y, l2=0.2, classes_from_data=True) if objective is None else objective
+def oracle_for(*queries, relation="replace-special", objective=LOGISTIC, **options):
     return PrivateOracle(objective, plan_for(*queries, relation=relation), **{"seed": 0, **options})
 
 
@@ -96,3 +98,12 @@ def result_of(oracle, **options):
     trace = Trace(step=np.array([1]), norm=np.array([0.0]), distance=np.array([0.0]))
     given = {"complete": True, "message": "done", **options}
     return Result(w=W, trace=trace, ledger=oracle.ledger, plan=oracle.plan, **given)
+
+
+def check_law(seen, weights):
+    """Compare counts with a law: of right laws, one in 10^6 is refused."""
+    expected = seen.sum() * weights / weights.sum()
+    likely = expected > 5
+    assert not seen[weights == 0].any()
+    total = seen[likely].sum() / expected[likely].sum()
+    assert chisquare(seen[likely], expected[likely] * total).pvalue > 1e-6

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -30,17 +30,19 @@ def leaking(table):
     return optim.dpsgd(objective, PLAN, learning_rate=0.1 + abs(float(table[0][0, 0]))).w
 
 
-def in_a_thread(run):
+def inside(run, made=ThreadPoolExecutor, **options):
+    """Return a run in a thread, or in a process."""
+
     def started(table):
-        with ThreadPoolExecutor(1) as executor:
+        with made(1, **options) as executor:
             return executor.submit(run, table).result()
 
     return started
 
 
 def test_oracles_of_threads_are_seen():
-    assert all(each.holds for each in attacks.replay_table(in_a_thread(trained), X, Y))
-    found = attacks.replay_table(in_a_thread(leaking), X, Y)
+    assert all(each.holds for each in attacks.replay_table(inside(trained), X, Y))
+    found = attacks.replay_table(inside(leaking), X, Y)
     assert not all(each.holds for each in found)
     assert {each.answers for each in found} == {PLAN.queries[0].count}
 
@@ -59,30 +61,11 @@ def test_threads_that_were_there_before_are_refused():
     assert optim.dpsgd(Logistic(X, Y, classes=[0, 1]), PLAN).complete
 
 
-def forked(table):
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-
-    def work():
-        try:
-            trained(table)
-            sender.send("trained")
-        except UnobservedOracle as refused:
-            sender.send(str(refused))
-
-    trained(table)
-    child = context.Process(target=work)
-    child.start()
-    child.join()
-    said = receiver.recv()
-    if said != "trained":
-        raise UnobservedOracle(said)
-
-
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 def test_oracles_of_other_processes_are_refused():
+    fork = multiprocessing.get_context("fork")
     with pytest.raises(UnobservedOracle, match="in a process of its own"):
-        attacks.replay_table(forked, X, Y)
+        attacks.replay_table(inside(trained, ProcessPoolExecutor, mp_context=fork), X, Y)
 
 
 CHILD = """

@@ -1,12 +1,24 @@
-"""Bad neighbours are looked for in every estimator: nothing is found that a record decides."""
+"""Bad neighbours are looked for wherever records are used: nothing is found that one decides."""
+
+import contextlib
+import importlib
+import io
+import itertools
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
+from _answers import plan_for, query
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from dpcal.calibrate import dpsgd as plan_for
+import dpcal
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.cli import main
 from dpcal.estimators import (
     PCA,
     Clipper,
@@ -20,12 +32,29 @@ from dpcal.estimators import (
     SimpleImputer,
     StandardScaler,
 )
-from dpcal.optim import Logistic, attacks, dpsgd
+from dpcal.optim import attacks
+from dpcal.optim.attacks import searching
+from dpcal.optim.boundary import choices as choices_module
+from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.choices import PrivateChoices
 
 N, D = 120, 3
 RNG = np.random.default_rng(0)
 X = np.clip(RNG.standard_normal((N, D)), -3, 3)
 Y = (X[:, 0] > 0).astype(int)
+
+
+def check_search(run, targets, trials):
+    """Refuse a run in which a search finds a bad neighbour, or in which no record moves a sum."""
+    shown = attacks.replay_table(run, X, targets, price=False, seed=1, trials=trials)
+    assert len(shown) > 7 + trials
+    for found in shown:
+        assert found.holds, str(found)
+    assert any(found.moved for found in shown)
+
+
+# -- estimators
+
 WIDE = {"bounds": (-4, 4), "epsilon": 4.0}
 LEARNED = {"bounds": "learn", "epsilon": 40.0}
 TARGETS = {**WIDE, "target_bounds": (-9, 9)}
@@ -94,24 +123,202 @@ def test_a_search_finds_nothing_in_an_estimator(name, noise):
         return made.fit(*table)
 
     # Each kind of neighbour, and few mixtures of them by default.
-    trials = 2 if noise == "discrete" else 8
-    shown = attacks.replay_table(fit, X, targets, price=False, seed=1, trials=trials)
-    assert len(shown) > 10
-    for found in shown:
-        assert found.holds, str(found)
-    assert any(found.moved for found in shown)
+    check_search(fit, targets, trials=2 if noise == "discrete" else 8)
+
+
+# -- where there is neither an optimizer nor an estimator
+
+SAMPLED = calibrate.dpsgd(n=N, batch_size=40, steps=10, epsilon=2.0, delta=1e-4)
+CORRELATED = calibrate.correlated_dpsgd(
+    LambdaCGD(10, 0.5), n=N, batch_size=N, sampler="full", epsilon=2.0, delta=1e-4
+)
+LABELS = query("labels", "labels", max_norm=1.0, threshold=12.0)
+MEDIANS = query("medians", "selection")
+CUTS = [-4.0, 0.0, 4.0]
+
+
+def guarded(plan, noise):
+    """A training loop of one's own, whose gradients go through a guard."""
+
+    def run(table):
+        rows = np.clip(np.nan_to_num(table[0], posinf=0, neginf=0), -1e6, 1e6)
+        signs = np.where(table[1] == 1, 1.0, -1.0)
+        guard, w = StepwiseOracle(plan, dimension=D, noise=noise), np.zeros(D)
+        while guard.remaining("gradient"):
+            batch = guard.draw()
+            slopes = -signs[batch] / (1 + np.exp(np.clip(signs[batch] * (rows[batch] @ w), -9, 9)))
+            for piece in np.array_split(np.arange(len(batch)), 2):
+                guard.add(slopes[piece, np.newaxis] * rows[batch][piece])
+            w = w - 0.5 * guard.answer()
+        return w, guard.ledger
+
+    return run
+
+
+def opened(records, asked, **options):
+    return PrivateChoices(records, plan_for(asked, n=N, epsilon=99.0, delta=1e-6), **options)
+
+
+def chosen(asked, noise):
+    """Labels that are frequent, or medians between cuts."""
+
+    def run(table):
+        if asked is LABELS:
+            return opened(table[1], asked, noise=noise).labels("labels")
+        rows = np.nan_to_num(table[0], posinf=1e300, neginf=-1e300)
+        made = opened(rows, asked, noise=noise)
+        return [made.medians(j, CUTS, "medians") for j in range(D)]
+
+    return run
+
+
+def trained(loss):
+    """Everything that ``dpcal train`` shows and writes, but the keyed digest and the date."""
+    number = {"type": "number", "missing": "blank"}
+    columns = {f"x{j}": {**number, "range": [-4, 4]} for j in range(D)}
+    columns["y"] = {**number, "range": [-2, 2]}
+    if loss == "logistic":
+        columns["y"] = {"type": "class", "categories": ["0", "1"], "unknown": "blank"}
+        columns["y"]["missing"] = "blank"
+
+    def run(table):
+        frame = {f"x{j}": table[0][:, j] for j in range(D)} | {"y": table[1]}
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            given = {"epsilon": 4.0, "delta": 1e-4, "epochs": 2, "test_fraction": 0.0}
+            found = dpcal.train(frame, {"columns": columns}, target="y", loss=loss, **given)
+            print(found)
+        told = {**found.document, "data": {**found.document["data"], "fingerprint": None}}
+        return {**told, "written": None}, found.model.weights, said.getvalue()
+
+    return run
+
+
+DOORS = {
+    **{f"guard, {noise}": guarded(SAMPLED, noise) for noise in ("discrete", "gaussian")},
+    "guard, correlated": guarded(CORRELATED, None),
+    **{f"labels, {noise}": chosen(LABELS, noise) for noise in ("discrete", "gaussian")},
+    **{f"medians, {noise}": chosen(MEDIANS, noise) for noise in ("discrete", "gaussian")},
+    "train, classes": trained("logistic"),
+    "train, numbers": trained("squared"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", DOORS)
+def test_a_search_finds_nothing(name):
+    check_search(DOORS[name], Y, trials=8)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_guard_of_torch_betrays_nobody():
+    torch = pytest.importorskip("torch")
+    guards = importlib.import_module("dpcal.adapters.torch")
+
+    def loss(said, label):
+        return torch.nn.functional.binary_cross_entropy_with_logits(said[:, 0], label)
+
+    def run(table):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(D, 1)
+        rows = torch.tensor(np.clip(np.nan_to_num(table[0]), -9, 9), dtype=torch.float32)
+        data = torch.utils.data.TensorDataset(rows, torch.tensor(table[1] == 1).float())
+        guard = guards.Guard(model, SAMPLED, loss=loss)
+        steps = torch.optim.SGD(model.parameters(), lr=0.5)
+        for inputs, targets in guard.loader(data):
+            if guard.backward(inputs, targets):
+                steps.step()
+        return model.weight.detach().numpy()
+
+    check_search(run, Y, trials=8)
+
+
+def test_a_search_goes_on_for_the_seconds_that_it_is_given(tmp_path, capsys, monkeypatch):
+    plan = tmp_path / "plan.json"
+    plan.write_text(SAMPLED.to_json())
+    # A clock that is read says a tenth of a second more.
+    monkeypatch.setattr(
+        searching, "time", SimpleNamespace(monotonic=itertools.count(0, 0.1).__next__)
+    )
+    for seconds, mixtures in (("0", 8), ("1.05", 18)):
+        words = ["attack", "replay", "--plan", str(plan), "--seed", "1", "--seconds", seconds]
+        assert main(words) == 0
+        assert capsys.readouterr().out.count("mixture") == mixtures
+    assert main([*words[:-1], "-1"]) == 2
+    assert "seconds must be" in capsys.readouterr().err
 
 
 def test_what_is_found_is_shrunk_to_the_cell_that_does_it():
-    plan = plan_for(n=N, batch_size=40, steps=10, epsilon=2.0, delta=1e-4)
-
     def refusing(table):
         if np.isnan(table[0][:, 1]).any():
             raise ValueError("column 1 must be known.")
-        return dpsgd(Logistic(np.clip(table[0], -9, 9), table[1], classes=[0, 1]), plan)
+        return optim.dpsgd(
+            optim.Logistic(np.clip(table[0], -9, 9), table[1], classes=[0, 1]), SAMPLED
+        )
 
     shown = attacks.replay_table(refusing, X, Y, price=False, seed=1, trials=20)
     mixtures = [each for each in shown if each.label.startswith("mixture") and not each.holds]
     assert mixtures
     assert all(each.label.count("column") == 1 for each in mixtures)
     assert not any("column 1" not in each.label or "label" in each.label for each in mixtures)
+
+
+# -- choices, and mistakes of choices
+
+
+FAR, RELABELLED = X.copy(), np.where(np.arange(N) == 7, 2, Y)
+FAR[7] = [3, -3, 3]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_choices_are_seen_and_move_by_what_their_query_allows(noise):
+    labels, medians = (
+        attacks.replay(run, *tables, price=False)
+        for run, *tables in (
+            (lambda y: opened(y, LABELS, noise=noise).labels("labels"), Y, RELABELLED),
+            (lambda x: opened(x, MEDIANS, noise=noise).medians(0, CUTS, "medians"), X, FAR),
+        )
+    )
+    assert labels.holds, str(labels)
+    # One count less and another more, of two that a bound of 1 allows.
+    assert labels.largest == pytest.approx(np.sqrt(2) / 2)
+    assert medians.holds, str(medians)
+    assert medians.moved == 1
+    assert 0.4 < medians.largest <= 1
+
+
+def by_the_range(rows):
+    return opened(rows, MEDIANS).medians(0, [rows[:, 0].min(), rows[:, 0].max()], "medians")
+
+
+def all_labels(y):
+    opened(y, LABELS).labels("labels")
+    return np.unique(y)
+
+
+def unwritten(y):
+    with mock.patch.object(Admission, "spend"):
+        return opened(y, LABELS).labels("labels")
+
+
+def counted_thrice(y):
+    def tripled(labels):
+        found, counts = np.unique(labels, return_counts=True)
+        return found, counts * 3
+
+    with mock.patch.object(choices_module, "counted", tripled):
+        return opened(y, LABELS).labels("labels")
+
+
+def test_mistakes_of_choices_are_found_by_name():
+    longer = X.copy()
+    longer[int(X[:, 0].argmax()), 0] = 50.0
+    for run, violation, tables in (
+        (by_the_range, "parameters", (X, longer)),
+        (all_labels, "release", (Y, RELABELLED)),
+        (unwritten, "ledger", (Y, RELABELLED)),
+        (counted_thrice, "sensitivity", (Y, RELABELLED)),
+    ):
+        found = attacks.replay(run, *tables, price=False)
+        assert found.violations == {violation}, str(found)

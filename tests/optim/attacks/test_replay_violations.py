@@ -1,22 +1,33 @@
 """Each kind of violation is planted, and found by its name."""
 
 import dataclasses
+import math
 import warnings
 from unittest import mock
 
 import numpy as np
 import pytest
-from _answers import plan_for, query
 from _recording import record
+from contracts._runs import CONSTANTS
 
 from dpcal import calibrate
 from dpcal._ext.noise import add_gaussian
 from dpcal.estimators import LogisticRegression
-from dpcal.optim import FromGradients, Logistic, PrivateOracle, attacks, dpsgd, noisy_gd
+from dpcal.optim import (
+    FromGradients,
+    Huber,
+    Logistic,
+    PrivateOracle,
+    attacks,
+    dpsgd,
+    jl_glm,
+    tree_spider,
+)
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
-from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.batches import Batches, Parts
+from dpcal.optim.first_order.jl_glm import embedding
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
@@ -58,19 +69,27 @@ def test_one_batch_that_has_its_expected_size_is_no_evidence():
 # -- what a user's objective does
 
 
-class AveragesClipped(FromGradients):
-    """Clips the average of a batch, not its records."""
-
-    checked = True
-
-    def clipped_sum(self, w, rows, max_norm):
-        table = self._rows_of_gradients(w, rows)
-        mean = table.mean(axis=0)
-        return len(rows) * mean * min(1.0, max_norm / np.linalg.norm(mean))
+def summed(table, sums):
+    """Return an objective with these gradients, whose sums are somebody's own."""
+    objective = FromGradients(lambda w, rows: table[rows], n=len(table), dimension=table.shape[1])
+    objective.checked = True
+    objective.clipped_sum = lambda w, rows, max_norm: sums(table[rows], max_norm)
+    return objective
 
 
-def linear(table, made=FromGradients, **options):
-    return made(lambda w, rows: table[0][rows], n=N, dimension=D, **options)
+def averages_clipped(table, max_norm):
+    """Clips the average of a batch, not its records: one may move it by the whole bound."""
+    mean = table.mean(axis=0)
+    return len(table) * mean * min(1.0, max_norm / max(float(np.linalg.norm(mean)), 1e-300))
+
+
+def unclipped(table, max_norm):
+    """Sums whole gradients, and says that they are clipped."""
+    return table.sum(axis=0)
+
+
+def with_sums(sums):
+    return lambda table: dpsgd(summed(table[0], sums), WHOLE, learning_rate=0.1)
 
 
 class Charmed(Logistic):
@@ -80,10 +99,6 @@ class Charmed(Logistic):
 
     def regularizer_gradient(self, w):
         return 0.1 * (w - self.kernel.features[:, : len(w)].mean())
-
-
-def clips_averages(table):
-    return dpsgd(linear(table, AveragesClipped), WHOLE, learning_rate=0.1)
 
 
 def regularises_by_records(table):
@@ -132,22 +147,13 @@ def tells_the_mean(table):
     return {"w": honest(table).w, "mean": table[0].mean()}
 
 
-def refuses_long_records(table):
-    if np.abs(table[0]).max() > 1e6:
-        raise ValueError("a record is too long")
-    return honest(table)
+def refusing(wrong):
+    def run(table):
+        if wrong(*table):
+            raise ValueError("a record is wrong.")
+        return honest(table)
 
-
-def refuses_what_is_no_number(table):
-    if np.isnan(table[0]).any():
-        raise ValueError("X must be finite.")
-    return honest(table)
-
-
-def refuses_an_empty_group(table):
-    if len(np.unique(table[1][np.isin(table[1], [0, 1])])) < 2:
-        raise ValueError("y must hold both classes.")
-    return honest(table)
+    return run
 
 
 def warns_of_large_squares(table):
@@ -279,20 +285,8 @@ def rolls_its_ledger_back(table):
 
 
 # -- what was found in twelve libraries (Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026): the
-# kinds of mistakes that the examples of their package hold
-
-
-class Unclipped(FromGradients):
-    """Sums whole gradients, and says that they are clipped (SmartNoise's covariance)."""
-
-    checked = True
-
-    def clipped_sum(self, w, rows, max_norm):
-        return self._rows_of_gradients(w, rows).sum(axis=0)
-
-
-def forgets_to_clip(table):
-    return dpsgd(linear(table, Unclipped), WHOLE, learning_rate=0.1)
+# kinds of mistakes that the examples of their package hold, beside sums that are not clipped
+# (SmartNoise's covariance)
 
 
 def scales_by_the_size(table):
@@ -311,6 +305,11 @@ def silent(out, standard_deviation, generator):
     """A sensitivity that comes out as zero, and so no noise (Synthcity's PrivBayes)."""
 
 
+def names_another_plan(table):
+    """A run of a plan with other noise."""
+    return dataclasses.replace(honest(table, LONG), plan=SAMPLED)
+
+
 def spends_twice(table):
     """Two runs for the price of one (MOSTLY AI)."""
     honest(table)
@@ -323,7 +322,7 @@ def prices_too_low(table):
 
 
 PLANTED = {
-    "sensitivity": [clips_averages, forgets_to_clip],
+    "sensitivity": [with_sums(averages_clipped), with_sums(unclipped)],
     "isolation": [centres_by_the_mean, remembers],
     "bound": [asked_of(Long)],
     "noise": [
@@ -341,14 +340,19 @@ PLANTED = {
     "sampling": [asked_of(Inner)],
     "questions": [steps_until_it_fits],
     "parameters": [chooses_its_rate, regularises_by_records, scales_by_the_size],
-    "ledger": [patched(Admission, "spend", unwritten), rolls_its_ledger_back, spends_twice],
+    "ledger": [
+        patched(Admission, "spend", unwritten),
+        rolls_its_ledger_back,
+        spends_twice,
+        names_another_plan,
+    ],
     "plan": [plans_by_the_longest, infers_the_domain],
     "price": [claims_half, prices_too_low],
     "release": [returns_the_best, tells_the_mean, keeps_an_exact_attribute, minds_the_order],
     "failure": [
-        refuses_long_records,
-        refuses_what_is_no_number,
-        refuses_an_empty_group,
+        refusing(lambda rows, labels: np.abs(rows).max() > 1e6),
+        refusing(lambda rows, labels: np.isnan(rows).any()),
+        refusing(lambda rows, labels: len(np.unique(labels[np.isin(labels, [0, 1])])) < 2),
         warns_of_large_squares,
     ],
 }
@@ -373,22 +377,10 @@ def test_a_planted_violation_is_found_by_its_name(violation, run):
 
 def test_a_number_that_is_none_passes_by_clipping_but_not_by_the_oracle():
     """NaN is neither above nor below a bound, so that np.clip lets it through."""
-
-    class Clipped(FromGradients):
-        checked = True
-
-        def clipped_sum(self, w, rows, max_norm):
-            return np.clip(self._rows_of_gradients(w, rows), -0.1, 0.1).sum(axis=0)
-
     other = (X.copy(), Y)
     other[0][7] = np.nan
-    replayed = attacks.replay(
-        lambda table: dpsgd(linear(table, Clipped), WHOLE, learning_rate=0.1),
-        (X, Y),
-        other,
-        silent=True,
-        price=False,
-    )
+    run = with_sums(lambda table, max_norm: np.clip(table, -0.1, 0.1).sum(axis=0))
+    replayed = attacks.replay(run, (X, Y), other, silent=True, price=False)
     assert replayed.holds, str(replayed)
     assert replayed.moved > 0
 
@@ -405,23 +397,11 @@ def test_what_is_no_evidence_is_refused():
             attacks.replay(run, (X, Y), (X, Y))
 
 
-def test_a_query_of_another_plan_is_found():
-    """An optimizer that runs a plan with less noise and names another."""
-    plan, other = (
-        plan_for(query("gradient", noise_multiplier=z), n=N, epsilon=99.0, optimizer="noisy_gd")
-        for z in (4.0, 1.0)
-    )
-
-    def run(table):
-        result = noisy_gd(Logistic(*table, classes=[0, 1]), other, learning_rate=0.1)
-        return dataclasses.replace(result, plan=plan)
-
-    assert "ledger" in attacks.replay(run, (X, Y), (X, Y)).violations
-
-
 def test_what_was_found_reads_as_sentences():
     (long,) = [each for each in attacks.neighbours(X, Y) if each.label == "long"]
-    found = attacks.replay(clips_averages, long.first, long.second, price=False, seed=1)
+    found = attacks.replay(
+        with_sums(averages_clipped), long.first, long.second, price=False, seed=1
+    )
     assert "the record moves the sum by" in str(found)
     assert found.to_dict()["findings"][0]["violation"] == "sensitivity"
     with pytest.raises(ValueError, match="violation must be one of"):
@@ -432,3 +412,78 @@ def test_nothing_is_observed_outside():
     before = honest((X, Y), WHOLE, seed=1).w
     attacks.replay(honest, (X, Y), (X, Y), price=False)
     assert (honest((X, Y), WHOLE, seed=1).w == before).all()
+
+
+# -- parts, and embedded models
+
+
+def shared(self, query, count, spent):
+    """The mistake of parts that are not disjoint: all begin with the same records."""
+    rows = np.arange(query.batch_size, dtype=np.intp)
+    self._waiting[query.name].extend([rows] * count)
+    self._allotted[query.name] = spent + count
+
+
+def test_parts_that_share_records_are_found():
+    plan = calibrate.tree_spider(CONSTANTS, n=1_000, dimension=2, epsilon=2.0, delta=1e-5)
+    # The tree goes on until its pass is over: no estimate is small enough to end it.
+    plan = dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
+    table = attacks.random_table(1_000, 2, seed=3)
+
+    def run(records):
+        return tree_spider(Logistic(*records, fit_intercept=False, classes_from_data=True), plan)
+
+    assert attacks.replay(run, table, table, price=False, seed=1).holds
+    with mock.patch.object(Parts, "allot", shared):
+        found = attacks.replay(run, table, table, price=False, seed=1)
+    assert "sampler" in found.violations
+    assert "a record is in two parts" in str(found)
+
+
+def embedded_badly(mistake, scale=1.0):
+    """Return an embedding of records whose signed gradients a mistake sums up."""
+
+    def embedded(self, matrix):
+        table = -np.sign(self.kernel.targets)[:, np.newaxis] * self.kernel.features @ matrix.T
+        table *= scale
+        return summed(table, mistake)
+
+    return embedded
+
+
+def test_embedded_models_keep_their_bound_and_each_mistake_is_found():
+    """A record lies along the row of the matrix, which lengthens it most."""
+    n, d = 8, 150
+    plan = calibrate.jl_glm(
+        CONSTANTS,
+        n=n,
+        dimension=d,
+        epsilon=1.0,
+        delta=1e-5,
+        inner="noisy_gd",
+        embedding_dimension=1,
+        neighboring_relation="replace-one",
+        steps=2,
+    )
+    X = np.zeros((n, d))
+    (X[0],) = embedding(plan, d)
+    X[0] /= np.linalg.norm(X[0])
+    # Residuals so large that the slope is 1 or -1 throughout.
+    tables = [Huber(X, np.full(n, sign * 1e6), fit_intercept=False) for sign in (-1, 1)]
+
+    def found():
+        return attacks.replay(lambda table: jl_glm(table, plan), *tables, seed=1)
+
+    honest = found()
+    assert honest.holds, str(honest)
+    assert honest.largest == pytest.approx(1.0)
+    for place, name, mistake, violation in (
+        (noise_module, "add_gaussian", silent, "noise"),
+        # Trusting the lemma that embedding keeps lengths, of every record.
+        (Huber, "embedded", embedded_badly(unclipped), "sensitivity"),
+        (Huber, "embedded", embedded_badly(averages_clipped, 1e6), "sensitivity"),
+    ):
+        with mock.patch.object(place, name, mistake):
+            assert violation in found().violations, mistake
+    # The row of the matrix is longer than its lemma says of most records.
+    assert np.linalg.norm(embedding(plan, d)) > math.sqrt(2)

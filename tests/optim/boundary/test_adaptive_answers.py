@@ -7,11 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from _answers import (
+    LOGISTIC,
     D,
     N,
     W,
-    X,
-    Y,
     adaptive_plan,
     oracle_for,
     parted,
@@ -25,17 +24,13 @@ from hypothesis import given, settings, strategies as st
 from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import BudgetExceeded, LedgerMismatch
-from dpcal.optim import Ledger, Logistic, PrivateOracle
+from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
-
-LOGISTIC = Logistic(X, Y, classes=[0, 1])
-
-# -- adaptive noise
 
 
 @settings(deadline=None, max_examples=20)
@@ -98,6 +93,11 @@ def test_a_filter_refuses_before_anything_is_touched():
         oracle.gradient(W, "q")
     assert answered > 1
     assert (oracle.ledger.count("q"), purse.spent) == (answered, spent)
+    # Another run pays with the same filter.
+    with pytest.raises(BudgetExceeded, match="would exceed the remaining"):
+        Loops(oracle_for(asked, relation="replace-one", filter=purse)).descend(
+            W, "q", learning_rates=[0.1]
+        )
     with pytest.raises(ValueError, match="filter must be for the plan's relation"):
         oracle_for(asked, relation="replace-special", filter=purse)
 
@@ -118,19 +118,6 @@ def test_a_filter_is_not_paid_for_samples_where_parts_are_asked():
     assert budget.spent == pytest.approx(budget.order * (2 / 6.0) ** 2 / 2, rel=1e-12)
 
 
-def test_two_runs_may_share_a_filter():
-    purse = PrivacyFilter(epsilon=1.0, delta=1e-5, kind="gdp", neighboring_relation="replace-one")
-    asked = query(noise_multiplier=30.0, count=5)
-    for _ in range(2):
-        oracle = oracle_for(asked, relation="replace-one", filter=purse)
-        Loops(oracle).descend(W, "q", learning_rates=[0.1] * 5)
-    assert purse.spent == pytest.approx(10 * (2 / 30) ** 2, rel=1e-12)
-    spent = purse.spent
-    with pytest.raises(BudgetExceeded, match="may be asked 5 times"):
-        oracle.gradient(W, "q")
-    assert purse.spent == spent
-
-
 def test_adaptive_noise_is_required_checked_and_used():
     plan = adaptive_plan(relation="replace-special")
     oracle, compiled = PrivateOracle(untouchable(), plan, seed=0), PrivateOracle(LOGISTIC, plan)
@@ -145,7 +132,8 @@ def test_adaptive_noise_is_required_checked_and_used():
     loud = PrivateOracle(LOGISTIC, plan, seed=4).gradient(W, "g", noise_multiplier=50.0)
     noise = Streams(4, plan, LOGISTIC.digest).noise.normal(0.0, 50.0 * 0.5, D)
     exact = LOGISTIC.clipped_sum(W, np.arange(N), 0.5)
-    np.testing.assert_allclose(loud, (exact + noise) / N, rtol=1e-12)
+    slope = LOGISTIC.regularizer_gradient(W)
+    np.testing.assert_allclose(loud, (exact + noise) / N + slope, rtol=1e-12)
     fixed = oracle_for(query(), objective=untouchable())
     with pytest.raises(ValueError, match="noise_multiplier is for adaptive queries"):
         fixed.gradient(W, "q", noise_multiplier=3.0)
@@ -176,11 +164,9 @@ def test_a_run_that_chose_what_to_spend_costs_its_budget():
         dataclasses.replace(result, ledger=quieter).verify()
 
 
-def test_a_run_that_stopped_itself_costs_the_whole_plan():
+def test_a_run_has_all_planned_answers_or_stopped_itself():
     oracle = oracle_for(query(noise_multiplier=8.0))
     oracle.gradient(W, "q")
     with pytest.raises(LedgerMismatch, match="planned 10 times and answered 1 times"):
         result_of(oracle).verify()
-    early = result_of(oracle, early=True)
-    early.verify()
-    assert early.epsilon(1e-5) == oracle.plan.price(1e-5) > oracle.ledger.epsilon(1e-5)
+    result_of(oracle, early=True).verify()

@@ -1,13 +1,16 @@
-"""What the oracle answers and charges: differences, norms, losses, parts."""
+"""What the oracle answers and charges: gradients, differences, norms, losses, parts."""
 
 import dataclasses
+import itertools
 import math
+import tomllib
 
 import numpy as np
 import pytest
 from _answers import (
     FIXED,
     FULL,
+    LOGISTIC,
     POISSON,
     D,
     Hooked,
@@ -17,7 +20,6 @@ from _answers import (
     Watched,
     X,
     Y,
-    adaptive_plan,
     oracle_for,
     parted,
     plan_for,
@@ -26,13 +28,17 @@ from _answers import (
     untouchable,
 )
 from _recording import check_promises
+from _tree import DATA
 from hypothesis import given, settings, strategies as st
 
-from dpcal import accountants
+from dpcal import accountants, calibrate, optim
+from dpcal._ext.noise import poisson_sample
 from dpcal.accountants import events
-from dpcal.calibrate import Plan
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.accountants.matrix import LambdaCGD, SquareRoot, Tree
+from dpcal.calibrate import Correlation
+from dpcal.errors import BudgetExceeded
 from dpcal.optim import Ledger, Logistic, PrivateOracle, Softmax, minimax
+from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
@@ -42,8 +48,96 @@ pytestmark = pytest.mark.usefixtures("in_doubles")
 
 SAMPLINGS = pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
 SIZES = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}
-LOGISTIC = Logistic(X, Y, l2=0.2, classes=[0, 1])
-EVERYONE = np.arange(N)
+
+# -- gradients
+
+
+def replay(asked, streams, w, learning_rates, radius):
+    """Run Abadi et al. 2016, Algorithm 1, line by line on the oracle's own random streams."""
+    sampling, noise, iterates = streams.sampling, streams.noise, []
+    for learning_rate in learning_rates:
+        if asked.sampler == "fixed-size":
+            rows = sampling.choice(N, asked.batch_size, replace=False, shuffle=False)
+        else:
+            rows = poisson_sample(N, asked.sampling_probability or 1.0, sampling)
+        total = np.zeros(D)
+        for row in rows:
+            slope = LOGISTIC.clipped_sum(w, np.array([row]), np.inf)
+            total += slope * min(1.0, asked.max_norm / np.linalg.norm(slope))
+        total += noise.normal(0.0, asked.noise_multiplier * asked.max_norm, D)
+        w = w - learning_rate * (total / SIZES[asked.sampler] + 0.2 * np.append(w[:-1], 0.0))
+        w = w * min(1.0, radius / np.linalg.norm(w))
+        iterates.append(w)
+    return iterates
+
+
+@SAMPLINGS
+@pytest.mark.parametrize("compiled", [True, False])
+def test_steps_are_the_textbook_algorithm(sampling, compiled):
+    asked, rates, start = query(count=30, **sampling), np.linspace(0.5, 0.1, 30), np.ones(D)
+    objective = LOGISTIC if compiled else Watched()
+    for radius in (np.inf, 0.7):
+        streams = Streams(7, plan_for(asked), objective.digest)
+        iterates = replay(asked, streams, start, rates, radius)
+        oracle = oracle_for(asked, objective=objective, seed=7)
+        run = Run(oracle, steps=30, initial=start, radius=radius)
+        mean = projected_descent(run, "q", rates, mean=True)
+        np.testing.assert_allclose(run.w, iterates[-1], rtol=1e-10)
+        np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=1e-10)
+
+
+def test_gradients_and_fused_steps_share_one_budget():
+    oracle = oracle_for(query(count=4))
+    loops = Loops(oracle)
+    with pytest.raises(BudgetExceeded, match="may be asked 4 times, 0 are spent, 5 more asked for"):
+        loops.descend(W, "q", learning_rates=[0.1] * 5)
+    for rates in ([], [0.1, -0.1], [np.nan], [[0.1]]):
+        with pytest.raises(ValueError, match="learning_rates must be"):
+            loops.descend(W, "q", learning_rates=rates)
+    for w in (np.zeros(D - 1), np.full(D, np.nan), np.zeros((D, 1))):
+        with pytest.raises(ValueError, match="w must"):
+            loops.descend(w, "q", learning_rates=[0.1])
+    assert oracle.ledger.entries == ()
+    loops.descend(W, "q", learning_rates=[0.1] * 3)
+    oracle.gradient(W, "q")
+    assert oracle.remaining("q") == 0
+    with pytest.raises(BudgetExceeded):
+        oracle.gradient(W, "q")
+    assert oracle.ledger.event == oracle.plan.event
+    with pytest.raises(AttributeError):
+        oracle.ledger = Ledger(N)
+
+
+@pytest.mark.parametrize("n", [60, 140])
+def test_answers_are_about_every_record_and_divided_by_the_public_number(n):
+    """The records' own number may differ from the one that was given in public."""
+    asked = query(max_norm=10.0, noise_multiplier=1e-9)
+    plan = plan_for(asked, n=100, relation="add-or-remove-one", public_n=True)
+    table = np.random.default_rng(0).standard_normal((n, 2))
+    records = optim.Squared(table, np.ones(n), fit_intercept=False)
+    answer = PrivateOracle(records, plan, seed=0).gradient(np.zeros(2), "q")
+    total = records.clipped_sum(np.zeros(2), np.arange(n), 10.0)
+    assert answer == pytest.approx(total / 100, abs=1e-8)
+    with pytest.raises(ValueError, match=f"n={n} records, got one for n=100"):
+        PrivateOracle(records, dataclasses.replace(plan, public_n=False), seed=0)
+    plan = calibrate.dpsgd(n=100, batch_size=20, steps=30, epsilon=1.0, delta=1e-6)
+    plan = dataclasses.replace(plan, public_n=True)
+    fused = optim.dpsgd(records, plan, seed=3)
+    plain = optim.dpsgd(records, plan, seed=3, callback_every=1, callback=lambda _: None)
+    assert fused.w == pytest.approx(plain.w, rel=1e-12)
+    assert fused.epsilon(1e-6) <= 1.0
+
+
+@pytest.mark.parametrize("n", [1500, 2500])
+def test_samples_are_of_the_records_that_there_are(n):
+    asked = query(max_norm=10.0, noise_multiplier=1e-9, count=100, **POISSON)
+    plan = plan_for(asked, n=2000, relation="add-or-remove-one", public_n=True)
+    records = optim.Squared(np.ones((n, 1)), np.ones(n), fit_intercept=False)
+    oracle = PrivateOracle(records, plan, seed=0)
+    sizes = [-600 * oracle.gradient(np.zeros(1), "q")[0] for _ in range(100)]
+    # Each record adds -1: the mean of 100 sizes has a standard deviation of sqrt(n) / 21.8.
+    assert np.mean(sizes) == pytest.approx(0.3 * n, abs=5 * np.sqrt(n) / 20)
+
 
 # -- differences
 
@@ -243,29 +337,19 @@ def test_no_record_is_in_two_parts_of_a_partition(order, seed):
     assert len(np.unique(everything)) == len(everything) == used
 
 
-def test_partitions_are_random_reproducible_and_of_their_own():
-    def rows(seed):
+def test_partitions_are_random_and_of_their_own():
+    found = []
+    for seed in (1, 2):
         objective = Watched()
         asked = parted("a", 30, 2), parted("b", 60, 1, partition="other")
         oracle = oracle_for(*asked, objective=objective, seed=seed)
         for name in "aab":
             oracle.gradient(W, name)
-        return objective.seen
-
-    first, again, other = rows(1), rows(1), rows(2)
-    assert all((a == b).all() for a, b in zip(first, again, strict=True))
-    assert set(first[0]) != set(other[0])
-    assert set(np.concatenate(first[:2])) == set(first[2]) == set(range(N))
-    assert (np.concatenate(first[:2]) != first[2]).any()
-
-
-def test_steps_go_through_the_parts_in_turn():
-    objective = Watched()
-    oracle = oracle_for(parted("a", 20, 6, each=2), objective=objective)
-    projected_descent(Run(oracle, steps=6), "a", np.full(6, 0.1))
-    pairs = objective.seen[::2], objective.seen[1::2]
-    assert all((a == b).all() for a, b in zip(*pairs, strict=True))
-    assert set(np.concatenate(pairs[0])) == set(range(N))
+        found.append(objective.seen)
+    (first, second, whole), (other, _, _) = found
+    assert set(first) != set(other)
+    assert {*first, *second} == {*whole} == {*range(N)}
+    assert (np.concatenate([first, second]) != whole).any()
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
@@ -302,8 +386,6 @@ def test_partitions_and_sequential_queries_add_up():
     assert plan_for(*asked).event == events.ComposedDpEvent(
         [gaussian(2.0), events.SelfComposedDpEvent(gaussian(5.0), 7), gaussian(4.0), gaussian(6.0)]
     )
-    with pytest.raises(UnsupportedEvent, match="composes over disjoint parts, which needs"):
-        _ = plan_for(*asked, relation="add-or-remove-one").event
     oracle = oracle_for(*asked, relation="add-or-remove-one", objective=untouchable())
     with pytest.raises(ValueError, match="under 'replace-one' or 'replace-special'"):
         oracle.gradient(W, "a")
@@ -326,72 +408,66 @@ def test_prices_know_how_far_a_record_moves_a_sum():
 # -- what queries may say
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"cap": 1.0}, "cap is for proportional queries"),
-        ({"partition": "p"}, "partition and answers_per_part are for composition='disjoint'"),
-        ({"answers_per_part": 2}, "partition and answers_per_part are for composition='disjoint'"),
-        ({"composition": "disjoint", "partition": ""}, "partition must be a non-empty string"),
-        ({"budget": 3.0}, "noise_multiplier must be at least budget=3.0"),
-        ({"budget": 1.0, **POISSON}, "budget is for sampler='full'"),
-        ({"budget": 1.0, "composition": "disjoint"}, "budget is for sampler='full'"),
-    ],
-)
-def test_queries_that_make_no_sense_are_refused(changes, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        query(**changes)
+@pytest.mark.parametrize("fields", tomllib.loads((DATA / "queries.toml").read_text())["refused"])
+def test_queries_that_make_no_sense_are_refused(fields):
+    changed = {**fields}
+    with pytest.raises(ValueError, match=changed.pop("says")):
+        query(**changed)
 
 
-def test_plans_do_not_mix_adaptive_and_planned_noise():
-    with pytest.raises(ValueError, match="queries must all be adaptive, with one budget, or none"):
-        plan_for(query("a"), query("b", budget=1.0))
+def test_plans_that_make_no_sense_are_refused():
+    public, mixed = "public_n is for", "queries must all be adaptive, with one budget, or none"
+    own = {"relation": "add-or-remove-one", "public_n": True}
+    for queries, fields, sentence in (
+        ([query("a"), query("b", budget=1.0)], {}, mixed),
+        ([query("a"), query("b", clipped="user")], {}, "must all have the same clipped"),
+        ([query()], {**own, "relation": "replace-special"}, public),
+        ([query(**FIXED)], own, public),
+        ([query(composition="disjoint")], own, public),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            plan_for(*queries, **fields)
     with pytest.raises(ValueError, match="distance must be given"):
         query(kind="gradient difference", proportional=True).bound()
-
-
-def test_plans_with_every_field_survive_json():
-    moves = query("d", "gradient difference", proportional=True, cap=2.0)
-    plan = plan_for(parted("a", 5, 8, each=4), moves, relation="replace-one")
-    for each in (plan, adaptive_plan()):
-        assert Plan.from_json(each.to_json()) == each
 
 
 # -- any optimizer, recorded
 
 
-def spider(objective, plan, *, seed):
-    """Refresh, follow by differences, stand still once, test a loss: every kind of answer."""
-    oracle = PrivateOracle(objective, plan, seed=seed)
-    w = np.zeros(D)
-    for _ in range(2):
-        v, estimate = w, oracle.gradient(w, "refresh")
-        for step in range(4):
-            w = w if step == 2 else w - 0.1 * estimate
-            estimate = estimate + oracle.difference(w, v, "difference")
-            v = w
-        oracle.scalar(w, "loss")
-    return result_of(oracle)
-
-
 PARTS = {**FIXED, "batch_size": 5, "composition": "disjoint", "partition": "p"}
+
+
+def every_kind(objective, plan, *, seed):
+    """Ask each query of a plan once, and stand still once."""
+    oracle = PrivateOracle(objective, plan, seed=seed)
+    four_answers(oracle)
+    oracle.difference(W, W, "d")
+    return result_of(oracle, early=True)
 
 
 @pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED, PARTS])
 def test_the_recorder_follows_every_kind_of_answer(sampling):
-    plan = plan_for(
-        query("refresh", count=2, **sampling),
-        query("difference", "gradient difference", proportional=True, count=8, **sampling),
-        query("loss", "scalar", count=2, **sampling),
-        relation="replace-one",
-    )
-    check_promises(spider, LOGISTIC, plan, seed=1)
+    plan = plan_for(*four_kinds(count=2, **sampling), relation="replace-one")
+    check_promises(every_kind, LOGISTIC, plan, seed=1)
 
 
 # -- answers in compiled code
 
 
+def check_compiled(objective, queries, ask, **options):
+    """Compare answers in compiled code with those of Python, to the bit."""
+    found = []
+    for compiled in (True, False):
+        oracle = oracle_for(*queries, objective=objective, seed=7, **options)
+        assert oracle._answers is not None
+        if not compiled:
+            oracle._answers = None
+        found.append(np.hstack([*ask(oracle)]).tobytes())
+    assert found[0] == found[1]
+
+
 @SAMPLINGS
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 @pytest.mark.parametrize(
     "objective",
     [
@@ -401,19 +477,33 @@ def test_the_recorder_follows_every_kind_of_answer(sampling):
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_compiled_answers_are_the_same_to_the_bit(objective, sampling):
+def test_compiled_answers_are_the_same_to_the_bit(objective, noise, sampling):
+    """From 2^50 steps on, doubles around M would not tell neighboring whole numbers apart."""
     moves = query("move", "gradient difference", proportional=True, **sampling)
-    w, v = np.random.default_rng(5).standard_normal((2, objective.dimension))
-    found = []
-    for compiled in (True, False):
-        oracle = oracle_for(query(**sampling), moves, objective=objective, seed=7)
-        assert oracle._answers is not None
-        if not compiled:
-            oracle._answers = None
-        answers = oracle.gradient(w, "q"), oracle.difference(w, v, "move"), oracle.gradient(v, "q")
-        found.append(np.array(answers).tobytes())
-        assert oracle.ledger.answers == 3
-    assert found[0] == found[1]
+    norms = query("norm", "gradient norm", **sampling)
+    points = np.random.default_rng(5).standard_normal((8, objective.dimension))
+    points *= np.repeat([1.0, 2.0**29, 2.0**33, 2.0**34], 2)[:, np.newaxis] / 60
+
+    def ask(oracle):
+        for w, v in itertools.pairwise(points):
+            yield oracle.gradient(w, "q")
+            yield oracle.difference(w, v, "move")
+            if noise == "discrete":  # doubles have roundings of their own
+                yield oracle.norm(v, "norm")
+
+    check_compiled(objective, (query(**sampling), moves, norms), ask, noise=noise)
+
+
+@pytest.mark.parametrize("strategy", [LambdaCGD(6, 0.5), SquareRoot(6, 3), Tree(6)], ids=repr)
+def test_compiled_answers_with_correlated_noise_are_the_same_to_the_bit(strategy):
+    asked = query(count=6, correlation=Correlation(strategy=strategy), **POISSON)
+    check_compiled(
+        LOGISTIC,
+        [asked],
+        lambda oracle: [oracle.gradient(W, "q") for _ in range(6)],
+        relation="add-or-remove-one",
+        noise="discrete",
+    )
 
 
 class Leaning(Logistic):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from _answers import N, oracle_for, plan_for, query
-from scipy.stats import chisquare, norm
+from _answers import N, check_law, oracle_for, plan_for, query
+from scipy.stats import norm
 
 from dpcal.accountants import epsilon, events
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary import choices
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.seeds import keyed_generator
@@ -20,10 +20,7 @@ def plan_of(n, kind="selection", *, count=1, relation="replace-special", delta=1
 
 @pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 def test_medians_are_drawn_with_the_density_that_was_promised(noise):
-    """The chance of each gap between values, exp(score / scale) times its length, by brute force.
-
-    3000 draws, seed 0. A chi-square test rejects one right law in 10^6.
-    """
+    """The chance of a gap between values is exp(score / scale) times its length."""
     values = np.array([[1.0], [2.0], [4.0], [7.0], [9.0]])
     plan = plan_of(5, noise_multiplier=2.0, count=3000)
     edges = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 9.0, 10.0])
@@ -33,7 +30,7 @@ def test_medians_are_drawn_with_the_density_that_was_promised(noise):
     draws = [made.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
-    assert chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-6
+    check_law(seen, law)
 
 
 def test_blanking_a_record_moves_the_density_of_medians_by_no_more_than_is_priced():
@@ -85,18 +82,6 @@ def test_a_discrete_choice_lies_between_the_cuts_whatever_the_values_are(height)
             assert low <= drawn <= high
 
 
-def test_discrete_choices_come_from_words_and_repeat_with_their_seed():
-    plan = plan_of(60, noise_multiplier=3.0)
-    values = np.arange(60.0)[:, np.newaxis]
-    draws = [
-        PrivateChoices(values, plan, seed=seed, noise="discrete").medians(0, [0, 60], "asked")[0]
-        for seed in (3, 3, 4)
-    ]
-    assert draws[0] == draws[1] != draws[2]
-    with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
-        PrivateChoices(values, plan_of(60, delta=1e-28), noise="discrete")
-
-
 @pytest.mark.parametrize(
     ("off", "lengths", "steps"),
     [
@@ -106,16 +91,13 @@ def test_discrete_choices_come_from_words_and_repeat_with_their_seed():
     ],
 )
 def test_a_discrete_choice_has_the_law_of_its_weights(off, lengths, steps, monkeypatch):
-    """Against weights by brute force: 4,000 draws; one right law in 10^6 is rejected."""
+    """Against weights by brute force: 4,000 draws."""
     monkeypatch.setattr(choices, "_OFF", off)
     lengths, steps, bits = np.array(lengths), np.array(steps), keyed_generator(bytes(32))
     law = lengths * np.exp(-steps / 2.0)
     draws = [choices._drawn(lengths, steps, 2.0, bits) for _ in range(4_000)]
     seen = np.bincount(draws, minlength=len(law))
-    likely = law > 1e-4 * law.sum()
-    expected = law[likely] * seen[likely].sum() / law[likely].sum()
-    assert chisquare(seen[likely], expected).pvalue > 1e-6
-    assert not seen[lengths == 0].any()
+    check_law(seen, law)
 
 
 def test_a_proposal_that_is_not_due_is_rejected_without_balls():
@@ -152,27 +134,13 @@ def test_choices_are_refused_where_no_theorem_covers_them():
             plan_of(60, kind, relation="replace-one").price()
         with pytest.raises(UnsupportedEvent, match="is for sums and scores here"):
             oracle_for(*plan_of(N, kind).queries, noise="discrete")
+    with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
+        PrivateChoices(np.zeros((60, 1)), plan_of(60, delta=1e-28), noise="discrete")
 
 
-def test_a_choice_is_asked_no_more_often_than_planned_and_between_cuts_in_order():
+def test_a_choice_is_asked_between_cuts_in_order():
     made = PrivateChoices(np.zeros((3, 1)), plan_of(3), seed=0)
     for cuts in ([1.0], [1.0, 0.0], [[0.0, 1.0]]):
         with pytest.raises(ValueError, match="cuts must be two or more nondecreasing numbers"):
             made.medians(0, cuts, "asked")
     assert made.ledger.entries == ()
-    made.medians(0, [-1, 1], "asked")
-    with pytest.raises(BudgetExceeded):
-        made.medians(0, [-1, 1], "asked")
-    assert made.ledger.count("asked") == 1
-
-
-def test_fields_of_choices_go_together():
-    for kind, fields, told in (
-        ("labels", {"threshold": None}, "threshold is for kind='labels' and needed there"),
-        ("gradient", {}, "threshold is for kind='labels'"),
-        ("labels", {"threshold": 1.0}, "threshold must be a number > 1, got 1.0"),
-        ("labels", {"max_norm": 2.0}, "max_norm must be 1"),
-        ("selection", {"sampler": "poisson", "sampling_probability": 0.1}, "for sampler='full'"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            plan_of(9, kind, **fields)

@@ -6,9 +6,10 @@ import os
 
 import numpy as np
 import pytest
-from _answers import D, N, W, X, Y, oracle_for, plan_for, query
+from _answers import EVERYONE, FIXED, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, query
 
 from dpcal import calibrate, optim
+from dpcal._ext import grid
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
@@ -17,6 +18,7 @@ from dpcal.optim import FromGradients, Logistic, PrivateOracle, budget, replayin
 from dpcal.optim.boundary import StoredOracle, exact, lattice, sums
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import noise_of
@@ -24,7 +26,7 @@ from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 from dpcal.optim.boundary.streams import NoiseStream
 
-OBJECTIVE = Logistic(X, Y, classes=[0, 1])
+KEY = bytes(32)
 PARTS = {"sampler": "fixed-size", "batch_size": 10, "composition": "disjoint", "count": 1}
 ONE_PASS = query(kind="one pass", **PARTS)
 
@@ -33,17 +35,42 @@ def correlated(strategy):
     return plan_for(query(count=strategy.steps, correlation=Correlation(strategy=strategy)))
 
 
-def test_rounds_and_states_are_for_correlated_noise():
-    with pytest.raises(ValueError, match="query 'q' has independent noise"):
-        Rounds(query(), N, sampling=np.random.default_rng(0), stream=None)
-    with pytest.raises(ValueError, match="correlated noise in all of its queries to be resumed"):
-        PrivateOracle.resumed(OBJECTIVE, plan_for(query()), {})
+# C^-1 grows as 6^t: pulled rows would leave the range in which doubles are whole.
+GROWING = correlated(Banded(12, 2, [1.0, -6.0]))
 
 
-def test_discrete_noise_is_for_so_many_records():
-    plan = plan_for(query(), n=2**29 + 1)
-    with pytest.raises(UnsupportedEvent, match=r"at most 2\^29 records, got n=536870913"):
-        exact.DiscreteMechanism(plan, D, None)
+def check_refused(sentence, call, *given, **options):
+    with pytest.raises((ValueError, UnsupportedEvent), match=sentence) as refused:
+        call(*given, **options)
+    assert "aaa" not in str(refused.value)  # of a key
+
+
+def test_what_no_stream_and_no_sum_is_for_is_refused():
+    public = np.random.default_rng(0)
+    check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
+    resumed, whole = PrivateOracle.resumed, r"at most 2\^29 records, got n=536870913"
+    check_refused("in all of its queries to be resumed", resumed, LOGISTIC, plan_for(query()), {})
+    check_refused(whole, exact.DiscreteMechanism, plan_for(query(), n=2**29 + 1), D, None)
+    check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
+    fixed, other = Loops(oracle_for(query(**FIXED))), "all records or Poisson samples, got 'fixed-"
+    check_refused(other, fixed.descend, W, "q", learning_rates=[0.1])
+    made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
+    made.clipped_sum = lambda w, rows, bound: np.ones(D + 1)
+    check_refused(r"shape \(4,\), got \(5,\)", sums.gradient_sum, made, W, EVERYONE, 1.0)
+    given = {"learning_rate": 0.1, "strength": 0.0, "center": None, "radius": math.inf}
+    once = Pass.planned(ONE_PASS, LOGISTIC, **given)
+    check_refused("w and center must be shorter than", once.check, LOGISTIC, np.full(D, 1e300))
+    half = {**NoiseStream(LambdaCGD(4, 0.5), D, seed=0).to_dict(), "key": ["0"]}
+    check_refused("key must be two words of 64 bits", NoiseStream.from_dict, half)
+    for position in (-1, 1.5):
+        check_refused("position must be a whole number", KeyStream(KEY).move_to, position)
+    for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):
+        check_refused("standard_deviation must be", DiscreteNormals, sigma, KEY)
+    for key in (b"", bytes(31), "a" * 32):
+        check_refused("key must be 32 bytes", DiscreteNormals, 3.0, key)
+    row, total = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    for max_norm, bound in ((0.0, 1), (math.nan, 1), (1.0, 0), (1.0, 2**31)):
+        check_refused("max_norm must be", grid.add_rows, row, max_norm, bound, total)
 
 
 def test_a_regulariser_that_is_too_long_for_a_norm_releases_nothing():
@@ -68,50 +95,14 @@ def test_a_record_without_a_finite_contribution_counts_as_zero_in_whole_steps():
     np.testing.assert_allclose(found * step, [0.5, -1.0], atol=2 * step)
 
 
-def test_steps_on_batches_of_a_fixed_size_are_not_fused():
-    oracle = oracle_for(query(sampler="fixed-size", batch_size=10), relation="replace-one")
-    with pytest.raises(ValueError, match="all records or Poisson samples, got 'fixed-size'"):
-        Loops(oracle).descend(W, "q", learning_rates=[0.1])
-    assert oracle.ledger.entries == ()
-
-
-def test_a_sum_of_another_shape_is_refused():
-    whole = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
-    whole.clipped_sum = lambda w, rows, bound: np.ones(D + 1)
-    with pytest.raises(ValueError, match=r"must have shape \(4,\), got \(5,\)"):
-        sums.gradient_sum(whole, W, np.arange(N), 1.0)
-
-
 def test_a_norm_whose_square_overflows_is_a_number():
     assert sums.norm_of(np.array([3e200, -4e200])) == pytest.approx(5e200, rel=1e-15)
     assert sums.norm_of(np.array([3e200, math.inf])) == math.inf
 
 
-def test_one_pass_begins_where_no_iterate_overflows():
-    steps = Pass.planned(
-        ONE_PASS, OBJECTIVE, learning_rate=0.1, strength=0.0, center=None, radius=math.inf
-    )
-    with pytest.raises(ValueError, match="w and center must be shorter than"):
-        steps.check(OBJECTIVE, np.full(D, 1e300))
-
-
-def test_positions_and_keys_of_streams_are_checked():
-    for position in (-1, 1.5):
-        with pytest.raises(ValueError, match="position must be a whole number >= 0"):
-            KeyStream(bytes(32)).move_to(position)
-    stream = NoiseStream(LambdaCGD(4, 0.5), D, seed=0)
-    rows = [next(stream) for _ in range(2)]
-    again = NoiseStream.from_json(stream.to_json())
-    assert repr(again) == repr(stream)
-    np.testing.assert_array_equal(next(again), next(stream))
-    assert len(rows) == 2
-    with pytest.raises(ValueError, match="key must be two words of 64 bits"):
-        NoiseStream.from_dict({**stream.to_dict(), "key": ["0"]})
-
-
 def test_a_row_that_was_interrupted_is_not_read_again(monkeypatch):
     grid = Grid.of(LambdaCGD(2, 0.5), D, sigma=1e5, bound=1e5, signs=True)
-    stream = LatticeStream(grid, lambda: keyed_generator(bytes(32)))
+    stream = LatticeStream(grid, lambda: keyed_generator(KEY))
     stream.read()
     stream.read()
     with pytest.raises(ValueError, match="The stream has 2 rows, and all have been read"):
@@ -120,7 +111,7 @@ def test_a_row_that_was_interrupted_is_not_read_again(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    other = LatticeStream(grid, lambda: keyed_generator(bytes(32)))
+    other = LatticeStream(grid, lambda: keyed_generator(KEY))
     monkeypatch.setattr(lattice, "lift", interrupt)
     with pytest.raises(KeyboardInterrupt):
         other.read()
@@ -128,23 +119,21 @@ def test_a_row_that_was_interrupted_is_not_read_again(monkeypatch):
         other.read()
 
 
-def test_correlated_noise_that_whole_numbers_cannot_carry_is_refused():
-    """C^-1 grows as 6^t: pulled rows would leave the range in which doubles are whole."""
-    growing = correlated(Banded(12, 2, [1.0, -6.0]))
-    with pytest.raises(UnsupportedEvent, match="enlarge rounding too much"):
-        PrivateOracle(OBJECTIVE, growing, noise="discrete")
-    assert noise_of(None, growing, D, OBJECTIVE) == "gaussian"
-    assert noise_of(None, correlated(LambdaCGD(6, 0.5)), D, OBJECTIVE) == "discrete"
+def test_noise_is_discrete_by_default_where_sums_are_whole():
+    """Sums of one's own are not rounded, and correlated rows not if rounding grows too much."""
 
-
-def test_sums_of_ones_own_are_not_rounded_by_default():
     class Mine(Logistic):
         def clipped_sum(self, w, rows, max_norm):
             return super().clipped_sum(w, rows, max_norm)
 
-    plan = plan_for(ONE_PASS, relation="replace-one")
-    assert noise_of(None, plan, D, Mine(X, Y, classes=[0, 1])) == "gaussian"
-    assert noise_of(None, plan, D, OBJECTIVE) == "discrete"
+    mine, one_pass = Mine(X, Y, classes=[0, 1]), plan_for(ONE_PASS, relation="replace-one")
+    for plan, objective, noise in (
+        (one_pass, mine, "gaussian"),
+        (one_pass, LOGISTIC, "discrete"),
+        (GROWING, LOGISTIC, "gaussian"),
+        (correlated(LambdaCGD(6, 0.5)), LOGISTIC, "discrete"),
+    ):
+        assert noise_of(None, plan, D, objective) == noise
 
 
 def test_choices_about_records_elsewhere_have_noise_of_these_records():
@@ -174,21 +163,21 @@ def test_a_process_that_is_observed_goes_on_being_observed(monkeypatch, tmp_path
     )
     monkeypatch.setenv("DPCAL_OBSERVING", f"1:{present}")
     with pytest.raises(UnobservedOracle, match="in a process of its own"):
-        train(OBJECTIVE)
+        train(LOGISTIC)
     with replaying():
-        optim.attacks.replay(train, OBJECTIVE, OBJECTIVE)
+        optim.attacks.replay(train, LOGISTIC, LOGISTIC)
     assert os.environ["DPCAL_OBSERVING"] == f"1:{present}"
     # Once the attack is over, a child that it started opens oracles as any other process.
     present.unlink()
-    train(OBJECTIVE)
+    train(LOGISTIC)
 
 
 def test_a_stored_oracle_tells_what_its_inner_one_does(tmp_path):
     asked, values = plan_for(query(kind="scalar", max_norm=1.0, noise_multiplier=1e-3)), []
     with replaying():
         for _ in range(2):
-            oracle = StoredOracle(tmp_path / "run.db", OBJECTIVE, asked, seed=0)
-            assert (oracle.l2, oracle.linear_loss) == (0.0, OBJECTIVE.linear_loss)
+            oracle = StoredOracle(tmp_path / "run.db", LOGISTIC, asked, seed=0)
+            assert (oracle.l2, oracle.linear_loss) == (0.2, LOGISTIC.linear_loss)
             assert isinstance(oracle.public, np.random.Generator)
             values.append(oracle.scalar(np.zeros(D), "q"))
             oracle.close()

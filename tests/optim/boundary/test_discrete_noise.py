@@ -1,15 +1,22 @@
 """Discrete Gaussian noise has the law that it states, and reveals no more than a Gaussian."""
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
+from _answers import EVERYONE, LOGISTIC, N, W, check_law, oracle_for, plan_for, query
 from flint import acb, arb, ctx, fmpz_poly
-from scipy import stats
+from scipy.stats import kstest, norm
 
+from dpcal import calibrate, optim
 from dpcal._ext import keyed
 from dpcal._ext.discrete import DiscreteTable, factors_of
+from dpcal._ext.sums import grid_step
+from dpcal.accountants.matrix import Banded
+from dpcal.calibrate import Correlation
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary import discrete
 from dpcal.optim.boundary.discrete import DiscreteNormals, smoothing
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
@@ -89,28 +96,21 @@ def test_draws_follow_the_law(sigma):
     if sigma < 1:
         values = np.arange(-4, 5)
         chances = np.exp(-(values**2) / (2 * sigma**2))
-        counts = [np.count_nonzero(draws == x) for x in values]
-        expected = chances / chances.sum() * len(draws)
         assert np.count_nonzero(abs(draws) > 4) < 10
-        keep = expected > 10
-        result = stats.chisquare(
-            np.array(counts)[keep],
-            expected[keep] * np.array(counts)[keep].sum() / expected[keep].sum(),
-        )
+        check_law(np.array([np.count_nonzero(draws == x) for x in values]), chances)
     else:
         # The normal law of x rounded is that of the discrete one, but for a relative 1 / sigma.
-        uniform = stats.norm.cdf(
-            (draws + 0.5 - np.random.default_rng(0).random(len(draws))) / sigma
-        )
-        result = stats.chisquare(np.histogram(uniform, bins=200, range=(0, 1))[0])
-    assert result.pvalue > FALSE_ALARM
+        uniform = norm.cdf((draws + 0.5 - np.random.default_rng(0).random(len(draws))) / sigma)
+        check_law(np.histogram(uniform, bins=200, range=(0, 1))[0], np.ones(200))
 
 
 def test_neighboring_draws_do_not_depend_on_each_other():
     draws = DiscreteNormals(40.0, KEY).draw(200_000).astype(float) / 40.0
     for lag in (1, 2, 8, 64, 256):
         correlation = np.mean(draws[lag:] * draws[:-lag]) * math.sqrt(len(draws) - lag)
-        assert abs(correlation) < stats.norm.isf(FALSE_ALARM)
+        assert abs(correlation) < norm.isf(FALSE_ALARM)
+    # Without a key, each has words of its own.
+    assert (DiscreteNormals(50.0).draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
 
 
 def test_bits_are_those_of_the_standard():
@@ -120,13 +120,7 @@ def test_bits_are_those_of_the_standard():
     whole = KeyStream(KEY).words(5000)
     parts = KeyStream(KEY)
     assert (np.concatenate([parts.words(n) for n in (2, 1998, 3000)]) == whole).all()
-
-
-def test_a_key_decides_the_numbers_and_none_is_fresh():
-    first, again = DiscreteNormals(50.0, KEY), DiscreteNormals(50.0, KEY)
-    assert (first.draw(1000) == again.draw(1000)).all()
-    assert (first.draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
-    assert (DiscreteNormals(50.0).draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
+    assert (keyed_generator(KEY).integers(0, 2**64, 5000, dtype=np.uint64) == whole).all()
 
 
 def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):
@@ -156,16 +150,61 @@ def test_wide_laws_are_hardly_wider_than_asked():
         assert min(widths) >= discrete.SMOOTH
 
 
-def test_other_laws_and_keys_are_refused_without_being_shown():
-    for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):
-        with pytest.raises(ValueError, match="standard_deviation must be"):
-            DiscreteNormals(sigma, KEY)
-    for key in (b"", bytes(31), "a" * 32):
-        with pytest.raises(ValueError, match="key must be 32 bytes") as caught:
-            DiscreteNormals(3.0, key)
-        assert "aaa" not in str(caught.value)
-
-
 def test_sums_with_clipped_records_fit_in_64_bits():
     widest = DiscreteNormals(discrete.MOST, KEY)
     assert (discrete.TABLE // 2 + 1) * sum(widest.factors) < 2**62
+
+
+# -- answers
+
+
+@pytest.mark.parametrize("kind", ["gradient", "gradient norm", "scalar"])
+def test_answers_have_the_law_that_the_plan_prices(kind):
+    """2,000 answers, seed 1; a right law is rejected for one seed in a million."""
+    oracle = oracle_for(query(kind=kind, count=2_000), seed=1, noise="discrete")
+    slope = LOGISTIC.clipped_sum(W, EVERYONE, 0.5) / N + LOGISTIC.regularizer_gradient(W)
+    loss = LOGISTIC.clipped_loss_sum(W, EVERYONE, 0.5) / N + LOGISTIC.regularizer(W)
+    ask, mean = {
+        "gradient": (oracle.gradient, slope),
+        "gradient norm": (oracle.norm, np.linalg.norm(slope)),
+        "scalar": (oracle.scalar, loss),
+    }[kind]
+    answers = np.array([ask(W, "q") for _ in range(2_000)])
+    noise = (answers - mean).ravel() * N / (2.0 * 0.5)
+    assert kstest(noise, norm.cdf).pvalue > 1e-6
+    if kind == "gradient":
+        steps = (answers - LOGISTIC.regularizer_gradient(W)) * N / grid_step(0.5)
+        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-4)
+
+
+def test_what_is_released_is_a_whole_number_of_steps():
+    """One step of descent without a regulariser: the iterate is a multiple of the grid's step."""
+    objective = optim.Logistic(np.eye(4), [0, 1, 0, 1], fit_intercept=False, classes=[0, 1])
+    plan = calibrate.dpsgd(n=4, batch_size=4, steps=1, epsilon=1.0, delta=1e-3)
+    off = {}
+    for noise in ("discrete", "gaussian"):
+        w = optim.dpsgd(objective, plan, learning_rate=4.0, noise=noise, seed=2).w
+        steps = w / grid_step(plan.queries[0].max_norm)
+        off[noise] = np.abs(steps - np.rint(steps)).max()
+    assert off["discrete"] < 1e-6
+    assert off["gaussian"] > 1e-3
+
+
+def test_noise_without_a_proof_is_refused_and_leaves_no_file(tmp_path):
+    one = query(count=1)
+    # Of mixed signs on samples, for which rows of whole numbers have no proof.
+    signs = Correlation(strategy=Banded(5, 2, [1.0, -0.5]))
+    sampled = query(count=5, sampler="poisson", sampling_probability=0.1, correlation=signs)
+    for asked, changes, told in (
+        (query(kind="selection", count=1), {}, "noise='discrete' is for sums"),
+        (query(count=10**23), {}, r"numbers within 2\^-\d+ of their law"),
+        (one, {"delta": 1e-28}, "got delta=1e-28"),
+        (sampled, {"neighboring_relation": "add-or-remove-one"}, "correlated noise"),
+    ):
+        plan = dataclasses.replace(plan_for(asked), **changes)
+        with pytest.raises(UnsupportedEvent, match=told):
+            optim.PrivateOracle(LOGISTIC, plan, noise="discrete")
+    plan = dataclasses.replace(plan, optimizer="correlated_dpsgd", parameters={"learning_rate": 1})
+    with pytest.raises(UnsupportedEvent, match="correlated noise"):
+        optim.correlated_dpsgd(LOGISTIC, plan, noise="discrete", store=tmp_path / "run.db")
+    assert not (tmp_path / "run.db").exists()

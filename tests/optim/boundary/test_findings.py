@@ -13,8 +13,6 @@ from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.errors import BrokenObjective, VacuousSchedule
 from dpcal.optim import (
-    KAN,
-    MLP,
     Cauchy,
     FromGradients,
     Huber,
@@ -48,21 +46,17 @@ def test_no_contribution_exceeds_the_smallest_bound():
             assert np.linalg.norm(total / 1e-140) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
+def test_errors_do_not_hold_values_of_records():
+    told = FromGradients(lambda w, rows: ["secret"], n=1, dimension=1)
+    for make in (
         lambda: Logistic([["secret", 1.0]], [0, 1], **TWO),
         lambda: Squared([[1.0]], np.array(["secret"])),
         lambda: Softmax([[1.0], [2.0]], ["secret", None], classes_from_data=True),
-        lambda: FromGradients(lambda w, rows: ["secret"], n=1, dimension=1).clipped_sum(
-            np.zeros(1), np.array([0]), 1.0
-        ),
-    ],
-)
-def test_errors_do_not_hold_values_of_records(make):
-    with pytest.raises((TypeError, ValueError)) as caught:
-        make()
-    assert "secret" not in str(caught.value)
+        lambda: told.clipped_sum(np.zeros(1), np.array([0]), 1.0),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            make()
+        assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["noisy_gd", "spiderboost"])
@@ -122,7 +116,6 @@ def test_no_answer_is_paid_for_and_thrown_away():
 def test_objectives_and_their_kernels_pickle():
     rows = np.arange(0, N, 3)
     for objective in (
-        OBJECTIVE,
         Huber(X, X[:, 0], width=0.7),
         Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
         Softmax(X, FOUR, classes=range(4)),
@@ -130,7 +123,7 @@ def test_objectives_and_their_kernels_pickle():
         again = pickle.loads(pickle.dumps(objective))
         w = np.linspace(-1, 1, objective.dimension)
         assert (again.clipped_sum(w, rows, 0.2) == objective.clipped_sum(w, rows, 0.2)).all()
-        assert (again.digest(), again.loss(w)) == (objective.digest(), objective.loss(w))
+        assert again.digest() == objective.digest()
 
 
 def test_blocks_of_wide_gradients_are_sized_by_bytes():
@@ -167,24 +160,23 @@ def test_objectives_take_little_room_beside_the_records():
 # -- constants
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["noisy_gd", "spiderboost", "tree_spider", "kl_spider", "proximal_point", "adaptive_gd"],
-)
-def test_constants_that_were_read_off_records_make_no_plan(name):
+def test_constants_that_were_read_off_records_make_no_plan():
     """The plan's max_norm was the longest record's norm, which told whether it was there."""
     lengths = np.where(np.arange(N) == 11, 57.0, 1.0)[:, np.newaxis]
     measured = Huber(X * lengths, X[:, 0], l2=0.1, fit_intercept=False).constants
     assert measured.measured
-    measured, given = dataclasses.replace(measured, gap=1.0), dict(TARGET)
-    if name == "tree_spider":
-        given["neighboring_relation"] = "replace-one"
-    if name in ("kl_spider", "proximal_point"):
-        given |= {"gamma": 2.0, "kappa": 2.0}
-    build = getattr(calibrate, name)
-    with pytest.raises(ValueError, match="constants must be known without a look at the records"):
-        build(measured, **given)
-    assert build(measured, public=True, **given).queries[0].max_norm > 57 / 2
+    measured, kl = dataclasses.replace(measured, gap=1.0), {"gamma": 2.0, "kappa": 2.0}
+    for build, more in (
+        (calibrate.noisy_gd, {}),
+        (calibrate.spiderboost, {}),
+        (calibrate.tree_spider, {"neighboring_relation": "replace-one"}),
+        (calibrate.kl_spider, kl),
+        (calibrate.proximal_point, kl),
+        (calibrate.adaptive_gd, {}),
+    ):
+        with pytest.raises(ValueError, match="must be known without a look at the records"):
+            build(measured, **TARGET, **more)
+        assert build(measured, public=True, **TARGET, **more).queries[0].max_norm > 57 / 2
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -207,8 +199,6 @@ def test_constants_from_a_declared_norm_hold_for_all_records_within_it(fit_inter
         assert objective.loss(np.zeros(objective.dimension)) <= public.gap * slack
     constants = Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
     assert constants.strong_convexity == 0.1
-    plan = calibrate.kl_spider(constants, l2=0.1, **{**TARGET, "n": 20_000})
-    assert plan.queries[0].max_norm == 1.0
 
 
 # -- objectives of users
@@ -281,15 +271,3 @@ def test_no_single_record_decides_whether_an_objective_is_refused():
     called.clear()
     optim.dpsgd(objective, SAMPLED)
     assert len(called) == SAMPLED.queries[0].count
-
-
-def test_objectives_that_keep_it_pass():
-    for objective in (
-        Logistic(X, Y, l2=0.3, **TWO),
-        Squared(X, X[:, 1]),
-        Softmax(X, FOUR, classes=range(4)),
-        MLP(X, Y, width=4, **TWO),
-        KAN(X, Y, width=4, **TWO),
-        FromGradients(lambda w, rows: X[rows] * (X[rows] @ w)[:, None], n=N, dimension=D),
-    ):
-        check_objective(objective)

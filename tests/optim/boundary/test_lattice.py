@@ -9,11 +9,9 @@ import pytest
 from _answers import plan_for, query
 
 from dpcal.accountants.matrix import BIFR, BISR, BLT, Banded, Dense, LambdaCGD, SquareRoot, Tree
-from dpcal.adapters import stepwise
-from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import NoiseReused, UnsupportedEvent
-from dpcal.optim import FromGradients, Logistic, PrivateOracle, replaying
+from dpcal.optim import FromGradients, PrivateOracle, replaying
 from dpcal.optim.boundary import lattice
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
@@ -228,23 +226,6 @@ def test_runs_go_on_exactly_and_the_same_noise_is_refused(strategy, sampler):
     assert np.abs(steps).max() > 1e5
 
 
-def test_gradients_that_are_handed_in_go_on_exactly_too(monkeypatch):
-    plan = correlated(BLT(T, (0.9,), (0.3,)), sampler="poisson", sampling_probability=0.5)
-    oracle = StepwiseOracle(plan, dimension=2, noise="discrete")
-
-    def ask(oracle):
-        rows = oracle.draw()
-        oracle.add(np.ones((len(rows), 2)))
-        return oracle.answer()
-
-    ask(oracle)
-    state = oracle.state()
-    second = ask(oracle)
-    # A process goes on from a state once; here another one would.
-    monkeypatch.setattr(stepwise, "_GIVEN", stepwise._Given())
-    assert (ask(StepwiseOracle.continued(state)) == second).all()
-
-
 @pytest.mark.parametrize("sampler", SAMPLERS[1:], ids=lambda each: each["sampler"])
 def test_signs_without_proof_are_refused_by_name(sampler):
     plan = correlated(Banded(T, 2, [1.0, -0.5]), **sampler)
@@ -268,18 +249,3 @@ def test_the_best_statistic_of_a_record_has_the_noise_that_is_priced(strategy):
     means = strategy.matrix() @ np.ones(T)
     ratios = means @ strategy.matrix() @ answers * plan.n / (1.3 * 2.0 * np.linalg.norm(means))
     assert 0.98 < ratios.std() < 1.02
-
-
-@pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.5), SquareRoot(T, 3), Tree(T)], ids=repr)
-def test_compiled_answers_are_those_of_whole_numbers(strategy):
-    plan = correlated(strategy, sampler="poisson", sampling_probability=0.5)
-    X = np.random.default_rng(0).standard_normal((24, 3))
-    objective = Logistic(X, X[:, 0] > 0, l2=0.1, classes=[False, True])
-    w, answers = np.array([0.3, -0.2, 1.0, 0.1]), []
-    for compiled in (True, False):
-        with replaying():
-            oracle = PrivateOracle(objective, plan, seed=1, noise="discrete")
-            if not compiled:
-                oracle._answers = None
-            answers.append([oracle.gradient(w, "q") for _ in range(T)])
-    assert np.array_equal(*answers)

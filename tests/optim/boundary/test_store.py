@@ -1,10 +1,14 @@
 """Runs that survive: killed anywhere, they end at the same bits, and the file holds what left."""
 
 import contextlib
+import dataclasses
+import multiprocessing
 import os
 import random
 import sqlite3
 import struct
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,8 +16,10 @@ from _stored_runs import (
     OBJECTIVE,
     SAMPLED,
     D,
+    N,
     X,
     Y,
+    forked,
     forks,
     gaussian,
     in_memory,
@@ -21,10 +27,19 @@ from _stored_runs import (
     killed,
     struck,
 )
+from _tree import DATA
+from flint import ctx
 
-from dpcal import BudgetBook, optim
-from dpcal.errors import LedgerMismatch
+from dpcal import BudgetBook, calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.adapters import ranks
+from dpcal.adapters.ranks import Alone, RankedOracle
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Correlation
+from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
+from dpcal.optim.boundary import store
+from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
 PLAN = gaussian(count=30)
@@ -37,48 +52,27 @@ def read_count(path):
     return 0
 
 
-def test_the_file_says_which_noise_its_run_has(tmp_path):
-    path, given = tmp_path / "part.db", {"seed": 5, "noise": "discrete"}
-    with contextlib.suppress(KeyboardInterrupt):
-        callback = interrupted_at(3)
-        optim.dpsgd(OBJECTIVE, SAMPLED, store=path, callback=callback, callback_every=1, **given)
-    with pytest.raises(ValueError, match="holds a run with other noise"):
-        optim.dpsgd(OBJECTIVE, SAMPLED, store=path, seed=5, noise="gaussian")
-    again = optim.dpsgd(OBJECTIVE, SAMPLED, store=path, seed=5)
-    direct = optim.dpsgd(OBJECTIVE, SAMPLED, **given)
-    assert again.noise == "discrete"
-    assert again.w.tobytes() == direct.w.tobytes()
-    assert again.ledger == direct.ledger == read_ledger(path)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"initial": np.zeros(D + 1)}, {"radius": -1.0}, {"callback": 3}, {"callback_every": 0}],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_a_run_that_is_refused_leaves_no_file_and_no_row_of_a_book(wrong, tmp_path):
-    book = BudgetBook(tmp_path / "all.budget", epsilon=99.0, delta=1e-3)
-    with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
-        optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "run.db", **wrong)
-    with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
-        optim.noisy_gd(OBJECTIVE, PLAN, store=book.with_store(tmp_path / "run.db"), **wrong)
-    assert not (tmp_path / "run.db").exists()
-    assert not book.runs
-
-
-def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
-    path, calls = tmp_path / "run.db", []
+def slopes_told(tell):
+    """Return an objective of plain slopes that calls ``tell`` before each sum."""
 
     def gradients(w, rows):
-        calls.append(1)
-        if len(calls) == 9:
-            raise MemoryError
-        return X[rows]
+        tell()
+        return X[rows] * (X[rows] @ w - Y[rows])[:, np.newaxis]
 
     objective = optim.FromGradients(gradients, n=len(X), dimension=D, block=len(X))
     objective.checked = True
+    return objective
+
+
+def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
+    path, calls = tmp_path / "run.db", iter(range(8))
+
+    def fail():
+        if next(calls, None) is None:
+            raise MemoryError
+
     with pytest.raises(MemoryError) as caught:
-        optim.noisy_gd(objective, PLAN, store=path, store_every=5)
+        optim.noisy_gd(slopes_told(fail), PLAN, store=path, store_every=5)
     # Two calls look at the objective; the seventh answer was paid for, and not made.
     assert (optim.released(caught.value).answers, read_count(path)) == (7, 6)
 
@@ -86,21 +80,15 @@ def test_an_error_leaves_after_the_answers_that_waited(tmp_path):
 def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path):
     path, inside, outside = tmp_path / "run.db", [], []
 
-    def gradients(w, rows):
-        inside.append(read_count(path))
-        return X[rows] * (X[rows] @ w - Y[rows])[:, np.newaxis]
-
     def callback(progress):
         outside.append((progress.step, read_count(path)))
         if progress.step == 21:
             raise KeyboardInterrupt
 
-    objective = optim.FromGradients(gradients, n=len(X), dimension=D, block=len(X))
-    objective.checked = True
+    objective = slopes_told(lambda: inside.append(read_count(path)))
+    given = {"store": path, "store_every": 5, "callback": callback, "callback_every": 7}
     with pytest.raises(KeyboardInterrupt):
-        optim.noisy_gd(
-            objective, PLAN, store=path, store_every=5, callback=callback, callback_every=7
-        )
+        optim.noisy_gd(objective, PLAN, **given)
     # Answer t is computed while the file holds those before the last transaction.
     held = [5 * (t % 7 // 5) + 7 * (t // 7) for t in range(21)]
     assert inside[-21:] == held
@@ -144,14 +132,17 @@ def test_killed_at_any_moment_it_releases_nothing_that_is_not_in_the_file(kills)
 
 def test_another_run_is_refused(tmp_path):
     path = tmp_path / "run.db"
-    optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path)
-    with pytest.raises(ValueError, match="holds a run with other plan"):
-        optim.noisy_gd(OBJECTIVE, gaussian(count=31), store=path)
+    optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path, noise="discrete")
     turned = Logistic(X[::-1], Y, l2=0.1, fit_intercept=False, classes=[False, True])
-    with pytest.raises(ValueError, match="holds a run with other records"):
-        optim.noisy_gd(turned, PLAN, store=path)
-    with pytest.raises(LedgerMismatch, match="is to another question"):
-        optim.noisy_gd(OBJECTIVE, PLAN, store=path, learning_rate=0.001)
+    for error, told, objective, plan, more in (
+        (ValueError, "holds a run with other plan", OBJECTIVE, gaussian(count=31), {}),
+        (ValueError, "holds a run with other records", turned, PLAN, {}),
+        (ValueError, "holds a run with other noise", OBJECTIVE, PLAN, {"noise": "gaussian"}),
+        (LedgerMismatch, "is to another question", OBJECTIVE, PLAN, {"learning_rate": 0.001}),
+    ):
+        with pytest.raises(error, match=told):
+            optim.noisy_gd(objective, plan, store=path, **more)
+    assert optim.noisy_gd(OBJECTIVE, PLAN, store=path).noise == "discrete"
 
 
 def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
@@ -180,32 +171,7 @@ def test_the_file_is_a_regular_one_and_its_owner_s_alone(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-DAMAGES = [
-    "UPDATE answers SET answer = X'00'",
-    "UPDATE answers SET answer = zeroblob(8)",
-    "UPDATE answers SET answer = 'text'",
-    "UPDATE answers SET answer = 7",
-    "UPDATE answers SET state = '{'",
-    "UPDATE answers SET state = '[]'",
-    "UPDATE answers SET state = '{\"noise\": 1}'",
-    "UPDATE answers SET state = replace(hex(zeroblob(99999)), '0', '[')",
-    "UPDATE answers SET state = X'00'",
-    "UPDATE answers SET entry = '{'",
-    "UPDATE answers SET entry = '[]'",
-    "UPDATE answers SET entry = '{\"name\": 1}'",
-    "UPDATE answers SET entry = CAST(X'FFFE' AS TEXT)",
-    "UPDATE answers SET question = X'00'",
-    "DELETE FROM answers WHERE position = 0",
-    "UPDATE run SET value = '{' WHERE name = 'root'",
-    "UPDATE run SET value = '[]' WHERE name = 'root'",
-    "UPDATE run SET value = '{}' WHERE name = 'root'",
-    "UPDATE run SET value = CAST(X'FFFE' AS TEXT) WHERE name = 'root'",
-    "UPDATE run SET value = '[' WHERE name = 'plan'",
-    "DELETE FROM run WHERE name = 'root'",
-    "DELETE FROM run WHERE name = 'plan'",
-    "DELETE FROM run WHERE name = 'owner'",
-    "ALTER TABLE answers RENAME COLUMN state TO other",
-]
+DAMAGES = tomllib.loads((DATA / "damaged_stores.toml").read_text())["damages"]
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
@@ -230,3 +196,199 @@ def test_a_damaged_store_is_one_sentence_or_does_not_matter(tmp_path, statement)
         assert len(found) < 400
     else:
         assert "'owner'" in statement or "entry" in statement
+
+
+# -- several processes start one new run on one file
+
+STEPS = SAMPLED.queries[0].count
+
+
+def at_once(count, work):
+    """Return what ``work(meet)`` returns or raises in forked processes, which ``meet`` there."""
+    context = multiprocessing.get_context("fork")
+    barrier, found = context.Barrier(count), context.SimpleQueue()
+
+    def child():
+        try:
+            found.put(work(lambda: barrier.wait(60)))
+        except Exception as error:
+            barrier.abort()  # nobody waits for a process that has ended
+            found.put(f"{type(error).__name__}: {error}")
+
+    children = [context.Process(target=child) for _ in range(count)]
+    for each in children:
+        each.start()
+    ends = [found.get() for _ in children]
+    for each in children:
+        each.join()
+    return ends
+
+
+def meeting(meet, function):
+    """Return a function that first waits, once, for the other processes at its place."""
+    waits = [meet]
+
+    def met(*given, **options):
+        if waits:
+            waits.pop()()
+        return function(*given, **options)
+
+    return met
+
+
+# Between a look for the file and its making; between its making and the row of the run; between
+# the row and the claim to own the file.
+PLACES = {
+    "file": (store, "opened"),
+    "row": (StoredOracle, "_entered"),
+    "owner": (StoredOracle, "_own"),
+}
+
+
+@forks
+@pytest.mark.parametrize("booked", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_one_run_is_released_and_its_file_holds_all_of_it(tmp_path, place, booked):
+    path, book = tmp_path / "run.db", tmp_path / "clinic.budget"
+    if booked:
+        BudgetBook(book, epsilon=6.0, delta=1e-5)
+
+    def work(meet):
+        where, name = PLACES[place]
+        setattr(where, name, meeting(meet, getattr(where, name)))
+        kept = BudgetBook(book).with_store(path) if booked else path
+        return optim.dpsgd(OBJECTIVE, SAMPLED, store=kept).w.tobytes()
+
+    check_released(at_once(3, work), path)
+    # None of them is charged again.
+    if booked:
+        assert [run.charged for run in BudgetBook(book).runs] == [True]
+
+
+def check_released(ends, path):
+    """One run is released, other processes are refused, and the file holds all of it."""
+    released = {end for end in ends if isinstance(end, bytes)}
+    refused = [end for end in ends if isinstance(end, str)]
+    assert len(released) == 1, ends
+    # In a book, all but the one that writes the row go on in it.
+    assert all(end.startswith(LedgerMismatch.__name__) for end in refused), refused
+    assert read_ledger(path).answers == STEPS
+
+
+@forks
+def test_ranked_runs_are_released_and_their_file_holds_them(tmp_path):
+    path = tmp_path / "run.db"
+
+    def work(meet):
+        ranks.opened = meeting(meet, ranks.opened)
+        oracle = RankedOracle(SAMPLED, Alone(), {"w": (2,)}, lambda: b"w", store=path)
+        answers = []
+        for _ in range(STEPS):
+            oracle.add(np.ones((len(oracle.draw()), 2)))
+            answers.append(oracle.answer().tobytes())
+        return b"".join(answers)
+
+    check_released(at_once(3, work), path)
+
+
+def test_a_file_that_holds_a_run_survives_whatever_is_refused(tmp_path):
+    """Also where it came into being after a second process had looked for it."""
+    path = tmp_path / "run.db"
+    optim.dpsgd(OBJECTIVE, SAMPLED, store=path)
+    other = dataclasses.replace(SAMPLED, epsilon=4.1)
+    for looked in (True, False):
+        with pytest.MonkeyPatch.context() as patched:
+            if not looked:
+                patched.setattr("pathlib.Path.exists", lambda self: False)
+            with pytest.raises(ValueError, match="holds a run with other plan"):
+                optim.dpsgd(OBJECTIVE, other, store=path)
+        assert read_ledger(path).answers == STEPS
+
+
+# -- answers to threads, to forked processes and after a restart: no noise is used twice
+
+FULL, ROWS = gaussian(5.0, 80), Correlation(strategy=LambdaCGD(8, 0.5))
+CORRELATED = dataclasses.replace(
+    FULL, queries=(dataclasses.replace(FULL.queries[0], count=8, correlation=ROWS),)
+)
+
+
+@pytest.mark.parametrize("every", [1, 8])
+def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
+    path = tmp_path / "store"
+    oracle = StoredOracle(path, OBJECTIVE, FULL, every=every)
+
+    def ask(number):
+        found = oracle.gradient(np.full(D, number / 8), "gradient")
+        oracle.flush()
+        return found.tobytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        left = list(pool.map(ask, range(40)))
+    # As a killed process leaves it: what waits is lost.
+    oracle._file.close()
+    with sqlite3.connect(path) as file:
+        held = [
+            answer for (answer,) in file.execute("SELECT answer FROM answers ORDER BY position")
+        ]
+    assert sorted(held) == sorted(left)
+    assert len(set(left)) == 40
+    assert read_ledger(path).answers == 40
+    # A new process draws other noise than every one of these.
+    again = StoredOracle(path, OBJECTIVE, FULL)
+    for answer in held:
+        point = np.full(D, left.index(answer) / 8)
+        assert again.gradient(point, "gradient").tobytes() == answer
+    assert again.gradient(np.zeros(D), "gradient").tobytes() not in held
+
+
+@forks
+def test_an_oracle_answers_in_the_process_that_made_it():
+    oracle, w = optim.PrivateOracle(OBJECTIVE, FULL, seed=3), np.zeros(D)
+    guard = StepwiseOracle(FULL, dimension=2, seed=3)
+    oracle.gradient(w, "gradient")
+
+    def asks():
+        for ask in (lambda: oracle.gradient(w, "gradient"), guard.draw):
+            with pytest.raises(NoiseReused, match="made before a fork"):
+                ask()
+
+    assert os.waitpid(forked(asks), 0)[1] == 0
+    oracle.gradient(w, "gradient")
+    guard.draw()
+
+
+def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
+    oracle = optim.PrivateOracle(OBJECTIVE, CORRELATED)
+    w = np.zeros(D)
+    for _ in range(3):
+        oracle.gradient(w, "gradient")
+    early = oracle.state()
+    resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
+    resumed.gradient(w, "gradient")
+    for one in (optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early), oracle):
+        with pytest.raises(NoiseReused, match="row 3 of this run's correlated noise"):
+            one.gradient(w + 1, "gradient")
+    latest = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, resumed.state())
+    latest.gradient(w, "gradient")
+
+
+def test_where_the_same_noise_is_refused_a_stored_run_goes_on_after_an_interruption(tmp_path):
+    """Rows that were drawn and never released may be drawn again."""
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(8, 0.5), n=N, batch_size=N, sampler="full", epsilon=4.0, delta=1e-5
+    )
+    given = {"store": tmp_path / "store", "store_every": 4}
+    ends = {"callback": interrupted_at(0), "callback_every": 6}
+    with pytest.raises(KeyboardInterrupt):
+        optim.correlated_dpsgd(OBJECTIVE, plan, **ends, **given)
+    assert optim.correlated_dpsgd(OBJECTIVE, plan, **given).complete
+
+
+def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
+    scales = [8 + number / 7 for number in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(_table.__wrapped__, scales))
+    assert ctx.prec == 53
+    for scale, table in zip(scales, found, strict=True):
+        assert np.array_equal(table.words(), _table.__wrapped__(scale).words())

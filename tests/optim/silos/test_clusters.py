@@ -3,8 +3,6 @@
 While another cluster is open in the same process, Dask may ask the worker of the wrong one.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 from _cluster import N, part, partitioned, table, two_workers
@@ -12,24 +10,13 @@ from _pages import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Correlation
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.silos import PartitionsLost
 
 TARGET = {"n": N, "batch_size": 60, "epsilon": 2.0, "delta": 1e-6, "max_norm": 1.0}
 PLAN = calibrate.dpsgd(steps=12, **TARGET)
-ROWS = {
-    "sampler": "full",
-    "sampling_probability": None,
-    "count": 6,
-    "correlation": Correlation(strategy=LambdaCGD(6, 0.5)),
-    "noise_multiplier": 20.0,
-}
-CORRELATED = dataclasses.replace(
-    PLAN,
-    optimizer="correlated_dpsgd",
-    queries=(dataclasses.replace(PLAN.queries[0], **ROWS),),
-    epsilon=30.0,
+CORRELATED = calibrate.correlated_dpsgd(
+    LambdaCGD(6, 0.5), sampler="full", **{**TARGET, "batch_size": N, "epsilon": 30.0}
 )
 PLANS = (PLAN, CORRELATED, calibrate.dpsgd(epochs=1, sampler="random-allocation", **TARGET))
 

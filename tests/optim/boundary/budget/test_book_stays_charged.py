@@ -2,10 +2,9 @@
 
 import gc
 import multiprocessing
-import os
-import signal
 import sqlite3
 from contextlib import ExitStack, closing, suppress
+from multiprocessing.managers import BaseManager
 from unittest import mock
 
 import numpy as np
@@ -192,55 +191,19 @@ class Opener:
         gc.collect()
 
 
-def serve(pipe, folder):
-    """Do what another process asks for: make openers, and call their methods."""
-    made = []
-    while True:
-        number, name, *given = pipe.recv()
-        try:
-            if name == "open":
-                made.append(Opener(folder, *given))
-                pipe.send(len(made) - 1)
-            else:
-                pipe.send(getattr(made[number], name)(*given))
-        except Exception as error:
-            pipe.send(error)
+class OtherProcess(BaseManager):
+    """A forked process with openers of its own, which are called here; it ends by SIGKILL alone."""
 
-
-class OtherProcess:
-    """A forked process with openers of its own; it ends by SIGKILL alone."""
-
-    def __init__(self, folder):
-        self.pipe, theirs = multiprocessing.Pipe()
-        self.child = os.fork()
-        if not self.child:
-            try:
-                serve(theirs, folder)
-            finally:
-                os._exit(1)
-
-    def call(self, *given):
-        self.pipe.send(given)
-        found = self.pipe.recv()
-        if isinstance(found, Exception):
-            raise found
-        return found
+    def __init__(self):
+        super().__init__(ctx=multiprocessing.get_context("fork"))
+        self.start()
 
     def kill(self):
-        os.kill(self.child, signal.SIGKILL)
-        os.waitpid(self.child, 0)
-        self.pipe.close()
+        self._process.kill()
+        self._process.join()
 
 
-class There:
-    """An :class:`Opener` in another process."""
-
-    def __init__(self, process, store, every):
-        self.process = process
-        self.number = process.call(None, "open", store, every)
-
-    def __getattr__(self, name):
-        return lambda *given: self.process.call(self.number, name, *given)
+OtherProcess.register("Opener", Opener)
 
 
 class Books(RuleBasedStateMachine):
@@ -256,7 +219,7 @@ class Books(RuleBasedStateMachine):
         super().__init__()
         self.kept = ExitStack()
         self.folder = self.kept.enter_context(in_memory())
-        self.other = OtherProcess(self.folder)  # before this process opens a file
+        self.other = OtherProcess()  # before this process opens a file
         self.book = book_in(self.folder)
         self.open = []  # pairs of a store and an opener, in their order
         self.owner = {}  # the last opener of each store
@@ -288,7 +251,7 @@ class Books(RuleBasedStateMachine):
         self.again = self.again or (self.folder / store).exists()
         self.owner[store] = None
         try:
-            opener = Opener(self.folder, store, every) if here else There(self.other, store, every)
+            opener = (Opener if here else self.other.Opener)(self.folder, store, every)
         except BudgetExceeded:
             return
         self.open.append((store, opener))
@@ -333,7 +296,7 @@ class Books(RuleBasedStateMachine):
     def kill_the_other_process(self):
         self.open = [pair for pair in self.open if isinstance(pair[1], Opener)]
         self.other.kill()
-        self.other = OtherProcess(self.folder)
+        self.other = OtherProcess()
 
     @rule(store=STORES)
     def fail_early(self, store):
