@@ -10,7 +10,9 @@ import pytest
 from _integrals import in_balls
 from flint import acb, arb, ctx
 
+from dpcal import accountants
 from dpcal._ext import question
+from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -77,6 +79,18 @@ def test_functions_of_points_are_within_their_errors(tmp_path):
     units = [float(item) for item in printed_by("functions", tmp_path).split()]
     # log(1 + x), log, cosine and sine, angles, exp(x) - 1 - x, exp(x) - 1, exp(x).
     assert (np.array(units) <= [2, 2, 1, 2, 3, 2, 2]).all(), units
+
+
+@compiled
+def test_a_program_in_c_asks_for_an_epsilon(tmp_path):
+    *asked, short = (line.split() for line in printed_by("asking", tmp_path).splitlines())
+    steps = events.dpsgd(sampling_probability=0.013, noise_multiplier=1.07, steps=9000)
+    one = accountants.epsilon(steps, delta=1e-6)
+    for status, lower, upper in asked:
+        assert status == "0"
+        assert float(lower) == pytest.approx(one.lower, rel=1e-12)
+        assert float(upper) == pytest.approx(one.upper, rel=1e-12)
+    assert (len(asked), short) == (2, ["1", "1"])
 
 
 def exact_point(q, sigma, step, x, angle):
