@@ -48,15 +48,6 @@ def test_weights_of_many_equal_shifts_keep_their_digits():
     assert both == few
 
 
-# -- refusals
-
-
-@pytest.mark.parametrize("options", [{}, {"epsilon": 1.0, "delta": 1e-5}])
-def test_one_question_is_asked(options):
-    with pytest.raises(ValueError, match="exactly one of epsilon and delta"):
-        certify(DPSGD, **options)
-
-
 @pytest.mark.parametrize(("event", "options", "reason"), WRITTEN["no_proof"])
 def test_what_no_proof_covers_is_refused(event, options, reason):
     with pytest.raises(UnsupportedEvent, match=reason):

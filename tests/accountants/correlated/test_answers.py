@@ -413,11 +413,6 @@ def test_both_calibrators_are_one(tmp_path):
     assert correlated_dpsgd(run, **stored) == planned
 
 
-def test_noise_whose_square_underflows_is_refused():
-    with pytest.raises(ValueError, match=r"noise_multiplier must be a number in \[1e-06, 1e\+12\]"):
-        correlated.delta(STRATEGIES["BLT"][0], POISSON, noise_multiplier=1e-160, epsilon=1.0)
-
-
 def test_the_former_name_of_a_schema_warns():
     with pytest.warns(DeprecationWarning, match="is now .*LeastSeparation"):
         assert matrix.MinSeparation is matrix.LeastSeparation

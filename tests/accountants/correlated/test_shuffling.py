@@ -20,7 +20,6 @@ from dpcal.accountants.inversion.puts import Put
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import MixedAllocation
-from dpcal.errors import UnsupportedEvent
 
 TABLE = json.loads((DATA / "allocation_and_shuffle.json").read_text())["shuffle"]
 ZERO_OUT = {"neighboring_relation": "replace-special"}
@@ -165,13 +164,6 @@ def test_a_shuffle_beside_an_answer_costs_more_than_each_and_less_than_known_bat
         for each in (events.ComposedDpEvent([run, beside]), run, beside, most)
     )
     assert max(alone.lower, other.lower) <= together.lower <= together.upper <= most.upper
-
-
-def test_two_shuffles_are_refused():
-    runs = [shuffled(sigma, 10, 1) for sigma in (3.0, 4.0)]
-    for event in (events.ComposedDpEvent(runs), events.SelfComposedDpEvent(runs[0], 2)):
-        with pytest.raises(UnsupportedEvent, match="as a whole run"):
-            accountants.epsilon(event, delta=1e-5, **REPLACED)
 
 
 @pytest.mark.slow

@@ -21,7 +21,6 @@ from dpcal.accountants import (
     true_positive_rate,
 )
 from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
-from dpcal.errors import TargetUnreachable
 
 RATES = np.array([1e-9, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999])
 
@@ -144,12 +143,6 @@ def test_noise_for_a_risk_has_a_closed_form():
         sigma = noise_multiplier_for_risk(event, risk, at_most=level)
         assert sigma == pytest.approx(truth, rel=1e-5), risk
         assert risk(event(sigma)) <= level
-    with pytest.raises(TargetUnreachable, match=r"No noise multiplier .* at most 0\.4"):
-        noise_multiplier_for_risk(
-            events.GaussianDpEvent, lambda event: bayes_success(event, prior=0.5), at_most=0.4
-        )
-    with pytest.raises(TargetUnreachable, match="Every noise multiplier"):
-        noise_multiplier_for_risk(lambda sigma: sampled(0.01, sigma), advantage, at_most=0.1)
 
 
 @given(
@@ -177,5 +170,3 @@ def test_one_function_gives_each_risk():
     assert found == true_positive_rate(
         event, false_positive_rate=0.05, neighboring_relation="replace-special"
     )
-    with pytest.raises(ValueError, match="false_positive_rate and prior exclude each other"):
-        attack_risk(event, false_positive_rate=0.05, prior=0.5)

@@ -31,7 +31,6 @@ from dpcal.accountants.losses.allocation_powers import Circle, Recurrence
 from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT
-from dpcal.errors import UnsupportedEvent
 
 TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 LONG = {(0.5, 1000), (0.5, 100), (0.5, 100_000), (0.3, 1000), (1.0, 10**6), (1.0, 10_000)}
@@ -378,15 +377,3 @@ def test_noise_of_epochs_with_a_short_last_batch():
     # It lies between eleven equal batches and ten.
     less, more = (accountants.epsilon(epochs_of(sigma, m, 20), delta=1e-5) for m in (11, 10))
     assert less < 2 < more
-
-
-@pytest.mark.parametrize(
-    ("groups", "error", "reason"),
-    [
-        (((1.0, 2, 0.5),), ValueError, "groups must have probabilities that add up to 1"),
-        (((0.01, 2, 0.5), (1.0, 2, 0.5)), UnsupportedEvent, "least 0.05, got 0.01"),
-    ],
-)
-def test_bad_groups_are_named(groups, error, reason):
-    with pytest.raises(error, match=reason):
-        accountants.epsilon(events.UnequalAllocationDpEvent(groups), delta=1e-5)

@@ -121,8 +121,3 @@ def test_fifty_noise_levels_at_once():
     assert mixed.upper - mixed.lower < 1e-10
     together = events.ComposedDpEvent([batches(3.0, 700), batches(3.0, 300)])
     assert replaced(together) == replaced(batches(3.0, 1000))
-
-
-def test_batches_larger_than_the_data_are_rejected():
-    with pytest.raises(ValueError, match="sample_size must be at most source_dataset_size = 10"):
-        replaced(batches(1.0, 1, 10, 11))

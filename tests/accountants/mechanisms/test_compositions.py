@@ -16,7 +16,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.renyi import divergence
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import UnsupportedEvent
 
 REPEAT = events.SelfComposedDpEvent
 LAPLACE = events.LaplaceDpEvent(4.0)
@@ -41,8 +41,6 @@ def test_a_claim_costs_what_it_says():
     claim = events.EpsilonDeltaDpEvent(1.0, 1e-6)
     assert accountants.epsilon(claim, delta=1e-6) == 1.0
     assert math.isinf(accountants.epsilon(events.EpsilonDeltaDpEvent(1.0, 1.0), delta=0.5))
-    with pytest.raises(BudgetExceeded):
-        accountants.PrivacyFilter(epsilon=50.0, delta=1e-3).spend(claim)
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 17.0])
