@@ -3,10 +3,13 @@
 import itertools
 import json
 import math
+import tomllib
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from _tree import DATA
+from contracts._events import NAMES
 from hypothesis import given, settings, strategies as st
 from scipy.linalg import toeplitz
 from scipy.optimize import minimize
@@ -36,27 +39,8 @@ from dpcal.accountants.matrix.sensitivity import most_separated
 
 T = 11
 MIXED = Dense(np.tril(np.random.default_rng(0).standard_normal((T, T))) + 2 * np.eye(T))
-ALL = [
-    Identity(T),
-    Tree(T),
-    Tree(T, efficient=True),
-    LambdaCGD(T, 0.0),
-    LambdaCGD(T, 0.8),
-    Banded(T, 3),
-    Banded(T, 4, [1.0, -0.5, 0.3, 0.2]),
-    Banded(T, 3, [2.0, 0.5, 0.9]),
-    SquareRoot(T),
-    SquareRoot(T, 4),
-    BISR(T, 1),
-    BISR(T, 3),
-    BIFR(T, 3, 0.8),
-    BLT(T, (0.9, 0.4), (0.4, 0.3)),
-    BLT(T, (0.5,), (-0.3,)),
-    # 1 / c(x) has a pole inside the unit circle: closed forms that assume decay go negative here.
-    BLT(T, (0.5,), (2.0,)),
-    Dense(np.tril(np.random.default_rng(1).uniform(0.1, 1, (T, T)))),
-    MIXED,
-]
+WRITTEN = tomllib.loads((DATA / "strategies.toml").read_text(encoding="utf-8"))
+ALL = [eval(text, NAMES | {"T": T, "MIXED": MIXED}) for text in WRITTEN["matrices"]]
 WORKLOADS = [PREFIX_SUMS, Workload(momentum=0.9), Workload(momentum=0.5, decay=0.9)]
 
 each_strategy = pytest.mark.parametrize("strategy", ALL, ids=repr)
