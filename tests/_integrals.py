@@ -1,20 +1,35 @@
 """Integrals in balls, which hold to double precision; of allocation; and sums over all outcomes.
 
+The values of allocation and of shuffles by other programs are in ``TABLES``.
+
 Outcomes are those of mechanisms with few answers, and patterns of participation in a run with
 correlated noise.
 """
 
 import itertools
+import json
 import math
 from functools import cache, reduce
 
 import numpy as np
+import pytest
+from _tree import DATA
 from flint import acb, arb, ctx
 from scipy.special import logsumexp, ndtr
 
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
+
+TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
+
+
+def each_row(rows, is_quick):
+    """Ask rows of a table one by one: those that are not quick in studies alone."""
+    marked = [pytest.param(row, marks=[pytest.mark.study] * (not is_quick(row))) for row in rows]
+    return pytest.mark.parametrize(
+        "row", marked, ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row)
+    )
 
 
 def density(x, scale=1.0):

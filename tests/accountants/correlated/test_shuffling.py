@@ -4,13 +4,11 @@ tests/data/allocation_and_shuffle.json has both ends of shuffled epochs by numpy
 arithmetic. What is not in it is computed here, by quadrature on the plane and from closed forms.
 """
 
-import json
 import math
 
 import numpy as np
 import pytest
-from _integrals import worse
-from _tree import DATA
+from _integrals import TABLES, each_row, worse
 from scipy.stats import norm
 
 from dpcal import accountants, calibrate
@@ -21,7 +19,7 @@ from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import MixedAllocation
 
-TABLE = json.loads((DATA / "allocation_and_shuffle.json").read_text())["shuffle"]
+TABLE = TABLES["shuffle"]
 ZERO_OUT = {"neighboring_relation": "replace-special"}
 REPLACED = {"neighboring_relation": "replace-one"}
 QUICK = {(0.8, 117, 100), (4.0, 100, 100), (10.0, 1000, 20)}
@@ -43,22 +41,8 @@ def sizes(row):
     return row["sigma"], row["batches"], row["epochs"]
 
 
-def each_row(quick, rows=TABLE):
-    return pytest.mark.parametrize(
-        "row",
-        [
-            pytest.param(
-                row,
-                marks=[] if sizes(row) in quick else [pytest.mark.study],
-                id="{:g}-{}-{}".format(*sizes(row)),
-            )
-            for row in rows
-        ],
-    )
-
-
 @pytest.mark.slow
-@each_row(QUICK)
+@each_row(TABLE, lambda row: sizes(row) in QUICK)
 def test_both_ends_are_those_of_the_table(row):
     found = accountants.epsilon(shuffled(*sizes(row)), delta=row["delta"], **ZERO_OUT)
     lower = max(*row["lower_max"], *row["lower_sum"])
@@ -74,7 +58,7 @@ def test_both_ends_are_those_of_the_table(row):
         assert accountants.epsilon(allocated(*sizes(row)), delta=row["delta"]) < found.lower
 
 
-@each_row({sizes(row) for row in TABLE}, [row for row in TABLE if "guess" in row])
+@pytest.mark.parametrize("row", [row for row in TABLE if "guess" in row])
 def test_the_probability_of_a_clone_is_the_largest_that_its_guess_allows(row):
     found = reduction(*sizes(row), row["delta"], row["guess"])
     # The table tried steps of a hundredth of its logarithm.

@@ -4,15 +4,13 @@ tests/data/allocation_and_shuffle.json has epsilons of a removed and an added re
 0, in 400-bit arithmetic on two lines and rays each.
 """
 
-import json
 import math
 
 import flint
 import mpmath
 import numpy as np
 import pytest
-from _integrals import allocation, holds
-from _tree import DATA
+from _integrals import TABLES, allocation, each_row, holds
 from scipy.stats import norm
 
 from dpcal import accountants, calibrate
@@ -32,7 +30,6 @@ from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT
 
-TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 LONG = {(0.5, 1000), (0.5, 100), (0.5, 100_000), (0.3, 1000), (1.0, 10**6), (1.0, 10_000)}
 
 
@@ -178,16 +175,9 @@ def test_sums_in_fixed_point_contain_those_of_all_numbers_in_the_balls():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(
-            row,
-            marks=[pytest.mark.study] * (place % 2 or (row["sigma"], row["batches"]) in LONG),
-        )
-        for place, row in enumerate(TABLES["allocation"])
-    ],
-    ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row),
+@each_row(
+    TABLES["allocation"],
+    lambda row: row in TABLES["allocation"][::2] and (row["sigma"], row["batches"]) not in LONG,
 )
 def test_values_of_high_precision(row):
     event = epochs_of(row["sigma"], row["batches"], row["epochs"])

@@ -5,7 +5,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from _integrals import holds
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
@@ -121,29 +120,6 @@ def test_moments_of_a_discrete_gaussian(sigma, shift, c):
             assert found == pytest.approx(complex(turned / whole), abs=1e-11)
 
 
-def discrete_gaussian_delta(sigma, shift, times, epsilon):
-    """delta of a composition by convolving the two laws on a truncated line."""
-    reach = math.ceil(12 * sigma) + shift + 2
-    x = np.arange(-reach, reach + shift + 1.0)
-    p, q = np.exp(-0.5 * ((x - shift) / sigma) ** 2), np.exp(-0.5 * (x / sigma) ** 2)
-    p, q = p / p.sum(), q / q.sum()
-    # The loss of a sum of outputs depends on the sum alone.
-    total_p, total_q = p, q
-    for _ in range(times - 1):
-        total_p, total_q = np.convolve(total_p, p), np.convolve(total_q, q)
-    return float(np.maximum(total_p - math.exp(epsilon) * total_q, 0.0).sum())
-
-
-@pytest.mark.parametrize(("sigma", "shift", "times"), [(0.6, 1, 8), (1.5, 1, 5), (3.0, 2, 20)])
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
-def test_discrete_gaussian_by_enumeration(sigma, shift, times, epsilon):
-    event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
-    delta = accountants.delta(event, epsilon=epsilon)
-    truth = discrete_gaussian_delta(sigma, shift, times, epsilon)
-    assert holds(delta, truth, 1e-9)
-    assert delta.upper - delta.lower <= 1e-9 * delta.upper
-
-
 def narrow_log_delta(sigma, shift, times, epsilon):
     """Log delta of a composition in 60 digits, from the law of how far its sum is from its mode.
 
@@ -206,13 +182,6 @@ def test_an_epsilon_beyond_all_whole_numbers(sigma, epsilon):
     truth = -0.5 * (epsilon * sigma) * (epsilon * sigma)
     assert found.lower <= truth * (1 - 1e-5)
     assert truth * (1 + 1e-5) <= found.upper <= 0.0
-
-
-def test_a_broad_discrete_gaussian_is_a_gaussian():
-    discrete = REPEAT(events.DiscreteGaussianDpEvent(40.0, 1), 500)
-    smooth = REPEAT(events.GaussianDpEvent(40.0), 500)
-    one, other = (accountants.epsilon(event, delta=1e-6) for event in (discrete, smooth))
-    assert one == pytest.approx(other, rel=1e-5)
 
 
 @settings(max_examples=25, deadline=None)

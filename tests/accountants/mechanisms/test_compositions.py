@@ -136,16 +136,6 @@ def test_the_divergence_of_a_bounded_range_is_that_of_the_worst_pair_of_losses(l
     assert found <= c * (1 + c) * length**2 / 8 * (1 + 1e-9)
 
 
-def test_sampled_claims_fail_as_often_as_they_are_sampled():
-    q = 0.2
-    failing = events.PoissonSampledDpEvent(q, events.EpsilonDeltaDpEvent(0.7, 1e-3))
-    at_most = accountants.delta(failing, epsilon=math.log1p(q * math.expm1(0.7)))
-    assert at_most == pytest.approx(q * 1e-3, rel=1e-9)
-    # A blanked record that is sampled may leave another law than one that is not.
-    blanked = accountants.delta(failing, epsilon=0.7, neighboring_relation="replace-special")
-    assert blanked == pytest.approx(q * 1e-3, rel=1e-9)
-
-
 @pytest.mark.parametrize("epsilon", [20.0, 28.0, 33.2, 36.0, 69.0])
 def test_losses_that_are_all_but_certain(epsilon):
     # Of so many claims, only the largest loss lies above its sum less 0.1.
