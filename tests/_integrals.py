@@ -1,6 +1,7 @@
 """Integrals in balls, which hold to double precision; of allocation; and sums over all outcomes.
 
-The values of allocation and of shuffles by other programs are in ``TABLES``.
+The values of allocation and of shuffles by other programs are in ``TABLES``, and points at which
+tests ask what they know in many digits are in ``POINTS``.
 
 Outcomes are those of mechanisms with few answers, and patterns of participation in a run with
 correlated noise.
@@ -9,6 +10,7 @@ correlated noise.
 import itertools
 import json
 import math
+import tomllib
 from functools import cache, reduce
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
 
+POINTS = tomllib.loads((DATA / "points.toml").read_text(encoding="utf-8"))
 TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 
 

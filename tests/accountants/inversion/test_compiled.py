@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _integrals import in_balls
+from _integrals import POINTS, in_balls
 from flint import acb, arb, ctx
 
 from dpcal import accountants
@@ -43,17 +43,7 @@ def exact_moments(q, sigma, c, *, add):
 
 
 @pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize(
-    ("q", "sigma", "c"),
-    [
-        (1e-9, 0.2, 1.7),
-        (1e-9, 40.0, 900.0),
-        (1e-4, 0.4, 1e-6),
-        (0.02, 1.0, 12.0),
-        (0.3, 3.0, 60.0),
-        (1 - 1e-9, 0.9, 0.7),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "c"), POINTS["compiled_moments"])
 def test_moments_are_within_their_errors(q, sigma, c, add):
     law = question.Law.sampled_gaussian(q, sigma, add)
     mass, mean, mass_error, mean_error = question.moments(law, c)

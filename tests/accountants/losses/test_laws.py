@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from _integrals import POINTS
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
@@ -151,19 +152,7 @@ def narrow_log_delta(sigma, shift, times, epsilon):
         return float(mpmath.log(total))
 
 
-@pytest.mark.parametrize(
-    ("sigma", "shift", "times", "epsilon"),
-    [
-        (0.05814030503782234, 1, 6, 1349.5196859767464),
-        (0.06, 2, 2, 2225.2222),
-        (0.06, 3, 4, 5100.0),
-        (0.08, 1, 10**6, 78125078.125),
-        (0.05, 1, 2, 401.0),
-        (0.02, 1, 3, 4500.0),
-        (0.02, 2, 2, 9000.0),
-        (0.001, 1, 3, 1.6e6),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "shift", "times", "epsilon"), POINTS["narrow_noise"])
 def test_narrow_discrete_gaussians_in_many_digits(sigma, shift, times, epsilon):
     event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
     found = accountants.log_delta(event, epsilon=epsilon)

@@ -7,7 +7,7 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
-from _integrals import density, integral, power
+from _integrals import POINTS, density, integral, power
 from contracts._events import WRITTEN, made
 from dp_accounting.pld import privacy_loss_distribution as builders
 from dp_accounting.privacy_accountant import NeighboringRelation
@@ -167,22 +167,7 @@ def log_delta_when_replaced(q, sigma, epsilon):
         return mpmath.log(mixed - mpmath.exp(epsilon) * ((1 - q) * above(0) + q * above(-1)))
 
 
-@pytest.mark.parametrize(
-    ("q", "sigma", "epsilon"),
-    [
-        # Each tail is below the smallest normal double.
-        (0.0012, 4.79, 1.4134),
-        (1e-5, 1.0, 25.6),
-        (0.3, 0.5, 75.0),
-        # The two tails agree to nine digits.
-        (1.36e-5, 2.1, 3.91e-3),
-        (1.29e-4, 16.8, 3.4e-4),
-        (0.05, 15.8, 0.336),
-        # The middle of the law.
-        (0.2, 1.0, 0.0),
-        (0.01, 2.0, 0.003),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "epsilon"), POINTS["replaced_once"])
 def test_one_step_with_a_replaced_record_keeps_its_digits(q, sigma, epsilon):
     truth = float(log_delta_when_replaced(q, sigma, epsilon))
     event = events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=1)
