@@ -5,11 +5,13 @@ import tomllib
 
 import flint
 import pytest
+from _certificates import claim
 from _tree import DATA
 from contracts._events import NAMES
 from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants, calibrate, errors
+from dpcal.accountants.certificates import proofs
 
 REFUSED = tomllib.loads((DATA / "refused.toml").read_text(encoding="utf-8"))
 ROWS = [(error, *row) for error, rows in REFUSED.items() for row in rows]
@@ -23,6 +25,7 @@ SCOPE = {each: getattr(accountants, each) for each in accountants.__all__} | NAM
 SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
+SCOPE |= vars(proofs) | {"claim": claim, "EMPTY": (proofs.Grid(1.0, 0, 0),)}
 SCOPE |= {"calibrate": calibrate, "normal": normal, "builders": builders}
 
 

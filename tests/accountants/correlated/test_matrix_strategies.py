@@ -230,31 +230,10 @@ def test_tree_has_the_law_of_all_nodes(steps, efficient):
 
 # -- values from the literature and from independent computations
 
-EPOCHS, APART = FixedEpochs(10, 100), LeastSeparation(100, 10)
-ROOT, INVERSE = SquareRoot(256), BISR(256, 4)
-KNOWN = [
-    *((LambdaCGD(1000, 0.5).sensitivity, each, 3.6514837167, 1e-9) for each in (EPOCHS, APART)),
-    *((LambdaCGD(1000, 0.9).sensitivity, each, 7.2549359298, 1e-9) for each in (EPOCHS, APART)),
-    (LambdaCGD(1000, 0.97).sensitivity, LeastSeparation(1), 1028.08, 3e-6),
-    (LambdaCGD(1000, 0.97).sensitivity, Single(), 4.1134503489, 1e-9),
-    (ROOT.sensitivity, Single(), math.sqrt(2.8310499319), 1e-10),
-    (ROOT.max_error, None, math.sqrt(2.8310499319), 1e-10),
-    (ROOT.mean_error, None, math.sqrt(2.5158154404), 1e-10),
-    (ROOT.mean_error, Single(), 2.668782, 4e-7),
-    (INVERSE.sensitivity, Single(), 1.2737356, 1e-7),
-    (INVERSE.max_error, None, math.sqrt(26.0976563), 2e-8),
-    (INVERSE.mean_error, None, math.sqrt(13.6455536), 1e-8),
-]
-
 
 def test_values_of_independent_computations():
-    for value_of, schema, exact, digits in KNOWN:
-        asked = {} if schema is None else {"participation": schema}
-        found = value_of(**asked)
-        assert getattr(found, "value", found) == pytest.approx(exact, rel=digits), (
-            value_of,
-            schema,
-        )
+    for text, exact, digits in WRITTEN["known"]:
+        assert eval(text, NAMES) == pytest.approx(exact, rel=digits), text
 
 
 @pytest.mark.slow
