@@ -131,8 +131,9 @@ def masses(loss):
 
 
 def holds(found, truth, slack=1e-9):
-    """Return whether a truth lies between both ends of an answer, but for its own rounding."""
-    return found.lower <= truth * (1 + slack) and truth <= found.upper * (1 + slack)
+    """Return whether truths lie between both ends of an answer, but for their own rounding."""
+    above, below = truth <= found.upper * (1 + slack), found.lower <= truth * (1 + slack)
+    return bool(np.all(above) and np.all(below))
 
 
 def toeplitz(column):

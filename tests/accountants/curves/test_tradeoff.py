@@ -34,8 +34,7 @@ def test_gaussian_trade_off_is_dong_roth_su(sigma):
     # Dong, Roth and Su (2022), equation (6): beta = Phi(Phi^-1(1 - alpha) - mu).
     curve = trade_off(events.GaussianDpEvent(sigma), RATES)
     exact = norm.cdf(norm.isf(RATES) - 1 / sigma)
-    assert np.all(curve.lower <= exact * (1 + 1e-14))
-    assert np.all(exact <= curve.upper * (1 + 1e-14))
+    assert holds(curve, exact, 1e-14)
     assert np.all(curve.upper - curve.lower < 1e-7)
 
 
@@ -56,15 +55,12 @@ def test_sampled_gaussian_is_asymmetric(q, sigma):
     mu = 1 / sigma
     absent = trade_off(sampled(q, sigma), RATES, null="absent")
     power = (1 - q) * RATES + q * norm.sf(norm.isf(RATES) - mu)
-    assert np.all(absent.lower <= (1 - power) * (1 + 1e-12))
-    assert np.all((1 - power) <= absent.upper * (1 + 1e-12))
+    assert holds(absent, 1 - power, 1e-12)
 
     thresholds = np.array([-4.0, -1.0, 0.0, 1.0, 3.0])
     rates = (1 - q) * norm.cdf(thresholds) + q * norm.cdf(thresholds - mu)
     present = trade_off(sampled(q, sigma), rates, null="present")
-    missed = norm.sf(thresholds)
-    assert np.all(present.lower <= missed * (1 + 1e-12))
-    assert np.all(missed <= present.upper * (1 + 1e-12))
+    assert holds(present, norm.sf(thresholds), 1e-12)
 
     either = trade_off(sampled(q, sigma), rates, null="either")
     other = trade_off(sampled(q, sigma), rates, null="absent")

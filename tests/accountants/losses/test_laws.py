@@ -36,19 +36,6 @@ def test_convolutions_of_laplace_noise_meet_contours():
     assert found.lower - 5 * gap <= math.log(gap) - 5 * math.log(2) <= found.upper + 5 * gap
 
 
-def test_laplace_noise_with_one_use_more_is_a_contour_and_costs_more():
-    few, many = (
-        accountants.log_delta(REPEAT(events.LaplaceDpEvent(8.0), times), epsilon=1.5)
-        for times in (32, 33)
-    )
-    assert few.method == "convolution" != many.method
-    assert few.upper < many.lower < few.upper + math.log(1.2)
-    # Discrete Laplace noise of a fine grid has nearly the same law.
-    fine = REPEAT(events.DiscreteLaplaceDpEvent(0.5 / 200, 200), 6)
-    answer = accountants.epsilon(REPEAT(events.LaplaceDpEvent(2.0), 6), delta=1e-3)
-    assert float(accountants.epsilon(fine, delta=1e-3)) == pytest.approx(float(answer), rel=1e-4)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [7, 10**3, 10**6, 10**9])
 def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
