@@ -1,20 +1,38 @@
 """Integrals in balls, which hold to double precision; of allocation; and sums over all outcomes.
 
+The values of allocation and of shuffles by other programs are in ``TABLES``, and points at which
+tests ask what they know in many digits are in ``POINTS``.
+
 Outcomes are those of mechanisms with few answers, and patterns of participation in a run with
 correlated noise.
 """
 
 import itertools
+import json
 import math
+import tomllib
 from functools import cache, reduce
 
 import numpy as np
+import pytest
+from _tree import DATA
 from flint import acb, arb, ctx
 from scipy.special import logsumexp, ndtr
 
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
+
+POINTS = tomllib.loads((DATA / "points.toml").read_text(encoding="utf-8"))
+TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
+
+
+def each_row(rows, is_quick):
+    """Ask rows of a table one by one: those that are not quick in studies alone."""
+    marked = [pytest.param(row, marks=[pytest.mark.study] * (not is_quick(row))) for row in rows]
+    return pytest.mark.parametrize(
+        "row", marked, ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row)
+    )
 
 
 def density(x, scale=1.0):
@@ -113,8 +131,9 @@ def masses(loss):
 
 
 def holds(found, truth, slack=1e-9):
-    """Return whether a truth lies between both ends of an answer, but for its own rounding."""
-    return found.lower <= truth * (1 + slack) and truth <= found.upper * (1 + slack)
+    """Return whether truths lie between both ends of an answer, but for their own rounding."""
+    above, below = truth <= found.upper * (1 + slack), found.lower <= truth * (1 + slack)
+    return bool(np.all(above) and np.all(below))
 
 
 def toeplitz(column):

@@ -6,7 +6,7 @@ import pickle
 
 import mpmath
 import pytest
-from _integrals import sampled_moment
+from _integrals import POINTS, sampled_moment
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
@@ -63,21 +63,7 @@ def test_log_mgf_keeps_the_digits_of_m_minus_one(q, sigma, direction, z):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("q", "sigma", "directions", "tilts"),
-    [
-        # At a large epsilon, c epsilon and log M(c) cancel: what 1 + c rounds off would be missed.
-        (0.22, 0.35, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
-        (0.27, 2.36, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
-        (1e-3, 1.0, ["remove"], [1e-6, 1e-3, 0.5, 3.0]),
-        (1e-3, 0.03, ["remove"], [1e-6, 3.0]),
-        (0.3, 0.015, ["remove"], [1e-3]),
-        # M(c) for c in (-1, 0) may be far below 1, where it is no small change of 1.
-        (1 - 1e-12, 0.1, ["remove", "add"], [-0.45, -0.05]),
-        (1 - 1e-9, 0.05, ["remove", "add"], [-0.45, -0.05]),
-        (0.5, 0.1, ["remove", "add"], [-0.45, -0.05]),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "directions", "tilts"), POINTS["sampled_moments"])
 def test_moments_keep_their_digits(q, sigma, directions, tilts):
     for direction, c in itertools.product(directions, tilts):
         truth = float(sampled_moment(q, sigma, direction, c).real)

@@ -4,6 +4,7 @@ import math
 import random
 import subprocess
 import sys
+import tomllib
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import attrs
 import dp_accounting
 import numpy as np
 import pytest
+from _tree import DATA
 from contracts._events import EXAMPLES, RELATIONS, WRITTEN, made
 
 import dpcal
@@ -31,59 +33,12 @@ def nested(wrap, levels, event=GAUSSIAN):
 
 # -- memory
 
-START = """
-import resource
-resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-from dpcal import accountants
-from dpcal.accountants import correlated, events, matrix
-from dpcal.errors import TooLarge
-
-def correlated_epsilon(strategy, sampler):
-    return correlated.epsilon(strategy, sampler, noise_multiplier=1.0, delta=1e-5, draws=512)
-
-def refused(ask):
-    try:
-        ask()
-    except TooLarge as error:
-        assert str(error).endswith("."), error
-    else:
-        raise AssertionError("it is answered")
-"""
-QUESTIONS = {
-    "profile of Laplace answers": """
-for scale, uses in ((5.2, 13), (0.9, 20)):
-    event = events.SelfComposedDpEvent(events.LaplaceDpEvent(scale), uses)
-    deltas = [0.9999, 0.9, 1e-6, 1e-12, 1e-82, 1e-94, 1e-118, 1e-267]
-    found = accountants.epsilon_profile(event, deltas)
-    assert (found.lower >= 0).all() and (found.upper >= found.lower).all()
-""",
-    "decay near 1": """
-for decay in (0.9999, 0.999999, 1 - 1e-9):
-    correlated_epsilon(matrix.LambdaCGD(8, decay), correlated.Poisson(0.3))
-""",
-    "strategies and participations": """
-for made in (lambda n: matrix.LambdaCGD(n, 0.5), lambda n: matrix.SquareRoot(n, 3),
-             lambda n: matrix.Banded(n, 3)):
-    refused(lambda: correlated_epsilon(made(10**9), correlated.Poisson(0.3)))
-for sampler in (correlated.BallsInBins(10**5), correlated.MinSeparation(50_000, 0.1),
-                correlated.RandomAllocation(50_000)):
-    refused(lambda: correlated_epsilon(matrix.LambdaCGD(10**5, 0.5), sampler))
-""",
-    "large sizes": """
-for event in (events.DiscreteLaplaceDpEvent(1e-9, 10**9),
-              events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(1e-12, 10**12), 3),
-              events.MixtureOfGaussiansDpEvent(1.0, [0.0] * 10**6, [1e-6] * 10**6),
-              events.RandomAllocationDpEvent(1.0, 10**300),
-              events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(1.0, 10**9)),
-              events.UnequalAllocationDpEvent(((1.0, 10**12, 0.5), (2.0, 1, 0.5)))):
-    refused(lambda: accountants.epsilon(event, delta=1e-5))
-""",
-}
+PROGRAMS = tomllib.loads((DATA / "little_memory.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", PROGRAMS["questions"])
 def test_a_question_answers_or_is_refused_within_two_gibibytes(name):
-    words = [sys.executable, "-c", START + QUESTIONS[name]]
+    words = [sys.executable, "-c", PROGRAMS["start"] + PROGRAMS["questions"][name]]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

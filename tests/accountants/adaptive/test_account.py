@@ -35,15 +35,6 @@ def test_equal_steps_merge_whatever_their_nesting():
     assert account.event == events.ComposedDpEvent(expected)
 
 
-def test_empty_account():
-    account = Account(neighboring_relation="replace-special")
-    account.compose(events.SelfComposedDpEvent(STEPS[0], 0))
-    assert account.event == events.NoOpDpEvent()
-    assert account.epsilon(1e-6) == 0
-    assert account.delta(0.0) == 0
-    assert account.neighboring_relation == "replace-special"
-
-
 def test_a_refused_event_adds_nothing():
     account = Account().compose(STEPS[0])
     with pytest.raises(UnsupportedEvent):
@@ -77,8 +68,8 @@ def test_adding_a_step_is_as_cheap_after_many_as_after_one():
 
 
 def test_length_and_support():
-    account = Account()
-    assert len(account) == 0
+    account = Account().compose(events.SelfComposedDpEvent(STEPS[0], 0))
+    assert (account.event, len(account), account.delta(0.0)) == (events.NoOpDpEvent(), 0, 0)
     assert account
     account.compose(events.SelfComposedDpEvent(STEPS[0], 4), 3).compose(STEPS[1])
     assert len(account) == 13

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from _certificates import resigned
-from _integrals import allocation
-from _tree import DATA
+from _integrals import TABLES, allocation, each_row
 from contracts._events import WRITTEN, made
 from flint import arb, ctx
 
@@ -25,7 +24,6 @@ from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAlloca
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import CertificateRejected
 
-TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 QUICK = {(1.0, 1, 1e-5), (1.0, 2, 1e-5), (1.0, 100, 1e-10), (0.7085, 10_000, 1e-5)}
 # Epsilons of one of two batches at delta 1e-5, sigma = 1.
 KNOWN = (("remove", 3.6973852125), ("add", 3.0797325885))
@@ -75,17 +73,9 @@ def test_transforms_hold_the_values_of_fifty_digits(row):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(
-            row,
-            marks=[pytest.mark.study]
-            * ((row["sigma"], row["batches"], row["delta"]) not in QUICK or row["epochs"] == 5),
-        )
-        for row in TABLES["allocation"]
-    ],
-    ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row),
+@each_row(
+    TABLES["allocation"],
+    lambda row: (row["sigma"], row["batches"], row["delta"]) in QUICK and row["epochs"] != 5,
 )
 def test_known_deltas_are_enclosed_in_both_directions(row):
     delta = row["delta"]

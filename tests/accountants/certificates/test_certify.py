@@ -3,16 +3,17 @@
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from _tree import DATA
 from contracts._events import WRITTEN, made
 
 from dpcal import accountants
-from dpcal.accountants import Certificate, certify, events, verify_certificate
+from dpcal.accountants import Certificate, certify, dominating_draws, events, verify_certificate
 from dpcal.accountants.certificates.proofs import SupportProof
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
-from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
 DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
@@ -46,15 +47,6 @@ def test_weights_of_many_equal_shifts_keep_their_digits():
     both = mixture_of_gaussians([1.0] * 20_000 + [0.0], [*shares, 0.9], standard_deviation=1.0)
     few = mixture_of_gaussians([1.0, 0.0], [math.fsum(shares), 0.9], standard_deviation=1.0)
     assert both == few
-
-
-# -- refusals
-
-
-@pytest.mark.parametrize("options", [{}, {"epsilon": 1.0, "delta": 1e-5}])
-def test_one_question_is_asked(options):
-    with pytest.raises(ValueError, match="exactly one of epsilon and delta"):
-        certify(DPSGD, **options)
 
 
 @pytest.mark.parametrize(("event", "options", "reason"), WRITTEN["no_proof"])
@@ -106,3 +98,57 @@ def test_hard_corners_are_proved_and_hold_what_accountants_say(name):
     assert certificate.width < width
     worst = max(certificate.proofs[0].directions, key=lambda item: item.upper)
     assert worst.upper_method == method
+
+
+# -- draws with replacement: weights by exact binomials, and proofs beside prices
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "failure"),
+    [(6000, 60, 1e-10), (2, 3, 1e-9), (3, 40, 1e-9), (5, 1, 1e-6)],
+)
+def test_more_draws_are_never_rarer_than_they_are(size, batch, failure):
+    """Every tail of the law of draws is at most that of the mixture with its failures."""
+    event = dominating_draws(size, batch, noise_multiplier=1.0, steps=7, failure=failure)
+    mixture, *failures = (item.event for item in event.events)
+    failing = Fraction(failures[0].delta) if failures else Fraction(0)
+    weights = [Fraction(weight) for weight in mixture.sampling_probs]
+    assert mixture.sensitivities == [2.0 * k for k in range(len(weights))]
+    assert sum(weights) == 1
+    exact = [
+        Fraction(math.comb(batch, k) * (size - 1) ** (batch - k), size**batch)
+        for k in range(batch + 1)
+    ]
+    assert sum(exact[len(weights) :]) <= failing <= failure
+    for k in range(len(weights)):
+        told = failing + (1 - failing) * sum(weights[k:])
+        assert sum(exact[k:]) <= told <= sum(exact[k:]) + failing + Fraction(1, 2**45)
+
+
+@pytest.mark.slow
+def test_the_proved_upper_bound_is_just_above_the_accountants_price():
+    size, batch, sigma, steps, delta = 60_000, 512, 1.6, 1, 1e-5
+    run = events.SelfComposedDpEvent(
+        events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma)), steps
+    )
+    priced = accountants.epsilon(run, delta=delta)
+    event = dominating_draws(
+        size, batch, noise_multiplier=sigma, steps=steps, failure=1e-3 * delta / steps
+    )
+    certificate = certify(event, delta=delta, sides="upper")
+    assert certificate.lower == 0
+    assert priced.lower <= float(certificate.upper) <= 1.01 * priced.upper
+    assert verify_certificate(certificate.to_dict()).upper == certificate.upper
+    # A document of rarer draws is rejected.
+    document = json.loads(certificate.to_json())
+    document["mechanisms"][0]["event"]["sampling_probs"][1] /= 2
+    with pytest.raises(CertificateRejected):
+        verify_certificate(document)
+
+
+def test_the_upper_side_alone_has_half_of_the_work():
+    upper = certify(events.GaussianDpEvent(1.0), delta=1e-5, sides="upper")
+    both = certify(events.GaussianDpEvent(1.0), delta=1e-5)
+    assert upper.lower == 0
+    assert both.lower <= upper.upper <= Decimal("1.02") * both.upper
+    assert verify_certificate(upper.to_json()).upper == upper.upper

@@ -5,7 +5,7 @@ import math
 from decimal import Decimal
 
 import pytest
-from _certificates import changed, claim, claim_about, leaves, resigned
+from _certificates import changed, claim_about, leaves, resigned
 from _tree import DATA
 
 from dpcal.accountants import Certificate, certify, events, verify_certificate
@@ -99,27 +99,6 @@ def test_a_forger_who_signs_anew_is_rejected(name):
         verify_certificate(resigned(document))
 
 
-EMPTY = (Grid(1.0, 0, 0),)
-
-
-@pytest.mark.parametrize(
-    ("event", "count", "epsilon", "upper", "claimed"),
-    [
-        # The law above a Laplace mechanism keeps the mass between its atoms, whatever its cells.
-        (events.LaplaceDpEvent(1.0), 1, 0.5, "0.1968", SumProof(EMPTY)),
-        (events.LaplaceDpEvent(1.0), 100, 5.0, "1E-16", ChernoffProof(1e-3, EMPTY)),
-        # Numbers that nobody should write out to their last bit.
-        (events.GaussianDpEvent(1.0), 1, 1e12, "1E-45000", ConvexityProof(10.0)),
-        (events.GaussianDpEvent(1.0), 1, 1.0, "1E-9", ConvexityProof(1e4)),
-        (events.DiscreteLaplaceDpEvent(1.0, 10**12), 1, 1.0, "0.5", SumProof(EMPTY)),
-        (events.DiscreteGaussianDpEvent(1.0), 10**6, 1.0, "0.5", SumProof((Grid(1.0, 1, 1),))),
-    ],
-)
-def test_arguments_of_a_forgers_own_prove_nothing(event, count, epsilon, upper, claimed):
-    with pytest.raises(CertificateRejected):
-        verify_certificate(claim(event, count, epsilon, ("0", upper), ("upper", claimed)))
-
-
 def test_an_entry_given_twice_is_rejected():
     text = json.dumps(DOCUMENT)
     twice = text.replace('"upper":', '"upper": "1E-9", "upper":', 1)
@@ -131,25 +110,6 @@ def test_an_entry_given_twice_is_rejected():
 def test_an_honest_second_signature_is_accepted():
     loosened = changed(DOCUMENT, path_of(f"{REMOVE}.upper"), lambda text: str(Decimal(text) * 2))
     assert verify_certificate(resigned(loosened)).upper == 2 * Decimal(DOCUMENT["upper"])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 10_000,
-        '{"a": ' * 900 + "1" + "}" * 900,
-        "1" * 5000,
-        "",
-        "[]",
-        "{}",
-        '{"format": 1}',
-        "null",
-        json.dumps("x"),
-    ],
-)
-def test_what_is_no_certificate_is_rejected(text):
-    with pytest.raises(CertificateRejected, match=r"\.$"):
-        verify_certificate(text)
 
 
 # -- documents that ask for much work
@@ -214,8 +174,3 @@ def test_a_hostile_document_is_rejected_before_its_work_is_done(name, monkeypatc
     monkeypatch.setattr(checks, lambda *_: pytest.fail("it was begun"))
     with pytest.raises(CertificateRejected, match=r"more work|at most|a list of"):
         verify_certificate(resigned(json.loads(document)))
-
-
-def test_a_document_of_endless_length_is_rejected():
-    with pytest.raises(CertificateRejected, match="at most 67108864 characters"):
-        verify_certificate(" " * (1 << 26) + "{}")

@@ -325,8 +325,6 @@ def test_kinds_are_read_from_matrices_and_not_from_what_a_strategy_says():
         series = np.array([0.9]), np.array([0.2])
 
     assert kind(Lying(40, (0.9,), (0.1,))) == "dense"
-    with pytest.raises(ValueError, match="decay must be the ratio"):
-        correlated.Matrix(np.eye(3), decay=0.5)
 
 
 def test_signs_are_left_out():

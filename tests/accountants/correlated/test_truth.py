@@ -12,12 +12,11 @@ from _integrals import divergence, independent, log_ratios, patterns
 from scipy.special import logsumexp
 from scipy.stats import beta
 
-from dpcal import accountants, calibrate
+from dpcal import accountants
 from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate.correlated import noise_multiplier
-from dpcal.errors import UnsupportedEvent
 from dpcal.optim import NoiseStream
 
 
@@ -184,10 +183,3 @@ def test_other_runs_have_a_proved_bound_above_that_of_a_blank(strategy, sampler)
     assert found.label == "certified"
     assert accountants.delta(event, epsilon=float(found), **RELATION) <= 1e-5 * (1 + 1e-8)
     assert found >= accountants.epsilon(event, delta=1e-5, statistics="none")
-
-
-def test_plans_are_not_made_for_replaced_records():
-    with pytest.raises(UnsupportedEvent, match="'replace-one'"):
-        calibrate.correlated_dpsgd(
-            Banded(20, 2), n=100, batch_size=10, epsilon=1.0, delta=1e-5, **RELATION
-        )

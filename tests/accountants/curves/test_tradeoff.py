@@ -21,7 +21,6 @@ from dpcal.accountants import (
     true_positive_rate,
 )
 from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
-from dpcal.errors import TargetUnreachable
 
 RATES = np.array([1e-9, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999])
 
@@ -35,8 +34,7 @@ def test_gaussian_trade_off_is_dong_roth_su(sigma):
     # Dong, Roth and Su (2022), equation (6): beta = Phi(Phi^-1(1 - alpha) - mu).
     curve = trade_off(events.GaussianDpEvent(sigma), RATES)
     exact = norm.cdf(norm.isf(RATES) - 1 / sigma)
-    assert np.all(curve.lower <= exact * (1 + 1e-14))
-    assert np.all(exact <= curve.upper * (1 + 1e-14))
+    assert holds(curve, exact, 1e-14)
     assert np.all(curve.upper - curve.lower < 1e-7)
 
 
@@ -57,15 +55,12 @@ def test_sampled_gaussian_is_asymmetric(q, sigma):
     mu = 1 / sigma
     absent = trade_off(sampled(q, sigma), RATES, null="absent")
     power = (1 - q) * RATES + q * norm.sf(norm.isf(RATES) - mu)
-    assert np.all(absent.lower <= (1 - power) * (1 + 1e-12))
-    assert np.all((1 - power) <= absent.upper * (1 + 1e-12))
+    assert holds(absent, 1 - power, 1e-12)
 
     thresholds = np.array([-4.0, -1.0, 0.0, 1.0, 3.0])
     rates = (1 - q) * norm.cdf(thresholds) + q * norm.cdf(thresholds - mu)
     present = trade_off(sampled(q, sigma), rates, null="present")
-    missed = norm.sf(thresholds)
-    assert np.all(present.lower <= missed * (1 + 1e-12))
-    assert np.all(missed <= present.upper * (1 + 1e-12))
+    assert holds(present, norm.sf(thresholds), 1e-12)
 
     either = trade_off(sampled(q, sigma), rates, null="either")
     other = trade_off(sampled(q, sigma), rates, null="absent")
@@ -144,12 +139,6 @@ def test_noise_for_a_risk_has_a_closed_form():
         sigma = noise_multiplier_for_risk(event, risk, at_most=level)
         assert sigma == pytest.approx(truth, rel=1e-5), risk
         assert risk(event(sigma)) <= level
-    with pytest.raises(TargetUnreachable, match=r"No noise multiplier .* at most 0\.4"):
-        noise_multiplier_for_risk(
-            events.GaussianDpEvent, lambda event: bayes_success(event, prior=0.5), at_most=0.4
-        )
-    with pytest.raises(TargetUnreachable, match="Every noise multiplier"):
-        noise_multiplier_for_risk(lambda sigma: sampled(0.01, sigma), advantage, at_most=0.1)
 
 
 @given(
@@ -177,5 +166,3 @@ def test_one_function_gives_each_risk():
     assert found == true_positive_rate(
         event, false_positive_rate=0.05, neighboring_relation="replace-special"
     )
-    with pytest.raises(ValueError, match="false_positive_rate and prior exclude each other"):
-        attack_risk(event, false_positive_rate=0.05, prior=0.5)

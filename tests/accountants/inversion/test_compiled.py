@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _integrals import in_balls
+from _integrals import POINTS, in_balls
 from flint import acb, arb, ctx
 
+from dpcal import accountants
 from dpcal._ext import question
+from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -41,17 +43,7 @@ def exact_moments(q, sigma, c, *, add):
 
 
 @pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize(
-    ("q", "sigma", "c"),
-    [
-        (1e-9, 0.2, 1.7),
-        (1e-9, 40.0, 900.0),
-        (1e-4, 0.4, 1e-6),
-        (0.02, 1.0, 12.0),
-        (0.3, 3.0, 60.0),
-        (1 - 1e-9, 0.9, 0.7),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "c"), POINTS["compiled_moments"])
 def test_moments_are_within_their_errors(q, sigma, c, add):
     law = question.Law.sampled_gaussian(q, sigma, add)
     mass, mean, mass_error, mean_error = question.moments(law, c)
@@ -77,6 +69,18 @@ def test_functions_of_points_are_within_their_errors(tmp_path):
     units = [float(item) for item in printed_by("functions", tmp_path).split()]
     # log(1 + x), log, cosine and sine, angles, exp(x) - 1 - x, exp(x) - 1, exp(x).
     assert (np.array(units) <= [2, 2, 1, 2, 3, 2, 2]).all(), units
+
+
+@compiled
+def test_a_program_in_c_asks_for_an_epsilon(tmp_path):
+    *asked, short = (line.split() for line in printed_by("asking", tmp_path).splitlines())
+    steps = events.dpsgd(sampling_probability=0.013, noise_multiplier=1.07, steps=9000)
+    one = accountants.epsilon(steps, delta=1e-6)
+    for status, lower, upper in asked:
+        assert status == "0"
+        assert float(lower) == pytest.approx(one.lower, rel=1e-12)
+        assert float(upper) == pytest.approx(one.upper, rel=1e-12)
+    assert (len(asked), short) == (2, ["1", "1"])
 
 
 def exact_point(q, sigma, step, x, angle):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import POINTS
 from scipy.special import log_ndtr
 
 from dpcal.accountants import characteristic
@@ -72,16 +73,7 @@ def two_steps(q, sigma, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("q", "sigma", "epsilon"),
-    [
-        (1e-5, 1.0, 1e-4),
-        (1e-5, 1.0, 3e-2),
-        (1e-7, 0.5, 2.0),
-        (3e-4, 0.7, 1e-6),
-        (1e-3, 0.3, 0.5),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "epsilon"), POINTS["two_rare_steps"])
 def test_two_steps_agree_with_brute_force(q, sigma, epsilon):
     parts = ((SampledGaussian(q, sigma, "remove"), 2),)
     truth = two_steps(q, sigma, epsilon)

@@ -4,15 +4,13 @@ tests/data/allocation_and_shuffle.json has epsilons of a removed and an added re
 0, in 400-bit arithmetic on two lines and rays each.
 """
 
-import json
 import math
 
 import flint
 import mpmath
 import numpy as np
 import pytest
-from _integrals import allocation, holds
-from _tree import DATA
+from _integrals import TABLES, allocation, each_row, holds
 from scipy.stats import norm
 
 from dpcal import accountants, calibrate
@@ -31,9 +29,7 @@ from dpcal.accountants.losses.allocation_powers import Circle, Recurrence
 from dpcal.accountants.losses.allocation_rays import log_cumulants, log_moments
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT
-from dpcal.errors import UnsupportedEvent
 
-TABLES = json.loads((DATA / "allocation_and_shuffle.json").read_text())
 LONG = {(0.5, 1000), (0.5, 100), (0.5, 100_000), (0.3, 1000), (1.0, 10**6), (1.0, 10_000)}
 
 
@@ -179,16 +175,9 @@ def test_sums_in_fixed_point_contain_those_of_all_numbers_in_the_balls():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(
-            row,
-            marks=[pytest.mark.study] * (place % 2 or (row["sigma"], row["batches"]) in LONG),
-        )
-        for place, row in enumerate(TABLES["allocation"])
-    ],
-    ids=lambda row: "{sigma:g}-{batches}-{epochs}".format(**row),
+@each_row(
+    TABLES["allocation"],
+    lambda row: row in TABLES["allocation"][::2] and (row["sigma"], row["batches"]) not in LONG,
 )
 def test_values_of_high_precision(row):
     event = epochs_of(row["sigma"], row["batches"], row["epochs"])
@@ -378,15 +367,3 @@ def test_noise_of_epochs_with_a_short_last_batch():
     # It lies between eleven equal batches and ten.
     less, more = (accountants.epsilon(epochs_of(sigma, m, 20), delta=1e-5) for m in (11, 10))
     assert less < 2 < more
-
-
-@pytest.mark.parametrize(
-    ("groups", "error", "reason"),
-    [
-        (((1.0, 2, 0.5),), ValueError, "groups must have probabilities that add up to 1"),
-        (((0.01, 2, 0.5), (1.0, 2, 0.5)), UnsupportedEvent, "least 0.05, got 0.01"),
-    ],
-)
-def test_bad_groups_are_named(groups, error, reason):
-    with pytest.raises(error, match=reason):
-        accountants.epsilon(events.UnequalAllocationDpEvent(groups), delta=1e-5)

@@ -102,17 +102,6 @@ def test_replaced_record_moves_the_sum_by_two():
     assert nearly == pytest.approx(whole, rel=1e-4)
 
 
-def test_decay_bounds_hold_along_the_line():
-    for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
-        tilt = FixedBatchGaussian(q, sigma).tilt(c)
-        step = 0.05 / math.sqrt(tilt.restricted[-1, 1])
-        t = step * np.arange(1, 4000)
-        values = tilt.log_ratio(step, 4000).real[1:]
-        bounds = tilt.log_decay(t, 1.0)
-        assert np.all(values <= bounds + 1e-12)
-        assert bounds[-1] < -0.001
-
-
 def test_fifty_noise_levels_at_once():
     """Each of the fifty lies between the least and the most noisy of them."""
     levels = np.linspace(3.0, 9.0, 50)
@@ -121,8 +110,3 @@ def test_fifty_noise_levels_at_once():
     assert mixed.upper - mixed.lower < 1e-10
     together = events.ComposedDpEvent([batches(3.0, 700), batches(3.0, 300)])
     assert replaced(together) == replaced(batches(3.0, 1000))
-
-
-def test_batches_larger_than_the_data_are_rejected():
-    with pytest.raises(ValueError, match="sample_size must be at most source_dataset_size = 10"):
-        replaced(batches(1.0, 1, 10, 11))

@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from _integrals import holds
+from _integrals import POINTS
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
@@ -34,19 +34,6 @@ def test_convolutions_of_laplace_noise_meet_contours():
     event, gap = REPEAT(events.LaplaceDpEvent(7.0), 5), 1e-6
     found = accountants.log_delta(event, epsilon=5 / 7.0 - gap)
     assert found.lower - 5 * gap <= math.log(gap) - 5 * math.log(2) <= found.upper + 5 * gap
-
-
-def test_laplace_noise_with_one_use_more_is_a_contour_and_costs_more():
-    few, many = (
-        accountants.log_delta(REPEAT(events.LaplaceDpEvent(8.0), times), epsilon=1.5)
-        for times in (32, 33)
-    )
-    assert few.method == "convolution" != many.method
-    assert few.upper < many.lower < few.upper + math.log(1.2)
-    # Discrete Laplace noise of a fine grid has nearly the same law.
-    fine = REPEAT(events.DiscreteLaplaceDpEvent(0.5 / 200, 200), 6)
-    answer = accountants.epsilon(REPEAT(events.LaplaceDpEvent(2.0), 6), delta=1e-3)
-    assert float(accountants.epsilon(fine, delta=1e-3)) == pytest.approx(float(answer), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -121,29 +108,6 @@ def test_moments_of_a_discrete_gaussian(sigma, shift, c):
             assert found == pytest.approx(complex(turned / whole), abs=1e-11)
 
 
-def discrete_gaussian_delta(sigma, shift, times, epsilon):
-    """delta of a composition by convolving the two laws on a truncated line."""
-    reach = math.ceil(12 * sigma) + shift + 2
-    x = np.arange(-reach, reach + shift + 1.0)
-    p, q = np.exp(-0.5 * ((x - shift) / sigma) ** 2), np.exp(-0.5 * (x / sigma) ** 2)
-    p, q = p / p.sum(), q / q.sum()
-    # The loss of a sum of outputs depends on the sum alone.
-    total_p, total_q = p, q
-    for _ in range(times - 1):
-        total_p, total_q = np.convolve(total_p, p), np.convolve(total_q, q)
-    return float(np.maximum(total_p - math.exp(epsilon) * total_q, 0.0).sum())
-
-
-@pytest.mark.parametrize(("sigma", "shift", "times"), [(0.6, 1, 8), (1.5, 1, 5), (3.0, 2, 20)])
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
-def test_discrete_gaussian_by_enumeration(sigma, shift, times, epsilon):
-    event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
-    delta = accountants.delta(event, epsilon=epsilon)
-    truth = discrete_gaussian_delta(sigma, shift, times, epsilon)
-    assert holds(delta, truth, 1e-9)
-    assert delta.upper - delta.lower <= 1e-9 * delta.upper
-
-
 def narrow_log_delta(sigma, shift, times, epsilon):
     """Log delta of a composition in 60 digits, from the law of how far its sum is from its mode.
 
@@ -175,19 +139,7 @@ def narrow_log_delta(sigma, shift, times, epsilon):
         return float(mpmath.log(total))
 
 
-@pytest.mark.parametrize(
-    ("sigma", "shift", "times", "epsilon"),
-    [
-        (0.05814030503782234, 1, 6, 1349.5196859767464),
-        (0.06, 2, 2, 2225.2222),
-        (0.06, 3, 4, 5100.0),
-        (0.08, 1, 10**6, 78125078.125),
-        (0.05, 1, 2, 401.0),
-        (0.02, 1, 3, 4500.0),
-        (0.02, 2, 2, 9000.0),
-        (0.001, 1, 3, 1.6e6),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "shift", "times", "epsilon"), POINTS["narrow_noise"])
 def test_narrow_discrete_gaussians_in_many_digits(sigma, shift, times, epsilon):
     event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
     found = accountants.log_delta(event, epsilon=epsilon)
@@ -206,13 +158,6 @@ def test_an_epsilon_beyond_all_whole_numbers(sigma, epsilon):
     truth = -0.5 * (epsilon * sigma) * (epsilon * sigma)
     assert found.lower <= truth * (1 - 1e-5)
     assert truth * (1 + 1e-5) <= found.upper <= 0.0
-
-
-def test_a_broad_discrete_gaussian_is_a_gaussian():
-    discrete = REPEAT(events.DiscreteGaussianDpEvent(40.0, 1), 500)
-    smooth = REPEAT(events.GaussianDpEvent(40.0), 500)
-    one, other = (accountants.epsilon(event, delta=1e-6) for event in (discrete, smooth))
-    assert one == pytest.approx(other, rel=1e-5)
 
 
 @settings(max_examples=25, deadline=None)

@@ -97,6 +97,10 @@ def test_sampled_claims_that_fail_are_summed_over_outcomes(times, epsilon):
     found = accountants.delta(REPEAT(POISSON(0.4, both), times), epsilon=epsilon)
     assert holds(found, truth, 1e-13)
     assert found.upper - found.lower < 1e-10
+    # A blanked record that is sampled may leave another law than one that is not.
+    blanked = POISSON(0.2, events.EpsilonDeltaDpEvent(0.7, 1e-3))
+    found = accountants.delta(blanked, epsilon=0.7, neighboring_relation="replace-special")
+    assert found == pytest.approx(0.2e-3, rel=1e-9)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from _integrals import POINTS
 from scipy.optimize import minimize
 
 from dpcal.accountants import epsilon, events
@@ -62,14 +63,7 @@ def test_it_is_the_least_that_the_theorem_proves(steps, c, diameter):
 
 
 def test_noise_that_is_saved_by_the_strength_of_the_regulariser():
-    # Noise of all iterates over that of the last, logistic losses of rows of norm 1.
-    saved = {
-        0.1: [1.695, 2.928, 4.140, 5.345, 9.258, 16.90],
-        0.01: [1.024, 1.187, 1.534, 1.962, 3.397, 6.202],
-        0.003: [1.002, 1.021, 1.079, 1.196, 1.888, 3.444],
-        0.001: [1.000, 1.002, 1.009, 1.026, 1.198, 1.997],
-    }
-    for l2, row in saved.items():
+    for l2, row in POINTS["saved_noise"]:
         kappa = (0.25 + l2) / l2
         c = (kappa - 1) / (kappa + 1)
         found = [math.sqrt(t) / amplitude(t, c) for t in (10, 30, 60, 100, 300, 1000)]

@@ -123,35 +123,6 @@ def test_logistic_noise_has_the_total_variation_of_its_median():
         accountants.delta(event, epsilon=0.0)
 
 
-@pytest.mark.parametrize(
-    ("log_q", "support", "cells"),
-    [
-        (lambda x: normal(x) + 1e-9, (-14.0, 15.0), 100),  # integrates to more than 1
-        (normal, (-1.0, 1.0), 100),  # leaves a third out
-        (normal, (-400.0, 400.0), 2),  # two cells are too long
-        (lambda x: normal(x) - (x * x).sqrt(), (-14.0, 15.0), 100),  # a kink at 0
-    ],
-)
-def test_a_density_that_is_not_bounded_is_refused(log_q, support, cells):
-    with pytest.raises(UnsupportedEvent):
-        from_density(normal, log_q, support=support, cells=cells)
-
-
-def test_laws_that_are_none_or_do_not_go_together_are_refused():
-    optimistic = builders.from_laplace_mechanism(1.0, pessimistic_estimate=False)
-    for argument, make in {
-        "with_record": lambda: from_pmf([0.5, 0.6], [0.5, 0.5]),
-        "without_record": lambda: from_pmf([0.5, 0.5], [-0.5, 1.5]),
-        "same outcomes": lambda: from_pmf([0.5, 0.5], [1.0]),
-        "same shape": lambda: from_profile([0.0, 1.0], [0.5]),
-        "increase": lambda: from_profile([1.0, 0.0], [0.1, 0.2]),
-        "support": lambda: from_density(normal, normal, support=(1.0, 0.0)),
-        "pessimistic": lambda: from_pld(optimistic),
-    }.items():
-        with pytest.raises(ValueError, match=argument):
-            make()
-
-
 def test_laws_that_are_equal_or_disjoint():
     same, other = from_pmf([0.5, 0.5], [0.5, 0.5]), from_pmf([1.0, 0.0], [0.0, 1.0])
     assert accountants.delta(same, epsilon=0.0) == 0

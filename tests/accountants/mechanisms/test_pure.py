@@ -12,7 +12,7 @@ import dpcal
 from dpcal import accountants, calibrate
 from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate.groups import for_group
-from dpcal.errors import BackendRefused, BudgetExceeded, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 mp = mpmath.mp.clone()
@@ -52,14 +52,6 @@ def test_a_loss_without_bound_is_refused_with_the_reason(event, relation):
         dpcal.epsilon(event, delta=0, neighboring_relation=relation)
     if relation == ADD:
         assert accountants.RenyiAccountant().compose(event).get_epsilon(0) == math.inf
-
-
-def test_other_packages_and_options_are_refused_at_delta_0():
-    for how in ({"accountant": "pld"}, {"accountant": "prv"}, {"cross_check": True}):
-        with pytest.raises(BackendRefused, match="priced in closed form"):
-            dpcal.epsilon(LAPLACE, delta=0, **how)
-    with pytest.raises(TypeError, match="takes no options"):
-        dpcal.epsilon(LAPLACE, delta=0, interval=1e-3)
 
 
 def test_no_answer_at_a_positive_delta_is_above_the_pure_one():
@@ -119,12 +111,6 @@ def test_noise_steps_and_releases_are_solved_at_delta_0():
     found = calibrate.releases(asked, epsilon=1.0, delta=0)
     assert [noise.scale for noise in found.noises] == pytest.approx([4.0, 4.0], rel=1e-6)
     assert found.epsilon <= 1.0
-    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
-        dpcal.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=0)
-    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
-        calibrate.releases([calibrate.Release("visits")], epsilon=1.0, delta=0)
-    with pytest.raises(ValueError, match="epsilon must be a finite number > 0 at delta=0"):
-        dpcal.noise_multiplier(events.LaplaceDpEvent, epsilon=0.0, delta=0)
 
 
 def test_a_filter_with_delta_0_adds_up_epsilons():
@@ -139,11 +125,6 @@ def test_a_filter_with_delta_0_adds_up_epsilons():
     assert (fresh.remaining, fresh.order, fresh.delta) == (0.0, math.inf, 0.0)
     with pytest.raises(BudgetExceeded):
         fresh.spend(events.LaplaceDpEvent(1e9))
-    with pytest.raises(UnsupportedEvent, match=r"delta must be .* for GaussianDpEvent"):
-        PrivacyFilter(epsilon=1.0, delta=0).spend(GAUSSIAN)
-    for how in ({"kind": "gdp"}, {"kind": "zcdp"}, {"order": 8.0}):
-        with pytest.raises(ValueError, match="delta must be in"):
-            PrivacyFilter(epsilon=1.0, delta=0, **how)
 
 
 def test_an_account_is_asked_at_delta_0():

@@ -7,7 +7,7 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
-from _integrals import density, integral, power
+from _integrals import POINTS, density, integral, power
 from contracts._events import WRITTEN, made
 from dp_accounting.pld import privacy_loss_distribution as builders
 from dp_accounting.privacy_accountant import NeighboringRelation
@@ -18,6 +18,7 @@ from scipy.stats import binom
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import (
     mixture_of_gaussians,
@@ -166,22 +167,7 @@ def log_delta_when_replaced(q, sigma, epsilon):
         return mpmath.log(mixed - mpmath.exp(epsilon) * ((1 - q) * above(0) + q * above(-1)))
 
 
-@pytest.mark.parametrize(
-    ("q", "sigma", "epsilon"),
-    [
-        # Each tail is below the smallest normal double.
-        (0.0012, 4.79, 1.4134),
-        (1e-5, 1.0, 25.6),
-        (0.3, 0.5, 75.0),
-        # The two tails agree to nine digits.
-        (1.36e-5, 2.1, 3.91e-3),
-        (1.29e-4, 16.8, 3.4e-4),
-        (0.05, 15.8, 0.336),
-        # The middle of the law.
-        (0.2, 1.0, 0.0),
-        (0.01, 2.0, 0.003),
-    ],
-)
+@pytest.mark.parametrize(("q", "sigma", "epsilon"), POINTS["replaced_once"])
 def test_one_step_with_a_replaced_record_keeps_its_digits(q, sigma, epsilon):
     truth = float(log_delta_when_replaced(q, sigma, epsilon))
     event = events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=1)
@@ -296,11 +282,17 @@ def test_decay_bounds_hold_along_the_line():
         (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
         (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
     )
-    sampled = [SampledGaussian(0.01, 0.7, "remove"), SampledGaussian(0.2, 2.0, "add")]
-    for loss in (RandomChoice(choices), *(choice for _, choice in choices), *sampled):
-        tilt, t = loss.tilt(2.0), 0.02 * np.arange(1, 3000)
-        values = np.exp(tilt.log_ratio(0.02, 3000).real[1:])
-        assert np.all(values <= np.exp(tilt.log_decay(t, 1.0)) * (1 + 1e-12) + 1e-12), loss
+    batch = FixedBatchGaussian
+    for loss, c in (
+        *((loss, 2.0) for loss in (RandomChoice(choices), *(choice for _, choice in choices))),
+        *((SampledGaussian(0.01, 0.7, "remove"), 2.0), (SampledGaussian(0.2, 2.0, "add"), 2.0)),
+        *((batch(0.01, 1.0), 3.0), (batch(0.3, 0.4), 1.0), (batch(0.1, 8.0), 30.0)),
+    ):
+        tilt, step = loss.tilt(c), 0.02 / math.sqrt(loss.cumulants([c])[0, 2])
+        values = np.exp(tilt.log_ratio(step, 4000).real[1:])
+        bounds = tilt.log_decay(step * np.arange(1, 4000), 1.0)
+        assert np.all(values <= np.exp(bounds) * (1 + 1e-12) + 1e-12), loss
+        assert bounds[-1] < -0.001, loss
 
 
 def test_choices_keep_their_moments():
