@@ -110,11 +110,3 @@ def test_a_rate_is_not_rounded_down():
             assert Fraction(event.sampling_probability) >= Fraction(k, n)
             assert event.sampling_probability <= 1
     assert Fraction(1 / 3) < Fraction(1, 3)
-
-
-def test_what_is_refused():
-    told = {"noise_multiplier": 3.0, "sample_size": 20, "population_size": 500}
-    with pytest.raises(ValueError, match="must be at most population_size=500, got 501"):
-        round_event(**told | {"sample_size": 501, "sampling_method": "no-amplification"})
-    with pytest.raises(ValueError, match="secret_draws must be False"):
-        round_event(**told, sampling_method="poisson", secret_draws=True)

@@ -66,21 +66,6 @@ def test_deltas_of_their_own_may_take_the_whole_target():
         releases([Release("all", mechanism="any", delta=2e-6)], **TARGET)
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"mechanism": "discrete-laplace", "sensitivity": 1.5}, "sensitivity must be a whole"),
-        ({"delta": 0.5}, "delta goes with mechanism='any'"),
-        ({"mechanism": "any", "delta": 1.0}, r"delta must be in \[0, 1\)"),
-    ],
-)
-def test_values_that_do_not_go_together(values, words):
-    with pytest.raises(ValueError, match=words):
-        Release("x", **values)
-    with pytest.raises(ValueError, match="one release at least"):
-        releases([], **TARGET)
-
-
 REFUSED = {
     "": "one [[release]] table or more",
     "release = 3": "one [[release]] table or more",

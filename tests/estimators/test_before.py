@@ -255,27 +255,6 @@ def test_a_record_that_steps_fail_for_is_blank_in_a_score():
     assert abs(half - whole) > 0.05
 
 
-# -- bad input
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (SimpleImputer(missing_values=None, **WIDE), "missing_values must be .* got None"),
-        (SimpleImputer(missing_values=math.inf, **WIDE), "missing_values must be .* got inf"),
-        (Clipper(quantiles=None, bounds="learn"), "bounds must be a pair .* where quantiles=None"),
-        (OneHotEncoder(categories=[["a"]] * 3), "X must hold text"),
-    ],
-    ids=repr,
-)
-def test_wrong_parameters_are_named_and_cost_nothing(model, words):
-    with dpcal.budget(epsilon=50.0, delta=1e-6) as shared:
-        with pytest.raises((ValueError, TypeError), match=words):
-            model.fit(X)
-        assert shared.spent == 0
-    assert not hasattr(model, "ledger_")
-
-
 def test_columns_without_a_learned_category_are_named():
     with pytest.warns(UserWarning, match=r"learned for columns \[1\]"):
         model = OneHotEncoder().fit(np.column_stack([WARDS[:, 0], np.arange(N)]))

@@ -90,23 +90,6 @@ def test_steps_of_a_pipeline_take_persons_and_share_a_budget_if_they_are_of_one_
         split_budget(steps, epsilon=1.0, delta=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "named"),
-    [
-        ("learned", "labels"),
-        ("scaler, learned", "bounds"),
-        ("quantiles", "medians"),
-        ("clipper", "quantiles"),
-        ("encoder", "categories"),
-    ],
-)
-def test_what_no_theorem_prices_for_a_person_is_refused_and_costs_nothing(name, named):
-    with budget(epsilon=3.0, delta=1e-6) as shared:
-        with pytest.raises(UnsupportedEvent, match=f"must be 1 where {named} are learned, got 2"):
-            made(name, rows_per_person=2).fit(X, Y, groups=WHOSE)
-        assert shared.spent == 0
-
-
 def test_wrong_persons_are_refused():
     model = LogisticRegression(classes=[0, 1], rows_per_person=2)
     with pytest.raises(ValueError, match=r"one person for each of 2000 records.*\(5,\)"):
