@@ -22,20 +22,7 @@ from dpcal.calibrate.papers.kernel.terms import Undecided, encode, symbols
 FORGED = tomllib.loads((DATA / "forged_proofs.toml").read_text(encoding="utf-8"))
 MODULES = {"balls": balls, "checker": checker, "rings": rings, "rules": rules, "terms": terms}
 CHECKS = ("require", "require_defined", "require_small", "look", "check", "same")
-FORMULAS = (
-    "as",
-    "by",
-    "end",
-    "exponent",
-    "fact",
-    "have",
-    "high",
-    "low",
-    "of",
-    "on",
-    "start",
-    "value",
-)
+FORMULAS = FORGED["formulas"].split()
 
 
 def statements():
