@@ -54,9 +54,7 @@ def test_the_printed_kl_noise_costs_17_eighths():
     evidence = finding.verdict.evidence
     assert float(evidence["left"]) / float(evidence["right"]) == 17 / 8
     assert "17/8" in report.render("table")
-    text = report.explain("EP1")
-    for words in ("EP1.printed", "EP1.corrected", "Use: The exact split"):
-        assert words in text
+    assert "Use: The exact split" in report.explain("EP1")
 
 
 @pytest.mark.parametrize(("paper", "claim"), [("kl_conditon", None), ("kan", "E2"), ("kan", "i01")])
