@@ -112,19 +112,6 @@ def test_samples_never_ask_for_more_noise_than_all_records():
     assert accountants.epsilon(dpsgd(1.0, z, 10), delta=1e-3) >= 1e6 * (1 - 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("event", "epsilon", "reason"),
-    [
-        (lambda s: dpsgd(1e-6, s, 10), 1.0, "sampling alone meets the target"),
-        (events.GaussianDpEvent, 1e13, r"smallest that is tried, already.*\[1e-06, "),
-        (lambda s: events.NonPrivateDpEvent(), 1.0, "non-private"),
-    ],
-)
-def test_targets_that_nothing_meets_or_everything_meets(event, epsilon, reason):
-    with pytest.raises(TargetUnreachable, match=reason):
-        calibrate.noise_multiplier(event, epsilon=epsilon, delta=1e-3)
-
-
 def test_dpsgd_plan():
     plan = calibrate.dpsgd(n=60_000, epochs=3, batch_size=500, epsilon=1.0, delta=1e-6)
     query = plan.query("gradient")
