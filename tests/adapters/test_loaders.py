@@ -133,9 +133,7 @@ def test_prices_are_those_of_the_laws():
     assert AllocationSampler(10, 4).expected_batch_size == 2.5
 
 
-def test_a_batch_is_no_larger_than_the_table_and_a_state_is_of_one_sampler_before_a_batch():
-    with pytest.raises(ValueError, match="batch_size must be at most n=10, got 11"):
-        FixedSizeSampler(10, 11)
+def test_a_state_is_of_one_sampler_before_a_batch():
     sampler = AllocationSampler(10, 5)
     with pytest.raises(ValueError, match="batches must be a whole number"):
         sampler.state_dict(1.0)

@@ -12,9 +12,6 @@ from scipy import stats
 from dpcal.accountants import delta, epsilon, events
 from dpcal.adapters.rounds import RELATIONS, round_event
 
-METHODS = tuple(RELATIONS)
-
-
 PLACES = np.linspace(-16.0, 16.0, 20_001)
 
 
@@ -84,7 +81,7 @@ def test_the_numbers_of_the_page():
         assert number in page
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RELATIONS)
 def test_more_clients_of_a_round_cost_no_less(method):
     def paid(k, n, secret):
         event = round_event(
