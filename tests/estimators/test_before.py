@@ -168,19 +168,6 @@ def test_a_category_of_few_records_is_not_named():
         assert model.transform(table)[5].sum() == 0
 
 
-def test_types_of_categories_do_not_tell_that_a_cell_is_missing():
-    """A frame of whole numbers is an array of floats as soon as one cell is missing."""
-    polars = pytest.importorskip("polars")
-    told = []
-    for first in (1, None):
-        frame = polars.DataFrame({"ward": [first, *[1, 2, 7] * 400], "flag": [True] * 1201})
-        encoder = OneHotEncoder(epsilon=4.0).fit(frame)
-        types = [each.dtype for each in encoder.categories_]
-        told.append((types, encoder.get_feature_names_out().tolist()))
-    assert told[0] == told[1]
-    assert told[0][1][:3] == ["ward_1", "ward_2", "ward_7"]
-
-
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_cell_that_is_no_number_is_missing_alone(cell):
     holes, odd = HOLES[:300].astype(object), HOLES[:300].astype(object)

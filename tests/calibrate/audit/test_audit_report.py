@@ -57,12 +57,6 @@ def test_the_printed_kl_noise_costs_17_eighths():
     assert "Use: The exact split" in report.explain("EP1")
 
 
-@pytest.mark.parametrize(("paper", "claim"), [("kl_conditon", None), ("kan", "E2"), ("kan", "i01")])
-def test_unknown_names_offer_the_nearest(paper, claim):
-    with pytest.raises(ValueError, match="did you mean"):
-        audit(paper, only=claim)
-
-
 @pytest.mark.slow
 def test_the_page_about_audits_runs_and_prints_what_it_says():
     page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
