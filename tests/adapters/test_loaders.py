@@ -133,9 +133,7 @@ def test_prices_are_those_of_the_laws():
     assert AllocationSampler(10, 4).expected_batch_size == 2.5
 
 
-def test_a_batch_is_no_larger_than_the_table_and_a_state_is_of_one_sampler_before_a_batch():
-    with pytest.raises(ValueError, match="batch_size must be at most n=10, got 11"):
-        FixedSizeSampler(10, 11)
+def test_a_state_is_of_one_sampler_before_a_batch():
     sampler = AllocationSampler(10, 5)
     with pytest.raises(ValueError, match="batches must be a whole number"):
         sampler.state_dict(1.0)
@@ -171,18 +169,3 @@ def test_a_shuffle_costs_more_than_poisson_batches_whatever_its_true_price_is():
     bracket = accountants.epsilon(event, delta=1e-5, neighboring_relation="replace-special")
     poisson = PoissonSampler(60_000, 512 / 60_000).event(0.8, 100)
     assert accountants.epsilon(poisson, delta=1e-5) < 9.2 < 66 < bracket.lower < bracket.upper
-
-
-@each_sampler
-def test_own_samplers_pass_with_their_law_if_the_sizes_agree(make):
-    sampler = make()
-    found, other, none = (
-        check(SimpleNamespace(batch_sampler=each, dataset=range(n)))
-        for each, n in ((sampler, 12), (sampler, 13), (type(type(sampler).__name__, (), {})(), 12))
-    )
-    assert (found.name, found.law) == (type(sampler).__name__, sampler.law)
-    assert found.event(1.5, 3) == sampler.event(1.5, 3)
-    assert other.event is None
-    assert "n=12 records, and the data set has 13" in other.sentence
-    # A class of the same name elsewhere.
-    assert (none.law, none.event) == (None, None)

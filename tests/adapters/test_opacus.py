@@ -140,6 +140,7 @@ def test_batches_that_opacus_accumulates_are_priced_one_by_one():
         sampler = PoissonSampler(12, 0.9, seed=3)
         loader = DataLoader(records, batch_sampler=sampler, collate_fn=collate(records))
         played = Played(records, data_loader=loader, poisson_sampling=False)
+        assert played.engine.accountant.check(played.loader).law == sampler.law
         return played.sum(played.loader, batches=2)
 
     assert moved(sum_of) == pytest.approx(2 * BOUND, rel=1e-4)
@@ -185,6 +186,11 @@ def test_before_the_first_step_a_loader_is_checked_against_the_rate_of_its_steps
     )
     with pytest.raises(UnsupportedEvent, match=r"priced at a rate of 0\.05.*draws at 0\.9"):
         accountant.check(DPDataLoader(records, sample_rate=0.9))
+    accountant.step(noise_multiplier=1.0, sample_rate=0.05)
+    assert accountant.check(played.loader).event is not None
+    accountant.step(noise_multiplier=1.0, sample_rate=0.01)
+    with pytest.raises(UnsupportedEvent, match=r"priced at a rate of 0\.01"):
+        accountant.check(played.loader)
     with pytest.raises(UnsupportedEvent, match="not known yet: check the loader after make_priv"):
         Accountant().check(played.loader)
 

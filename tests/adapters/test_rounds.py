@@ -12,9 +12,6 @@ from scipy import stats
 from dpcal.accountants import delta, epsilon, events
 from dpcal.adapters.rounds import RELATIONS, round_event
 
-METHODS = tuple(RELATIONS)
-
-
 PLACES = np.linspace(-16.0, 16.0, 20_001)
 
 
@@ -84,7 +81,7 @@ def test_the_numbers_of_the_page():
         assert number in page
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RELATIONS)
 def test_more_clients_of_a_round_cost_no_less(method):
     def paid(k, n, secret):
         event = round_event(
@@ -110,11 +107,3 @@ def test_a_rate_is_not_rounded_down():
             assert Fraction(event.sampling_probability) >= Fraction(k, n)
             assert event.sampling_probability <= 1
     assert Fraction(1 / 3) < Fraction(1, 3)
-
-
-def test_what_is_refused():
-    told = {"noise_multiplier": 3.0, "sample_size": 20, "population_size": 500}
-    with pytest.raises(ValueError, match="must be at most population_size=500, got 501"):
-        round_event(**told | {"sample_size": 501, "sampling_method": "no-amplification"})
-    with pytest.raises(ValueError, match="secret_draws must be False"):
-        round_event(**told, sampling_method="poisson", secret_draws=True)

@@ -99,16 +99,9 @@ LAYERS = [
 ]
 
 
-class Kept(torch.utils.data.Dataset):
-    """Twenty records of four channels of five numbers."""
-
-    inputs = torch.randn(20, 4, 5, generator=torch.Generator().manual_seed(0))
-
-    def __len__(self):
-        return 20
-
-    def __getitem__(self, row):
-        return self.inputs[row], row % 2
+# Twenty records of four channels of five numbers.
+INPUTS = torch.randn(20, 4, 5, generator=torch.Generator().manual_seed(0))
+KEPT = TensorDataset(INPUTS, torch.arange(20) % 2)
 
 
 def headed(norm):
@@ -124,7 +117,7 @@ def test_layers_that_mix_records_or_keep_statistics_are_refused_and_no_other_one
     norm, mixes = norm.train(training), mixes if training else mixes_in_eval
     if not (isinstance(norm, nn.SyncBatchNorm) and norm.training):  # which needs a GPU
         held = copy.deepcopy(norm.state_dict())
-        alone, beside = norm(Kept.inputs[:1]), norm(Kept.inputs)[:1]
+        alone, beside = norm(INPUTS[:1]), norm(INPUTS)[:1]
         same = torch.allclose(alone, beside, atol=1e-6)
         kept = all(bool((held[key] == each).all()) for key, each in norm.state_dict().items())
         assert mixes is not (same and kept)
@@ -135,7 +128,7 @@ def test_layers_that_mix_records_or_keep_statistics_are_refused_and_no_other_one
         return
     guard = Guard(headed(norm), plan)
     before = copy.deepcopy(dict(guard.model.named_buffers()))
-    trained_steps = sum(guard.backward(*batch) for batch in guard.loader(Kept()))
+    trained_steps = sum(guard.backward(*batch) for batch in guard.loader(KEPT))
     assert trained_steps == 3
     assert all(bool((before[key] == each).all()) for key, each in guard.model.named_buffers())
 
@@ -149,7 +142,7 @@ def test_every_layer_that_normalises_is_in_the_table():
 
 def test_a_frozen_norm_that_is_set_to_training_is_refused_before_the_next_batch():
     guard = Guard(headed(nn.BatchNorm1d(4).eval()), planned(n=20, batch_size=10, steps=5))
-    batches = guard.loader(Kept())
+    batches = guard.loader(KEPT)
     batch = next(batches)
     guard.model.train()
     with pytest.raises(ValueError, match="keep it in eval mode"):

@@ -112,19 +112,6 @@ def test_samples_never_ask_for_more_noise_than_all_records():
     assert accountants.epsilon(dpsgd(1.0, z, 10), delta=1e-3) >= 1e6 * (1 - 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("event", "epsilon", "reason"),
-    [
-        (lambda s: dpsgd(1e-6, s, 10), 1.0, "sampling alone meets the target"),
-        (events.GaussianDpEvent, 1e13, r"smallest that is tried, already.*\[1e-06, "),
-        (lambda s: events.NonPrivateDpEvent(), 1.0, "non-private"),
-    ],
-)
-def test_targets_that_nothing_meets_or_everything_meets(event, epsilon, reason):
-    with pytest.raises(TargetUnreachable, match=reason):
-        calibrate.noise_multiplier(event, epsilon=epsilon, delta=1e-3)
-
-
 def test_dpsgd_plan():
     plan = calibrate.dpsgd(n=60_000, epochs=3, batch_size=500, epsilon=1.0, delta=1e-6)
     query = plan.query("gradient")
@@ -146,10 +133,6 @@ def _query(sampled=POISSON, **changes):
     return Query(**{**asked, "noise_multiplier": 2.0, "count": 10, **sampled, **changes})
 
 
-def _dpsgd(**changes):
-    return calibrate.dpsgd(n=100, epsilon=1.0, delta=1e-5, **changes)
-
-
 def _plan(*queries, **changes):
     fields = {"optimizer": "dpsgd", "n": 100, "epsilon": 1.0, "delta": 1e-5}
     return Plan(queries=queries, **{**fields, **changes})
@@ -159,7 +142,7 @@ def test_plans_round_trip():
     plan = _plan(
         _query(),
         _query(FULL, name="full", count=1),
-        _query(PARTS, name="batch"),
+        _query(PARTS, name="batch", max_norm=1e-140),  # the smallest there is
         parameters={"steps": 10, "note": "x", "flag": True, "rate": 0.5, "none": None},
     )
     assert Plan.from_json(plan.to_json()) == plan
@@ -170,24 +153,15 @@ def test_plans_round_trip():
     assert _query(kind="gradient-norm").to_dict()["kind"] == "gradient norm"
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: _dpsgd(epochs=2, batch_size=101), "batch_size must be at most n=100, got 101"),
-        (lambda: _dpsgd(batch_size=10), "Exactly one of epochs and steps"),
-        (lambda: _dpsgd(batch_size=10, epochs=2, steps=5), "Exactly one of epochs and steps"),
-        (lambda: _query(sampling_probability=None), "sampling_probability goes with"),
-        (lambda: _query(batch_size=3), "batch_size goes with"),
-        (lambda: _query(proportional=True), "proportional=True is for"),
-        (lambda: _plan(), "queries must be one or more"),
+def test_plans_that_make_no_sense_are_refused():
+    for build, message in (
+        (_plan, "queries must be one or more"),
         (lambda: _plan(_query(), _query()), "distinct names"),
         (lambda: _plan(_query()).query("x"), "query must be one of 'gradient'"),
         (lambda: Plan.from_json("[]"), "document must be a plan in JSON"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    ):
+        with pytest.raises(ValueError, match=message):
+            build()
 
 
 @pytest.mark.parametrize("sampled", [FULL, PARTS])
@@ -206,26 +180,12 @@ def test_a_grid_of_targets_meets_each_as_tightly_as_one():
     for function, sigma in zip(functions, found, strict=True):
         assert accountants.epsilon(function(sigma), delta=1e-6) <= 1.5
         assert accountants.epsilon(function(sigma * (1 - 1e-6)), delta=1e-6) > 1.5
-    with pytest.raises(ValueError, match="single or of one length"):
-        calibrate.noise_multipliers(functions, epsilon=[1.0, 2.0], delta=1e-6)
-
-
-@pytest.mark.parametrize("bound", [5e-324, 1e-300, 1e200])
-def test_bounds_at_which_doubles_end_are_refused(bound):
-    # Noise of 0.4 times 5e-324 is zero: the sum would be released as it is.
-    with pytest.raises(ValueError, match=r"max_norm must be in \[1e-140, 1e\+140\]"):
-        _query(max_norm=bound, noise_multiplier=0.4)
-    with pytest.raises(ValueError, match=r"cap must be in"):
-        _query(kind="gradient difference", proportional=True, cap=bound)
-    assert _query(max_norm=1e-140).max_norm == 1e-140
 
 
 def test_the_price_of_a_plan_is_asked_both_ways():
     plan = _plan(_query())
     delta = plan.price(epsilon=plan.price(1e-6).upper)
     assert 0.999e-6 < delta <= 1e-6 * (1 + 1e-9)
-    with pytest.raises(ValueError, match="delta must be left out"):
-        plan.price(1e-6, epsilon=1.0)
     ledger = Ledger.of(plan)
     ledger.record(plan.queries[0], plan.queries[0].count)
     assert ledger.epsilon(1e-6) == plan.price(1e-6)

@@ -15,7 +15,6 @@ from dpcal.accountants.matrix import (
     Identity,
     LambdaCGD,
     LeastSeparation,
-    Single,
     SquareRoot,
     Tree,
     Workload,
@@ -205,29 +204,6 @@ def test_draws_stop_where_a_proof_needs_no_more_noise(statistics):
     found = noise_multiplier(run, sampler, statistics=statistics, draws=2048, seed=1, **target)
     assert found.noise_multiplier <= proved
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
-
-
-RANDOM = {"strategies": (LambdaCGD(8, 0.5),), "sampler": correlated.Poisson(0.1)}
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "sentence"),
-    [
-        *(
-            ({"strategies": (name,)}, ValueError, "got")
-            for name in ("lambda-cgd", "banded=2.5", "tree=3", "dense")
-        ),
-        ({"strategies": (Identity(4),)}, ValueError, "strategies must be for steps=8, got"),
-        ({"participation": FixedEpochs(3, 2)}, ValueError, r"be in \[5, 6\], got 8"),
-        ({"neighboring_relation": "add-or-remove-one"}, UnsupportedEvent, "may change the steps"),
-        ({**RANDOM, "participation": Single()}, ValueError, "must not be given with participation"),
-        ({**RANDOM, "neighboring_relation": "replace-one"}, UnsupportedEvent, "not calibrated for"),
-        ({**RANDOM, "sampler": correlated.FixedSize(4, 40)}, UnsupportedEvent, "exactly 4 of 40"),
-    ],
-)
-def test_wrong_input_gets_a_sentence(options, error, sentence):
-    with pytest.raises(error, match=sentence):
-        calibrate.compare_strategies(**{"steps": 8, **TARGET, **options})
 
 
 @pytest.mark.slow

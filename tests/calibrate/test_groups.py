@@ -54,20 +54,6 @@ def test_a_plan_for_people_knows_of_people(relation):
     assert epsilon(events.SelfComposedDpEvent(alone, query.count), delta=1e-6) < 0.3
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sampler": "fixed-size", "batch_size": 5, "composition": "disjoint"},
-        {"sampler": "full", "composition": "disjoint"},
-        {"sampler": "full", "budget": 1.0},
-    ],
-)
-def test_what_no_theorem_covers_is_refused(changes):
-    given = {"name": "a", "kind": "gradient", "max_norm": 1.0, "noise_multiplier": 2.0, "count": 3}
-    with pytest.raises(ValueError, match="group_size > 1 is for"):
-        Query(**given, **changes, group_size=2)
-
-
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_a_group_moves_noise_so_many_times_as_far(k):
     laplace = for_group(events.LaplaceDpEvent(3.0), k)

@@ -142,6 +142,10 @@ def beside(s):
     return events.ComposedDpEvent([events.GaussianDpEvent(0.5), dpsgd(s)])
 
 
+def sampled(s):
+    return events.dpsgd(sampling_probability=1e-9, noise_multiplier=s, steps=10)
+
+
 @pytest.mark.parametrize(
     ("event", "sentence"),
     [
@@ -151,6 +155,8 @@ def beside(s):
         (lambda s: events.GaussianDpEvent(min(2.0, s)), "the event is the same from"),
         (lambda s: events.GaussianDpEvent(1 / s), "beyond it, the event's noise_multiplier must"),
         (beside, "what the event holds beside this noise already costs more"),
+        (sampled, "sampling alone meets the target"),
+        (lambda s: events.NonPrivateDpEvent(), "non-private"),
     ],
 )
 def test_why_nothing_meets_a_target(event, sentence):
@@ -160,6 +166,11 @@ def test_why_nothing_meets_a_target(event, sentence):
     assert asked.farthest <= 8 * (1 + 1e-9)
     # A remainder that costs too much is found at once.
     assert len(asked.noises) < (7 if event is beside else 50)
+
+
+def test_an_epsilon_that_the_least_noise_meets_is_refused():
+    with pytest.raises(TargetUnreachable, match=r"smallest that is tried, already.*\[1e-06, "):
+        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1e13, delta=1e-3)
 
 
 def test_a_table_with_a_small_largest_delta_is_not_met_by_sampling_alone():

@@ -39,17 +39,3 @@ def test_the_order_of_examples_and_owners_does_not_matter_and_an_owner_named_twi
     turned = choose_examples([each[::-1] for each in owners[::-1]], 2, ids[::-1])
     assert {ids[::-1][i] for i in turned} == chosen
     assert choose_examples([["a", "a"], "ab"], 1, [0, 1]) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("owners", "rows", "ids", "words"),
-    [
-        ([["a"], []], 1, [0, 1], "none at 1"),
-        ([["a"], ["b"]], 1, [7, 7], "distinct, got '7'"),
-        ([["a"]], 1, [0, 1], "as many as examples, 1, got 2"),
-        ([["a"]], 0, [0], "rows"),
-    ],
-)
-def test_bad_graphs_are_named(owners, rows, ids, words):
-    with pytest.raises(ValueError, match=words):
-        choose_examples(owners, rows, ids)

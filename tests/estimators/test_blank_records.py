@@ -190,12 +190,17 @@ def test_tables_with_names_are_read_cell_by_cell(package):
         assert model.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
-def test_the_type_of_learned_classes_does_not_tell_that_a_label_is_missing():
-    """A series of whole numbers is an array of floats as soon as one of them is missing."""
+def test_types_of_what_is_learned_do_not_tell_that_a_cell_is_missing():
+    """A column of whole numbers is an array of floats as soon as one cell is missing."""
     polars = pytest.importorskip("polars")
-    told = []
-    for first in (int(Y[0]), None):
-        labels = polars.Series([first, *Y[1:].tolist()])
-        model = LogisticRegression(epsilon=20.0, steps=5).fit(X, labels)
-        told.append((model.classes_.dtype, model.classes_.tolist(), model.predict(X[:1]).dtype))
+    told, rows = [], np.resize(X, (1201, 3))
+    for first in (1, None):
+        frame = polars.DataFrame({"ward": [first, *[1, 2, 7] * 400], "flag": [True] * 1201})
+        encoder = made("encoder").fit(frame)
+        model = LogisticRegression(epsilon=20.0, steps=5).fit(rows, frame["ward"])
+        arrays = (*encoder.categories_, model.classes_, model.predict(rows[:1]))
+        names = encoder.get_feature_names_out().tolist()
+        told.append(([each.dtype for each in arrays], names, model.classes_.tolist()))
     assert told[0] == told[1]
+    assert told[0][1][:3] == ["ward_1", "ward_2", "ward_7"]
+    assert told[0][2] == [1, 2, 7]

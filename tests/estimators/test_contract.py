@@ -108,8 +108,6 @@ def test_every_parameter_is_documented_once(make, skipped):
 
 def test_there_is_no_random_state():
     with pytest.raises(TypeError, match="random_state does not exist here: noise"):
-        StandardScaler(random_state=0)
-    with pytest.raises(TypeError, match="random_state does not exist here: noise"):
         StandardScaler().set_params(random_state=0)
 
 

@@ -277,21 +277,6 @@ def test_a_budget_pays_for_two_fits_by_their_exact_sum():
     assert 1.4 < budget.spent <= 1.5
 
 
-@pytest.mark.parametrize(
-    ("model", "y", "sentence"),
-    [
-        (logistic(classes=None), Y, "release='last' needs two declared classes"),
-        (logistic(classes=[0, 1, 2]), Y.astype(int), "release='last' needs two declared classes"),
-        (logistic(learning_rate=5.0), Y, "learning_rate must be at most 2 / "),
-        (ridge(solver="statistics"), TARGETS, "solver must be 'auto' or 'gradient'"),
-    ],
-)
-def test_what_no_theorem_covers_is_refused_before_anything_is_spent(model, y, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        model.fit(X, y)
-    assert not hasattr(model, "ledger_")
-
-
 def test_second_calls_of_ridge_are_refused():
     with pytest.raises(ValueError, match="statistics have no iterates"):
         ridge().partial_fit(X, TARGETS)

@@ -22,20 +22,7 @@ from dpcal.calibrate.papers.kernel.terms import Undecided, encode, symbols
 FORGED = tomllib.loads((DATA / "forged_proofs.toml").read_text(encoding="utf-8"))
 MODULES = {"balls": balls, "checker": checker, "rings": rings, "rules": rules, "terms": terms}
 CHECKS = ("require", "require_defined", "require_small", "look", "check", "same")
-FORMULAS = (
-    "as",
-    "by",
-    "end",
-    "exponent",
-    "fact",
-    "have",
-    "high",
-    "low",
-    "of",
-    "on",
-    "start",
-    "value",
-)
+FORMULAS = FORGED["formulas"].split()
 
 
 def statements():
@@ -178,7 +165,9 @@ def test_a_name_of_a_proof_as_the_constant_of_a_rate_would_prove_any_rate(monkey
     proofs = coded([{"rule": "plain"}, below, above])
     evidence = {"witness": {t: "3"}, "given": given, "proofs": proofs}
     check = 'require(symbols(constant) | symbols(scale) <= fixed, "constants in declared symbols.")'
-    assert checker.refusal(claim, "PROVED", evidence) == "constants in declared symbols."
+    swapped = {**evidence, "given": [given[1], given[0], given[2]]}
+    for each in (evidence, swapped):
+        assert checker.refusal(claim, "PROVED", each) == "constants in declared symbols."
     install(monkeypatch, claims, "claims.Rate.goals", changed(claims, check, "pass"))
     assert checker.refusal(claim, "PROVED", evidence) == "a goal about known symbols"
     mutate(monkeypatch, "rules.check: a goal about known symbols")

@@ -54,15 +54,7 @@ def test_the_printed_kl_noise_costs_17_eighths():
     evidence = finding.verdict.evidence
     assert float(evidence["left"]) / float(evidence["right"]) == 17 / 8
     assert "17/8" in report.render("table")
-    text = report.explain("EP1")
-    for words in ("EP1.printed", "EP1.corrected", "Use: The exact split"):
-        assert words in text
-
-
-@pytest.mark.parametrize(("paper", "claim"), [("kl_conditon", None), ("kan", "E2"), ("kan", "i01")])
-def test_unknown_names_offer_the_nearest(paper, claim):
-    with pytest.raises(ValueError, match="did you mean"):
-        audit(paper, only=claim)
+    assert "Use: The exact split" in report.explain("EP1")
 
 
 @pytest.mark.slow
