@@ -79,22 +79,13 @@ FROM_DATA = {"classes_from_data": True}
 def test_bad_records_are_refused_in_a_sentence():
     text, two = np.array(["a", "b"]), [[1.0], [2.0]]
     objective = Logistic([[1.0, 2.0], [2.0, 1.0]], [0, 1], **FROM_DATA)
-    for X, y, sentence in (
-        (np.empty((0, 2)), [], "y must hold two classes, got 0"),
-        (np.empty((2, 0)), [0, 1], r"X must have shape \(n, d\) .* got shape \(2, 0\)"),
-        ([1.0, 2.0], [0, 1], r"X must have shape \(n, d\) .* got shape \(2,\)"),
-        (two, [1, 1], "y must hold two classes, got 1"),
-        ([[1.0]] * 3, [0, 1, 2], "y must hold two classes, got 3"),
-        ([[1.0]] * 3, [0, 1], r"y must have shape \(3,\) to match X, got \(2,\)"),
-        (two, [[0], [1]], r"y must have shape \(2,\) to match X, got \(2, 1\)"),
-        (text[:, None], [0, 1], "X must be an array"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=sentence):
-            Logistic(X, y, **FROM_DATA)
+    for y in ([], [1, 1], [0, 1, 2]):
+        with pytest.raises(ValueError, match=f"y must hold two classes, got {len(set(y))}"):
+            Logistic(np.ones((len(y), 2)), y, **FROM_DATA)
     for ask, sentence in (
+        (lambda: Logistic(text[:, None], [0, 1], **FROM_DATA), "X must be an array"),
         (lambda: Logistic(two, text, classes=[0, 1]), "y must hold numbers"),
         (lambda: Squared(two, text), "y must be an array of real numbers"),
-        (lambda: Squared(np.empty((0, 2)), []), "X must have shape"),
         (lambda: objective.decision([[1.0, 2.0, 3.0]], np.zeros(3)), "X must have 2 c"),
         (lambda: objective.decision([[1.0, 2.0]], np.zeros(2)), r"w must have shape"),
     ):
