@@ -1,7 +1,6 @@
 """Clipped sums of the trigonometric problem, against its formulas."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -63,8 +62,3 @@ def test_parameters_at_the_end_of_the_range_give_no_record_away():
     answers = [kernel(w, max_norm=1.0)]
     answers += [kernel.difference(w, to, max_norm=1.0) for to in (w, -w)]
     assert np.isfinite(answers).all()
-
-
-def test_a_kernel_in_another_process_is_the_same():
-    again = pickle.loads(pickle.dumps(TrigonometricClippedSum(Z)))
-    assert (again(SADDLE, max_norm=1.0) == TrigonometricClippedSum(Z)(SADDLE, max_norm=1.0)).all()
