@@ -9,6 +9,7 @@ import threading
 import tomllib
 import tracemalloc
 from functools import partial
+from itertools import product
 
 import mpmath
 import numpy as np
@@ -52,9 +53,10 @@ def test_gaps_are_made_of_the_probabilities_that_they_need(q):
         assert abs(table[0] * UNIT / kept / q - 1) < 2.0**-40
 
 
-@pytest.mark.parametrize(("n", "q"), [(7, 0.5), (10, 0.97), (5, 0.2)])
+@pytest.mark.parametrize(("n", "q"), [(7, 0.5), (10, 0.97), (5, 0.2), (4, 0.35)])
 def test_samples_have_the_law_of_independent_coins(n, q):
-    bits, patterns = keyed_generator(KEY), np.zeros(2**n)
+    bits = np.random.default_rng(3) if n == 4 else keyed_generator(KEY)
+    patterns = np.zeros(2**n)
     for _ in range(20_000):
         patterns[(1 << poisson_sample(n, q, bits)).sum()] += 1
     members = np.array([pattern.bit_count() for pattern in range(2**n)])
@@ -70,16 +72,16 @@ def test_large_samples_have_binomial_sizes_and_even_places():
     check_law(np.bincount(np.concatenate(samples) // 500, minlength=10), np.ones(10))
 
 
-def test_compiled_loops_draw_the_samples_of_single_answers():
-    ours, theirs = keyed_generator(KEY), keyed_generator(KEY)
-    for size in (0, 3):
-        for _ in range(50):
-            alone = (
-                theirs.choice(20_000, size, replace=False, shuffle=False)
-                if size
-                else poisson_sample(20_000, 0.2, theirs)
-            )
-            assert (drawn(20_000, 0.2, size, ours) == alone).all()
+@pytest.mark.parametrize("made", [np.random.default_rng, lambda _: keyed_generator(KEY)])
+def test_compiled_loops_draw_the_samples_of_single_answers(made):
+    ours, theirs = made(4), made(4)
+    for n, size in product((50, 12_000, 20_000), (0, 3, 50, 3_000)):
+        for q in (0.2, 1.0):
+            if size:
+                alone = theirs.choice(n, min(size, n), replace=False, shuffle=False)
+            else:
+                alone = poisson_sample(n, q, theirs)
+            assert (drawn(n, q, min(size, n), ours) == alone).all(), (n, size, q)
 
 
 def test_a_stream_goes_on_at_its_state_within_a_block_and_across_blocks():

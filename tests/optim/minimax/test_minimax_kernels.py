@@ -11,8 +11,6 @@ from _problems import MatrixSensing
 from _recording import record
 
 from dpcal import calibrate, optim
-from dpcal._ext.noise import poisson_sample
-from dpcal._ext.samples import drawn
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.boundary.noise import GaussianMechanism
 from dpcal.optim.minimax import ToySaddle
@@ -78,17 +76,6 @@ def test_sums_from_several_threads_are_the_same():
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: problem.clipped_sum(w, rows, 0.5), range(8)):
             assert (found == expected).all()
-
-
-def test_compiled_samples_are_those_of_single_answers_and_batches_those_of_numpy():
-    for n, q in ((50, 0.2), (5_000, 1.0), (12_000, 0.3)):
-        expected = poisson_sample(n, q, np.random.default_rng(4))
-        assert drawn(n, q, 0, np.random.default_rng(4)).tolist() == expected.tolist()
-    for n, size in ((50, 7), (50, 50), (12_000, 5), (12_000, 3_000)):
-        ours, numpys = np.random.default_rng(4), np.random.default_rng(4)
-        for _ in range(3):
-            expected = numpys.choice(n, size, replace=False, shuffle=False)
-            assert drawn(n, 1.0, size, ours).tolist() == expected.tolist()
 
 
 # -- the fused loop
