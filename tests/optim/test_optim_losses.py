@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize_scalar
-from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 
 from dpcal.optim import (
     KAN,
@@ -215,16 +213,6 @@ def test_softmax_of_two_classes_is_logistic_regression():
     np.testing.assert_allclose(
         softmax.gradient(both)[[4, 5, 6, 7, 9]], logistic.gradient(w), rtol=1e-11
     )
-
-
-def test_softmax_optimum_is_scikit_learn_s():
-    data, y = load_iris(return_X_y=True)
-    data = data - data.mean(axis=0)
-    objective = Softmax(data, y, l2=0.01, classes_from_data=True)
-    w = objective.minimize()
-    peer = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=10_000).fit(data, y)
-    np.testing.assert_allclose(w[:12].reshape(3, 4), peer.coef_, atol=2e-4)
-    assert (objective.predict(data, w) == peer.predict(data)).all()
 
 
 @pytest.mark.parametrize("name", ["Softmax", "MLP", "KAN"])

@@ -207,8 +207,6 @@ TARGET = {"epsilon": 4.0, "delta": 1e-5}
 POISSON = {"neighboring_relation": "add-or-remove-one"}
 REPLACED = {"neighboring_relation": "replace-one"}
 SMALL = {"batch_size": 25, "difference_batch_size": 5, "drift": 0.05}
-# A claim that holds is accused with at most this chance, in each test.
-ALARM = 1e-6
 
 
 def planned(builder, dimension=None, **options):
@@ -273,13 +271,15 @@ class Case:
     reached: float
     less: float = 0.5
     noise: str = "gaussian"
+    # A claim that holds is accused with at most this chance.
+    alarm: float = 1e-6
+    study: bool = False
 
 
-ALLOCATED = {"epsilon": 2.0, "sampler": "random-allocation"}
 LARGE = {"n": 2_000, "samples": 80_000, "reached": 0.8, "less": 0.7}
 # Each answer in whole numbers takes the square of the records.
-WHOLE = {**LARGE, "n": 200, "noise": "discrete"}
-FEW = {**WHOLE, "samples": 8_000, "reached": 0.5, "less": 0.5}
+WHOLE = {**LARGE, "n": 200, "noise": "discrete", "study": True}
+FEW = {**WHOLE, "samples": 8_000, "reached": 0.5, "less": 0.5, "study": False}
 PARTS = {"n": 250, "samples": 20_000, "reached": 0.15}
 MORE = {**PARTS, "samples": 40_000}
 SHORT = {"n": 1_000, "samples": 12_000, "reached": 0.2, "less": 1 / 3}
@@ -288,15 +288,28 @@ KINDS = {
     "second order": planned(calibrate.sto_spider, steps=10, **POISSON),
     "correlated": correlated("full"),
     "silos": planned(calibrate.distributed_psgd, silos=2),
-    "random allocation": partial(sampled, **ALLOCATED),
 }
-KL = {"gamma": 1.0, "kappa": 2.0, "epsilon": 2.0, **REPLACED}
+ALLOCATED = partial(sampled, epsilon=2.0, sampler="random-allocation")
+# Rates are known to within the root of the samples: a small epsilon needs more of them.
+SAMPLED = {"n": 500, "less": 0.8, "alarm": 0.05}
+ALL = {"reached": 0.9, "less": 0.7, "alarm": 0.01, "study": True}
+KL = {"gamma": 1.5, "kappa": 2.0, "epsilon": 2.0, **REPLACED}
 CASES = {
     **{name: Case(made, **LARGE) for name, made in KINDS.items()},
     **{f"{name}, whole numbers": Case(made, **WHOLE) for name, made in KINDS.items()},
     **{f"{name}, few": Case(made, **FEW) for name, made in KINDS.items()},
-    "sampled": Case(partial(sampled, epsilon=8.0), 500, 80_000, 0.9, less=0.8),
-    "sampled, replaced": Case(partial(sampled, **REPLACED), 500, 60_000, 0.8, less=0.8),
+    "sampled": Case(partial(sampled, epsilon=8.0), samples=80_000, reached=0.9, **SAMPLED),
+    "sampled, replaced": Case(
+        partial(sampled, **REPLACED), samples=60_000, reached=0.85, **SAMPLED
+    ),
+    "sampled, middle": Case(sampled, samples=400_000, reached=0.9, study=True, **SAMPLED),
+    "sampled, small": Case(
+        partial(sampled, epsilon=1.0), samples=1_000_000, reached=0.9, study=True, **SAMPLED
+    ),
+    "allocated": Case(ALLOCATED, 2_000, 400_000, **ALL),
+    "allocated, whole numbers": Case(
+        ALLOCATED, 500, 120_000, noise="discrete", **{**ALL, "reached": 0.8}
+    ),
     "parts of a tree": Case(whole(calibrate.tree_spider), **PARTS),
     "parts of a walk": Case(planned(calibrate.gauss_psgd, 5, **SMALL), **PARTS),
     "batches of one size": Case(fixed, **PARTS),
@@ -333,13 +346,13 @@ def asked(canaries, plan, noise):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.study if "whole numbers" in name else ())
-        for name in CASES
+        pytest.param(name, marks=pytest.mark.study if case.study else ())
+        for name, case in CASES.items()
     ],
 )
 def test_the_claim_is_nearly_reached_and_less_noise_is_accused(name):
     case = CASES[name]
-    options = {"samples": case.samples, "confidence": 1 - ALARM, "seed": 2}
+    options = {"samples": case.samples, "confidence": 1 - case.alarm, "seed": 2}
     with warnings.catch_warnings():
         # A walk is informative from more records on.
         warnings.simplefilter("ignore", VacuousSchedule)
@@ -359,7 +372,7 @@ def test_the_claim_is_nearly_reached_and_less_noise_is_accused(name):
     assert honest.epsilon > case.reached * plan.epsilon, str(honest)
     assert quiet.epsilon > plan.epsilon, str(quiet)
     assert not quiet.holds
-    assert quiet.scale < 1
+    assert math.isnan(quiet.scale) or quiet.scale < 1
     # The truth is an upper end for the attack on any mechanism.
     assert quiet.epsilon <= with_noise(case.less, plan).price()
 
