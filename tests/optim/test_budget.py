@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _cluster import two_workers
 from joblib import parallel_backend
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
@@ -95,24 +96,16 @@ WORKED = {
 
 @pytest.fixture(scope="module")
 def workers():
-    """Return a function that puts joblib onto a backend; Dask has two workers, or two threads."""
+    """Return a function that puts joblib onto a backend; Dask has two workers."""
     with contextlib.ExitStack() as stack:
         started = {}
 
         def enter(backend):
             if not backend.startswith("dask"):
                 return parallel_backend(backend)
-            distributed = pytest.importorskip("distributed")
-            processes = backend == "dask"
             if backend not in started:
-                started[backend] = stack.enter_context(
-                    distributed.Client(
-                        n_workers=2 if processes else 1,
-                        threads_per_worker=1 if processes else 2,
-                        processes=processes,
-                        dashboard_address=":0",
-                    )
-                )
+                made = two_workers(__name__, processes=backend == "dask")
+                started[backend] = stack.enter_context(made)
             return parallel_backend("dask", client=started[backend])
 
         yield enter
