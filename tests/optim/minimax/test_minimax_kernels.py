@@ -1,7 +1,6 @@
 """Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -67,15 +66,6 @@ def test_a_record_without_finite_gradients_contributes_nothing():
     assert problem.clipped_sum(w, np.array([5]), 1.0).tolist() == [0.0] * problem.dimension
     both = problem.clipped_sum(w, np.array([5, 6]), 1.0)
     assert both.tolist() == problem.clipped_sum(w, np.array([6]), 1.0).tolist()
-
-
-def test_sums_from_several_threads_are_the_same():
-    problem = COMPILED["fair"]()
-    w, rows = np.linspace(-1, 1, problem.dimension), np.arange(N)
-    expected = problem.clipped_sum(w, rows, 0.5)
-    with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: problem.clipped_sum(w, rows, 0.5), range(8)):
-            assert (found == expected).all()
 
 
 # -- the fused loop

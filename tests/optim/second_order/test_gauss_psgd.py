@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from dpcal import calibrate
-from dpcal.calibrate.plans.common import single_release
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
 from dpcal.optim.driver import worth
@@ -69,6 +68,9 @@ def test_the_benchmark_plan_has_the_numbers_of_the_reference(trigonometric):
     assert plan.parameters["threshold"] == pytest.approx(0.165, abs=5e-4)
     for query in plan.queries:
         assert query.noise_multiplier == pytest.approx(2 * z, rel=1e-6)
+    # E answers with multiplier sqrt(E) z are as one with multiplier z.
+    thrice = planned(trigonometric, passes=3).queries[0].noise_multiplier
+    assert thrice == pytest.approx(math.sqrt(3) * 2 * z, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -256,14 +258,6 @@ def test_without_noise_on_all_records_the_estimate_is_the_gradient(trigonometric
         w = w + 0.3 * rng.standard_normal(4)
         assert np.allclose(spider.query(w), objective.gradient(w), rtol=0, atol=1e-13)
     assert spider.difference_calls > 0
-
-
-@pytest.mark.parametrize("passes", [1, 3])
-def test_a_plan_costs_one_release_a_pass(passes):
-    # E answers with multiplier sqrt(E) z are as one with multiplier z.
-    z = single_release(4.0, 1e-6, "replace-one")
-    plan = small(passes=passes)[1]
-    assert plan.queries[0].noise_multiplier == pytest.approx(math.sqrt(passes) * z, rel=1e-9)
 
 
 def test_a_run_that_goes_on_without_records_is_refused():
