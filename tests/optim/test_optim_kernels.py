@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpcal._ext.gradients import LinearClippedSum, LogisticLoss, SquaredLoss, aligned_zeros
+from dpcal._ext.gradients import LinearClippedSum, LogisticLoss, SquaredLoss
 
 
 @st.composite
@@ -111,14 +111,6 @@ def test_records_are_copied_and_bad_arguments_refused():
             kernel(w, max_norm=max_norm)
     with pytest.raises(ValueError, match=r"w must have shape \(2,\), got \(3,\)"):
         kernel(np.zeros(3))
-
-
-@given(st.integers(0, 200))
-def test_aligned_zeros_start_a_cache_line(size):
-    buffer = aligned_zeros(size)
-    assert buffer.shape == (size,)
-    assert not buffer.any()
-    assert size == 0 or buffer.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("d", [30, 63, 64, 65, 200])

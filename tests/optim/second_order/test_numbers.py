@@ -158,19 +158,3 @@ def test_the_theory_preset_says_from_which_n_it_says_something():
     problem = {**UNIT, "d": 10, "z": plan.queries[0].noise_multiplier}
     assert solved(**problem, n=size / 2).vacuous
     assert not solved(**problem, n=size * 1.1).vacuous
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
-@pytest.mark.parametrize(("n", "epsilon"), [(10**4, 8.0), (10**9, 0.1)])
-def test_no_plan_uses_more_records_than_there_are(n, epsilon):
-    constants = calibrate.Constants(lipschitz=2.0, smoothness=1.5, hessian_lipschitz=0.7, gap=3.0)
-    given = {"n": n, "dimension": 10, "epsilon": epsilon, "delta": 1e-6}
-    for options in ({}, {"passes": 3}, {"drift": 0.0}, {"preset": "theory"}):
-        plan = calibrate.gauss_psgd(constants, **given, **options)
-        for query in plan.queries:
-            assert 1 <= query.batch_size <= n
-            assert query.batch_size * query.count <= n
-        assert plan.price() <= epsilon
-    at = solved(G=2.0, M=1.5, rho=0.7, U=3.0, d=10, m=1, z=8.45, n=float(n))
-    assert records_used(at, 3.0) <= n * (1 + 1e-6)
