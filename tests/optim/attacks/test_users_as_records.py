@@ -202,5 +202,3 @@ def test_users_draw_batches_of_an_epoch_as_records_do(fields, relation):
     assert optim.run(users_of(X), plan, seed=5).complete
     with pytest.raises(UnsupportedEvent, match="person with 4 records"):
         dataclasses.replace(plan, queries=(record,)).event_for(4)
-    with pytest.raises(ValueError, match="group_size > 1 is for sums"):
-        dataclasses.replace(asked, clipped="row")
