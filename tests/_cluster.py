@@ -45,7 +45,7 @@ def two_workers(module, processes=True, number=2):
             n_workers=number,
             threads_per_worker=1,
             processes=processes,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=50,
         ) as made,
         distributed.Client(made) as client,

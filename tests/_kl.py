@@ -1,17 +1,15 @@
 """Plans of the optimizers under the KL condition, and a table for them."""
 
 import numpy as np
+from _built_plans import records
 from _problems import Tilted
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 
 TARGET = {"epsilon": 2.0, "delta": 1e-5}
-RNG = np.random.default_rng(0)
 N = 300
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+X, Y = records(N)
 # delta(1) of a Gaussian release with sensitivity equal to its noise: rho = 1/2.
 HALF = {"epsilon": 1.0, "delta": 0.12693673750664397, "neighboring_relation": "replace-one"}
 

@@ -15,6 +15,19 @@ from dpcal.optim.attacks.recording import Recorder, Tape, play
 from dpcal.optim.boundary.seeds import Streams
 
 
+class Alike:
+    """Equal streams whatever the digest of the records is, to compare two ways to hold them."""
+
+    def streams(self, seed, plan, digest):
+        return Streams(5, plan, lambda: b"any records")
+
+    def watched(self, mechanism, plan, ledger):
+        return mechanism
+
+    def choosing(self, plan, ledger):
+        return lambda query, at, scores, choose: choose()
+
+
 class _Faithful(Recorder):
     """A recorder whose runs draw what they would draw if nobody watched."""
 

@@ -1,23 +1,22 @@
 """Runs that SIGINT ends at moments that are counted, not timed: a process of its own, by name.
 
-A moment is the k-th time that a function is entered or left, or that words are read for noise and
-batches, which happens in compiled code. Prints one line a run, so that a crash shows where it was.
+A moment is the k-th time that a function is entered or left. Prints one line a run, so that a crash
+shows where it was. Signals while words are read for noise and batches are those of
+``test_random_words.py``.
 """
 
 import ctypes
-import itertools
 import random
 import signal
 import sys
 import tempfile
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 from _built_plans import BUILT, built
+from _stored_runs import struck
 
 from dpcal import optim
-from dpcal._ext import keyed
 from dpcal.errors import DpcalError
 from dpcal.optim.boundary import batches
 from dpcal.optim.boundary.ledger import check_ledger
@@ -30,48 +29,7 @@ TAKE_NO_ORACLE = ("jl_glm", "distributed_psgd")
 # Of 200 steps; the first of its plans takes thousands.
 CASES = {"spiderboost": 1}
 HAVE_NO_FILE = ("distributed_psgd",)
-CIPHER, SAMPLE = keyed.counter_mode, batches.Batches.sample
-
-
-class Moments:
-    """Counts moments of two kinds while it is entered, and sends one signal at one of them."""
-
-    def __init__(self, kind=None, at=0):
-        self.kind, self.at, self.seen = kind, at, Counter()
-
-    def _event(self, frame, event, argument):
-        if event == "c_call":
-            return  # no handler runs between the end of a block and the call of its exit
-        self.seen["line"] += 1
-        if self.kind == "line" and self.seen["line"] == self.at:
-            SEND(int(signal.SIGINT))
-
-    def _cipher(self, key, block):
-        # All in C, as a signal that comes while words are read: no handler runs before they are.
-        works = itertools.compress(itertools.repeat(CIPHER(key, block).update_into), self._words)
-        return type("Cipher", (), {"update_into": property(partial(next, works))})()
-
-    def __enter__(self):
-        before = self.at - 1 if self.kind == "words" else sys.maxsize
-        self._left = itertools.count(1)
-        self._words = itertools.chain(
-            itertools.compress(
-                itertools.repeat(1), zip(itertools.repeat(1, before), self._left, strict=False)
-            ),
-            map(SEND, [int(signal.SIGINT)]),
-            itertools.compress(
-                itertools.repeat(1), zip(itertools.repeat(1), self._left, strict=False)
-            ),
-        )
-        keyed.counter_mode = self._cipher
-        if self.kind != "words":
-            sys.setprofile(self._event)
-        return self
-
-    def __exit__(self, *raised):
-        sys.setprofile(None)
-        keyed.counter_mode = CIPHER
-        self.seen["words"] = next(self._left) - 1
+SAMPLE = batches.Batches.sample
 
 
 def check_size(query, n, size):
@@ -112,14 +70,18 @@ def asked_again(oracle):
                 pass
 
 
-def interrupted(name, records, plan, moments, **more):
+def interrupted(name, records, plan, at, **more):
     """Return the ledger of a run that is struck, None if it has none, and its w if it ended."""
+    ends = []
     try:
-        with moments:
-            result = getattr(optim, name)(records, plan, **more)
+        struck(
+            lambda: ends.append(getattr(optim, name)(records, plan, **more)),
+            at,
+            lambda: SEND(int(signal.SIGINT)),
+        )
     except KeyboardInterrupt as error:
         return optim.released(error), None
-    return result.ledger, result.w
+    return ends[0].ledger, ends[0].w
 
 
 def check_released(ledger, plan):
@@ -129,12 +91,12 @@ def check_released(ledger, plan):
         assert ledger.event is not None
 
 
-def struck(name, objective, plan, moments):
+def struck_run(name, objective, plan, at):
     """Strike a run; check its batches, its ledger, and what its oracle answers afterwards."""
     oracle = None if name in TAKE_NO_ORACLE else optim.PrivateOracle(objective, plan)
     if oracle is not None:
         watched(oracle)
-    ledger, w = interrupted(name, oracle or objective, plan, moments)
+    ledger, w = interrupted(name, oracle or objective, plan, at)
     check_released(ledger, plan)
     if oracle is not None:
         asked_again(oracle)
@@ -142,11 +104,11 @@ def struck(name, objective, plan, moments):
     return "interrupted" if w is None else "finished"
 
 
-def struck_with_file(name, objective, plan, moments, path, every, whole):
+def struck_with_file(name, objective, plan, at, path, every, whole):
     """Strike a run that has a file, and go on from the file, to the bits of a whole run."""
     kept = {"store": path, "store_every": every, "seed": SEED}
     with optim.replaying():
-        ledger, w = interrupted(name, objective, plan, moments, **kept)
+        ledger, w = interrupted(name, objective, plan, at, **kept)
         if ledger is not None:
             check_released(ledger, plan)
             # One answer may be paid for, and not made.
@@ -164,18 +126,16 @@ def main(name, seed, count):
     chance = random.Random(f"{name} {seed}")
     plan, objective = built(name, BUILT[name][CASES.get(name, 0)], OPTIMIZERS[name].relations[0])
     whole = getattr(optim, name)(objective, plan, seed=SEED).w.tobytes()
-    counted = Moments()
-    struck(name, objective, plan, counted)
+    moments = struck(lambda: getattr(optim, name)(objective, plan))
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
-            kind = "words" if number % 2 and counted.seen["words"] else "line"
-            moments = Moments(kind, chance.randint(1, counted.seen[kind]))
-            print(name, number, kind, moments.at, "of", counted.seen[kind], flush=True)
+            at = chance.randint(1, moments)
+            print(name, number, at, "of", moments, flush=True)
             if number % 3 < 2 or name in HAVE_NO_FILE:
-                print(struck(name, objective, plan, moments), flush=True)
+                print(struck_run(name, objective, plan, at), flush=True)
             else:
                 kept = Path(folder) / f"{number}.db", 1 if number % 2 else 8
-                print(struck_with_file(name, objective, plan, moments, *kept, whole), flush=True)
+                print(struck_with_file(name, objective, plan, at, *kept, whole), flush=True)
     # Nothing of an interruption is left in the process: the same seed gives the same bits.
     with optim.replaying():
         assert getattr(optim, name)(objective, plan, seed=SEED).w.tobytes() == whole

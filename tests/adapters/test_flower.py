@@ -9,8 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _pages import program
-from _tree import ROOT
+from _tree import ROOT, program
 
 from dpcal.accountants import epsilon, events
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from _pages import program
-from _tree import ROOT
+from _tree import ROOT, program
 
 pytest.importorskip("pipeline_dp")
 

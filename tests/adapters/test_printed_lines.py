@@ -5,7 +5,7 @@ import importlib.util
 import re
 
 import pytest
-from _pages import program
+from _tree import program
 
 from dpcal import accountants
 from dpcal.adapters.loaders import AllocationSampler

@@ -80,6 +80,22 @@ def test_every_builder_is_asked_how_long_its_plan_takes(name, monkeypatch):
     assert any(LONG in each for each in sentences)
 
 
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("jl_glm", {"inner": "noisy_gd"}),
+        ("recursive_regularization", {"distance": 3.0, "dimension": 400}),
+        ("tree_spider", {}),
+    ],
+)
+def test_a_theorem_that_promises_nothing_says_from_which_n_on_it_does(name, more):
+    given = {"n": 320, "dimension": 100, "epsilon": 0.2, "delta": 1e-5, "preset": "theory"}
+    plan, sentences = told(partial(getattr(calibrate, name), CONSTANTS, **{**given, **more}))
+    assert any("informative from about n=" in each for each in sentences)
+    assert plan.parameters["vacuous"]
+    assert plan.parameters["informative_from_n"] > 320
+
+
 # ------------------------------------------------------------------------- thresholds below noise
 
 

@@ -4,8 +4,8 @@ from threading import get_ident
 
 import numpy as np
 import pytest
-from _alike import Alike
 from _cluster import two_workers
+from _recording import Alike
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import dpcal

@@ -17,7 +17,6 @@ from dpcal.accountants import events, samplers
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
-from dpcal.optim import attacks
 from dpcal.optim.attacks import promises, recording
 from dpcal.optim.attacks.evidence import evidence_of
 from dpcal.optim.boundary.batches import Batches
@@ -279,28 +278,6 @@ def test_ratios_of_allocated_records_are_means_over_all_their_draws():
         assert evidence.log_ratios() == pytest.approx(expected, abs=1e-12)
     with pytest.raises(UnsupportedEvent, match="shuffled epochs"):
         evidence_of(query_of("shuffled-epochs"), n=40)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-def test_the_claim_is_nearly_reached_and_less_noise_is_accused(noise):
-    sizes = {"gaussian": (2_000, 400_000, 0.9), "discrete": (500, 120_000, 0.8)}
-    n, samples, share = sizes[noise]
-    plan = calibrate.dpsgd(
-        n=n, batch_size=n // 10, epochs=2, epsilon=2.0, delta=DELTA, sampler="random-allocation"
-    )
-
-    def run(canaries, plan, factor=1.0):
-        (query,) = plan.queries
-        quiet = dataclasses.replace(query, noise_multiplier=factor * query.noise_multiplier)
-        optim.dpsgd(canaries, dataclasses.replace(plan, queries=(quiet,)), noise=noise)
-
-    options = {"samples": samples, "confidence": 0.99, "seed": 1}
-    honest = attacks.likelihood(plan, run=run, **options)
-    assert honest.holds, str(honest)
-    assert honest.epsilon > share * plan.epsilon, str(honest)
-    quiet = attacks.likelihood(plan, run=lambda *given: run(*given, factor=0.7), **options)
-    assert not quiet.holds, str(quiet)
 
 
 # -- what is refused

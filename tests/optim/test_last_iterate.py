@@ -326,14 +326,10 @@ def test_objectives_that_a_plan_is_not_for_are_refused():
 
 
 def test_what_does_not_go_together_is_refused():
-    poisson = {"sampler": "poisson", "sampling_probability": 0.1}
     steps = {"steps": 5, "learning_rate": 1.0, "smoothness": 0.25, "l2": L2}
-    descent = Descent(**steps)
     for make, sentence in (
         (lambda: Descent(**{**steps, "learning_rate": 6.0}), "learning_rate must be at most 2 / "),
         (lambda: Descent(**steps, strong_convexity=0.2), "strong_convexity must be 0 or l2=0.1"),
-        (lambda: query(descent=descent), "descent is for kind='last iterate'"),
-        (lambda: query("last iterate", descent=descent, **poisson), "sampler='full'"),
         (lambda: dataclasses.replace(plan_for(), public_n=True), "public_n"),
     ):
         with pytest.raises(ValueError, match=sentence):

@@ -157,8 +157,6 @@ def test_normals_are_independent_standard_gaussians():
 def test_wrong_input_gets_a_sentence():
     stream = NoiseStream(Identity(3), 2)
     for ask, error, sentence in (
-        (lambda: NoiseStream(Tree(3), 2, replay=True), ValueError, "inverse has few bands"),
-        (lambda: stream.at(4), ValueError, r"step must be in \[0, 3\], got 4"),
         (stream.at(3).read, ValueError, "all have been read"),
         (lambda: stream.read(np.empty(3)), ValueError, r"out must have shape \(2,\), got \(3,\)"),
         (lambda: NoiseStream.from_json("{}"), ValueError, "not the state of a noise stream"),

@@ -101,13 +101,3 @@ def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
     with pytest.raises(UnsupportedEvent, match="of the bound on a mean iterate to rounding"):
         oracle.one_pass(np.full(D, 1e12), "pass", **{**OPTIONS, "radius": math.inf})
     assert oracle.ledger.answers == 0
-
-
-def test_a_loss_of_ones_own_is_refused():
-    class Mine(Logistic):
-        def clipped_sum(self, w, rows, max_norm):
-            return super().clipped_sum(w, rows, max_norm)
-
-    mine = Mine(X, Y, fit_intercept=False, classes=[-1, 1])
-    with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
-        PrivateOracle(mine, PLAN, noise="discrete").one_pass(np.zeros(D), "pass", **OPTIONS)

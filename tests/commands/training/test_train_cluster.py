@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import polars
 import pytest
-from _alike import Alike
 from _cluster import two_workers
 from _patients import SCHEMA, patients
+from _recording import Alike
 
 import dpcal
 from dpcal.optim.boundary.observers import observing

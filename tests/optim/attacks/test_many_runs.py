@@ -9,7 +9,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import dpcal
-from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.attacks import loader
 from dpcal.optim.attacks.loaders import _Runs
@@ -51,19 +50,6 @@ def test_equal_scores_accuse_nobody(scores, order):
     assert alarms(positive, trials, 0.1)
 
 
-def test_wrong_arguments_of_one_run():
-    given = {"included": [0, 1], "scores": [0, 1], "guesses": 2, "delta": 0.0}
-    for words, sentence in (
-        ({"guesses": 3}, r"guesses must be in \[1, 2\]"),
-        ({"included": [0, 1, 2, 1]}, "included must be flags"),
-        ({"included": []}, "included must be flags"),
-        ({"scores": [[0, 1]]}, r"scores must have shape \(2,\)"),
-        ({"scores": [0]}, r"scores must have shape \(2,\)"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            attacks.one_run(**{**given, **words})
-
-
 # -- many runs
 
 
@@ -100,8 +86,6 @@ def test_a_test_that_never_errs_is_bounded_by_its_runs():
     # Rule of three: a rate of which nothing is seen in n runs is below -log(chance) / n.
     bound = counted(1_000, 0, 0, 1_000, delta=0).epsilon
     assert bound == pytest.approx(math.log(1_000 / -math.log(0.025)), abs=0.01)
-    with pytest.raises(ValueError, match="false_positives \\+ true_negatives must be at least 1"):
-        counted(1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("mu", [0.0, 1.0])
@@ -127,12 +111,6 @@ def test_many_runs_find_a_leak(arranged):
     assert 3.0 < found.epsilon < truth
     # Scores of the other sign are those of a test that is always wrong.
     assert attacks.many_runs(-present, -absent, delta=DELTA).epsilon == 0.0
-    for sentence, present, absent in (
-        ("present must have shape", [1.0] * 9, [1.0] * 10),
-        ("absent must be finite", [1.0] * 10, [math.nan] * 10),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            attacks.many_runs(present, absent, delta=0)
 
 
 # -- loaders: likelihood ratios are right, and bounds are below the truth and near it
@@ -172,9 +150,3 @@ def test_a_shuffle_breaks_a_claim_that_allocation_keeps():
     assert not found.holds
     assert exact < found.epsilon < bracket.upper
     assert loader("random-allocation", **SIZES, **claim).holds
-    given = {**SIZES, "epsilon": 2.0, "delta": 1e-3}
-    with pytest.raises(UnsupportedEvent, match="moves others"):
-        loader("shuffled-epochs", **given, neighboring_relation="add-or-remove-one")
-    for change in ({"batch_size": 61}, {"samples": 10}):
-        with pytest.raises(ValueError, match=r"must be in \[1, n=60\]|must be at least 1000"):
-            loader("shuffled-epochs", **{**given, **change})

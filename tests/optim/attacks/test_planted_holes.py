@@ -91,28 +91,6 @@ def told_values_of(series, column, missing):
 
 
 LEARN, VALUES = KMeans._learn, coding.values_of
-HOLES = {
-    "1 a book refunds": [
-        (book, "_completed", frees_by_the_open_ledger),
-        (booked, "read_ledger", lambda store: Ledger(4)),
-    ],
-    "2 workers are not charged": [
-        (estimators_base.PrivateEstimator, "_is_elsewhere", lambda self: False)
-    ],
-    "3 exact scores of meta-estimators": [(estimators_base, "refuse_exact_score", lambda model: 0)],
-    "4 warnings of hidden trials": [(search, "_quiet", contextlib.nullcontext)],
-    "5 a ledger is rolled back": [(stepwise.Guarded, "load_state_dict", rolls_back)],
-    "6 threads ask a stored run": [(StoredOracle, "_answer", answers_without_a_lock)],
-    "7 a fork repeats noise": [(Admission, "asked", knows_no_process)],
-    "8 threads share a precision": [(_precision, "workprec", without_a_lock)],
-    "9 one record fails a run": [(linear, "records_of", finite_records_of)],
-    "10 classes are read off labels": [(domains, "declared", read_off)],
-    "11 records are not counted": [
-        (stepwise.StepwiseOracle, "_batch", property(many, lambda *_: None))
-    ],
-    "12 labels of clusters are kept": [(KMeans, "_learn", kept_labels)],
-    "12 errors tell of cells": [(coding, "values_of", told_values_of)],
-}
 
 # -- probes
 
@@ -185,47 +163,79 @@ def logistic(table):
 
 BOUNDARY = "optim/boundary/"
 THREADS = f"{BOUNDARY}test_store.py::test_"
-PROBES = {
-    "1 a book refunds": of_tests(
-        f"{BOUNDARY}budget/test_book_stays_charged.py::"
-        "test_a_run_that_was_killed_is_charged_for_what_its_file_holds"
+# For each hole, what looks for it, and what is planted: an owner, its attribute, and a value.
+HOLES = {
+    "1 a book refunds": (
+        of_tests(
+            f"{BOUNDARY}budget/test_book_stays_charged.py::"
+            "test_a_run_that_was_killed_is_charged_for_what_its_file_holds"
+        ),
+        (book, "_completed", frees_by_the_open_ledger),
+        (booked, "read_ledger", lambda store: Ledger(4)),
     ),
-    "2 workers are not charged": of_tests("optim/test_budget.py::in_other_processes_are_refused"),
-    "3 exact scores of meta-estimators": of_tests(
-        "estimators/test_scores.py::test_exact_scores_of_clusters_are_refused"
+    "2 workers are not charged": (
+        of_tests("optim/test_budget.py::in_other_processes_are_refused"),
+        (estimators_base.PrivateEstimator, "_is_elsewhere", lambda self: False),
     ),
-    "4 warnings of hidden trials": of_tests("estimators/test_search.py::test_warnings_"),
-    "5 a ledger is rolled back": of_tests(
-        "adapters/test_stepwise.py::test_a_guard_does_not_forget_what_it_released"
+    "3 exact scores of meta-estimators": (
+        of_tests("estimators/test_scores.py::test_exact_scores_of_clusters_are_refused"),
+        (estimators_base, "refuse_exact_score", lambda model: 0),
     ),
-    "6 threads ask a stored run": of_tests(
-        f"{THREADS}answers_to_threads_are_in_the_file_before_they_leave", every=8
+    "4 warnings of hidden trials": (
+        of_tests("estimators/test_search.py::test_warnings_"),
+        (search, "_quiet", contextlib.nullcontext),
     ),
-    "7 a fork repeats noise": of_tests(f"{THREADS}an_oracle_answers_in_the_process_that_made_it"),
-    "8 threads share a precision": threads_keep_their_precision,
-    "9 one record fails a run": of_search(logistic),
-    "10 classes are read off labels": of_tests(
-        "optim/test_declared_domains.py::test_classes_are_declared_or_read_off_the_records_on_request",
-        name="softmax",
+    "5 a ledger is rolled back": (
+        of_tests("adapters/test_stepwise.py::test_a_guard_does_not_forget_what_it_released"),
+        (stepwise.Guarded, "load_state_dict", rolls_back),
     ),
-    "11 records are not counted": of_tests(
-        "adapters/test_stepwise.py::test_no_more_records_are_summed_than_were_drawn"
+    "6 threads ask a stored run": (
+        of_tests(f"{THREADS}answers_to_threads_are_in_the_file_before_they_leave", every=8),
+        (StoredOracle, "_answer", answers_without_a_lock),
     ),
-    "12 labels of clusters are kept": of_search(
-        lambda table: KMeans(3, bounds=(-4, 4), epsilon=4.0).fit(table[0])
+    "7 a fork repeats noise": (
+        of_tests(f"{THREADS}an_oracle_answers_in_the_process_that_made_it"),
+        (Admission, "asked", knows_no_process),
     ),
-    "12 errors tell of cells": errors_tell_nothing,
+    "8 threads share a precision": (
+        threads_keep_their_precision,
+        (_precision, "workprec", without_a_lock),
+    ),
+    "9 one record fails a run": (
+        of_search(logistic),
+        (linear, "records_of", finite_records_of),
+    ),
+    "10 classes are read off labels": (
+        of_tests(
+            "optim/test_declared_domains.py::test_classes_are_declared_or_read_off_the_records_on_request",
+            name="softmax",
+        ),
+        (domains, "declared", read_off),
+    ),
+    "11 records are not counted": (
+        of_tests("adapters/test_stepwise.py::test_no_more_records_are_summed_than_were_drawn"),
+        (stepwise.StepwiseOracle, "_batch", property(many, lambda *_: None)),
+    ),
+    "12 labels of clusters are kept": (
+        of_search(lambda table: KMeans(3, bounds=(-4, 4), epsilon=4.0).fit(table[0])),
+        (KMeans, "_learn", kept_labels),
+    ),
+    "12 errors tell of cells": (
+        errors_tell_nothing,
+        (coding, "values_of", told_values_of),
+    ),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("name", HOLES)
 def test_a_hole_that_is_planted_again_is_found(name, request, monkeypatch, tmp_path):
     for folder in ("as it is", "with the hole"):
         (tmp_path / folder).mkdir()
-    PROBES[name](request, tmp_path / "as it is")
-    for owner, attribute, planted in HOLES[name]:
+    probe, *patches = HOLES[name]
+    probe(request, tmp_path / "as it is")
+    for owner, attribute, planted in patches:
         monkeypatch.setattr(owner, attribute, planted, raising=False)
     # A test that fails, or an error that was not there before.
     with pytest.raises((Exception, pytest.fail.Exception)):
-        PROBES[name](request, tmp_path / "with the hole")
+        probe(request, tmp_path / "with the hole")

@@ -21,12 +21,11 @@ from dpcal.optim import (
     attacks,
     dpsgd,
     jl_glm,
-    tree_spider,
 )
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
-from dpcal.optim.boundary.batches import Batches, Parts
+from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.first_order.jl_glm import embedding
 
 # The normals of runs are drawn here again, by numpy.
@@ -414,30 +413,7 @@ def test_nothing_is_observed_outside():
     assert (honest((X, Y), WHOLE, seed=1).w == before).all()
 
 
-# -- parts, and embedded models
-
-
-def shared(self, query, count, spent):
-    """The mistake of parts that are not disjoint: all begin with the same records."""
-    rows = np.arange(query.batch_size, dtype=np.intp)
-    self._waiting[query.name].extend([rows] * count)
-    self._allotted[query.name] = spent + count
-
-
-def test_parts_that_share_records_are_found():
-    plan = calibrate.tree_spider(CONSTANTS, n=1_000, dimension=2, epsilon=2.0, delta=1e-5)
-    # The tree goes on until its pass is over: no estimate is small enough to end it.
-    plan = dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
-    table = attacks.random_table(1_000, 2, seed=3)
-
-    def run(records):
-        return tree_spider(Logistic(*records, fit_intercept=False, classes_from_data=True), plan)
-
-    assert attacks.replay(run, table, table, price=False, seed=1).holds
-    with mock.patch.object(Parts, "allot", shared):
-        found = attacks.replay(run, table, table, price=False, seed=1)
-    assert "sampler" in found.violations
-    assert "a record is in two parts" in str(found)
+# -- embedded models
 
 
 def embedded_badly(mistake, scale=1.0):

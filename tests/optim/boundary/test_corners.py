@@ -134,6 +134,8 @@ def test_noise_is_discrete_by_default_where_sums_are_whole():
         (correlated(LambdaCGD(6, 0.5)), LOGISTIC, "discrete"),
     ):
         assert noise_of(None, plan, D, objective) == noise
+    with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
+        PrivateOracle(mine, one_pass, noise="discrete").one_pass(W, "q", learning_rate=0.1)
 
 
 def test_choices_about_records_elsewhere_have_noise_of_these_records():

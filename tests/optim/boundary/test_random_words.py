@@ -3,24 +3,27 @@
 import ctypes
 import dataclasses
 import itertools
+import math
 import signal
 import sys
 import threading
 import tomllib
 import tracemalloc
 from functools import partial
+from itertools import product
 
 import mpmath
 import numpy as np
 import pytest
 from _answers import LOGISTIC, POISSON, D, N, X, Y, check_law, plan_for, query
 from _tree import DATA
+from hypothesis import given, strategies as st
 from scipy.stats import binom
 
 from dpcal import calibrate, optim
 from dpcal._ext import keyed
 from dpcal._ext.discrete import DiscreteTable
-from dpcal._ext.noise import poisson_sample
+from dpcal._ext.noise import add_gaussian, poisson_sample
 from dpcal._ext.samples import drawn
 from dpcal.accountants.matrix import Identity, LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
@@ -52,9 +55,10 @@ def test_gaps_are_made_of_the_probabilities_that_they_need(q):
         assert abs(table[0] * UNIT / kept / q - 1) < 2.0**-40
 
 
-@pytest.mark.parametrize(("n", "q"), [(7, 0.5), (10, 0.97), (5, 0.2)])
+@pytest.mark.parametrize(("n", "q"), [(7, 0.5), (10, 0.97), (5, 0.2), (4, 0.35)])
 def test_samples_have_the_law_of_independent_coins(n, q):
-    bits, patterns = keyed_generator(KEY), np.zeros(2**n)
+    bits = np.random.default_rng(3) if n == 4 else keyed_generator(KEY)
+    patterns = np.zeros(2**n)
     for _ in range(20_000):
         patterns[(1 << poisson_sample(n, q, bits)).sum()] += 1
     members = np.array([pattern.bit_count() for pattern in range(2**n)])
@@ -70,16 +74,16 @@ def test_large_samples_have_binomial_sizes_and_even_places():
     check_law(np.bincount(np.concatenate(samples) // 500, minlength=10), np.ones(10))
 
 
-def test_compiled_loops_draw_the_samples_of_single_answers():
-    ours, theirs = keyed_generator(KEY), keyed_generator(KEY)
-    for size in (0, 3):
-        for _ in range(50):
-            alone = (
-                theirs.choice(20_000, size, replace=False, shuffle=False)
-                if size
-                else poisson_sample(20_000, 0.2, theirs)
-            )
-            assert (drawn(20_000, 0.2, size, ours) == alone).all()
+@pytest.mark.parametrize("made", [np.random.default_rng, lambda _: keyed_generator(KEY)])
+def test_compiled_loops_draw_the_samples_of_single_answers(made):
+    ours, theirs = made(4), made(4)
+    for n, size in product((50, 12_000, 20_000), (0, 3, 50, 3_000)):
+        for q in (0.2, 1.0):
+            if size:
+                alone = theirs.choice(n, min(size, n), replace=False, shuffle=False)
+            else:
+                alone = poisson_sample(n, q, theirs)
+            assert (drawn(n, q, min(size, n), ours) == alone).all(), (n, size, q)
 
 
 def test_a_stream_goes_on_at_its_state_within_a_block_and_across_blocks():
@@ -120,6 +124,62 @@ def test_the_memory_of_poisson_batches_does_not_grow_with_the_records():
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
+
+
+# -- compiled draws against those of numpy's own generators
+
+
+def plain_poisson_sample(n, q, generator):
+    """The sample by skips, in plain Python, from the same stream."""
+    rows, at = [], 0
+    while at < n:
+        if q < 1:
+            gap = generator.standard_exponential() / -math.log1p(-q)
+            if gap >= n - at:
+                break
+            at += math.floor(gap)
+        rows.append(at)
+        at += 1
+    return rows
+
+
+@given(st.integers(0, 5000), st.floats(1e-300, 1.0), st.integers(0, 2**32))
+def test_sample_reads_the_stream_like_plain_python(n, q, seed):
+    a, b = np.random.default_rng(seed), np.random.default_rng(seed)
+    assert poisson_sample(n, q, a).tolist() == plain_poisson_sample(n, q, b)
+    assert a.bit_generator.state == b.bit_generator.state
+
+
+def test_probability_one_samples_everything_and_draws_nothing():
+    generator = np.random.default_rng(5)
+    before = generator.bit_generator.state
+    assert (poisson_sample(3_000, 1.0, generator) == np.arange(3_000)).all()
+    assert generator.bit_generator.state == before
+
+
+def test_tiny_probability_skips_past_any_number_of_records():
+    # The gap does not fit an integer; the chance of any record at all is below 1e-8.
+    generator = np.random.default_rng(6)
+    for q in (5e-324, 1e-300, 1e-18):
+        assert all(len(poisson_sample(10**6, q, generator)) == 0 for _ in range(1_000)), q
+
+
+def test_probabilities_out_of_range_and_other_generators_are_refused():
+    for q in (0.0, -0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"sampling_probability must be a number in \(0, 1\]"):
+            poisson_sample(3, q, np.random.default_rng(0))
+    for generator in (None, 0, np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"generator must be a numpy.random.Generator"):
+            poisson_sample(3, 0.5, generator)
+
+
+@given(st.integers(0, 50), st.floats(0, 1e6), st.integers(0, 2**32))
+def test_noise_is_the_generator_s_own(size, scale, seed):
+    out = np.arange(size, dtype=float)
+    a, b = np.random.default_rng(seed), np.random.default_rng(seed)
+    add_gaussian(out, scale, a)
+    assert (out == np.arange(size) + scale * b.standard_normal(size)).all()
+    assert a.bit_generator.state == b.bit_generator.state
 
 
 # -- streams that fail, and signals that break none

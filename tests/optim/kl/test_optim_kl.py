@@ -149,6 +149,8 @@ def test_plans_say_before_anything_is_spent_where_plain_steps_reach_less():
         # No bound on plain steps is known for these losses.
         calibrate.proximal_point(ROUGH, **sizes)
         calibrate.proximal_point(OTHER, gamma=2.0, kappa=3.0, **sizes)
+    with pytest.raises(ValueError, match="gamma must be given"):
+        calibrate.kl_spider(OTHER, **sizes)
 
 
 def test_plans_for_convex_losses_name_dpsgd_and_other_losses_are_not_told():
@@ -390,40 +392,3 @@ def test_the_inner_error_stays_below_its_bound():
     oracles = [PrivateOracle(objective, plan, seed=k) for k in range(20)]
     ends = [regularized_descent(oracle, np.zeros(4), weight, S) for oracle in oracles]
     assert 0 < max(pulled.loss(w) for w in ends) - best <= tau
-
-
-# -- arguments
-
-ANYTHING = Constants(lipschitz=math.inf, smoothness=math.inf)
-LIPSCHITZ = dataclasses.replace(ANYTHING, lipschitz=1.0)
-GAMMA = {"gamma": 1.0}
-THEORY = {**GAMMA, "preset": "theory"}
-
-
-@pytest.mark.parametrize(
-    ("build", "constants", "options", "sentence"),
-    [
-        (calibrate.kl_spider, OTHER, {}, "gamma must be given"),
-        (calibrate.kl_spider, OTHER, {"gamma": 0.1}, "gamma must be at least"),
-        (
-            calibrate.proximal_point,
-            OTHER,
-            {**THEORY, "inner_steps": 3},
-            "inner_steps is for preset",
-        ),
-        (calibrate.adaptive_gd, OTHER, {**THEORY, "steps": 5}, "steps is for preset 'practical'"),
-        # The range of kappa is that of each theorem.
-        (calibrate.kl_spider, OTHER, {**GAMMA, "kappa": 3.0}, "kappa must be"),
-        (calibrate.adaptive_gd, OTHER, {**GAMMA, "kappa": 2.5}, "kappa must be"),
-        (calibrate.proximal_point, OTHER, {**GAMMA, "kappa": 1.0}, "kappa must be"),
-        (calibrate.kl_spider, ANYTHING, GAMMA, r"constants\.lipschitz must be a finite number"),
-        (calibrate.kl_spider, LIPSCHITZ, GAMMA, r"constants\.smoothness must be a finite number"),
-        (calibrate.adaptive_gd, LIPSCHITZ, GAMMA, r"constants\.smoothness must be a finite number"),
-    ],
-)
-def test_arguments_that_do_not_go_together_are_refused(build, constants, options, sentence):
-    given = {"n": 1_000, "dimension": 3, **TARGET}
-    with pytest.raises(ValueError, match=sentence):
-        build(constants, **given, **options)
-    # That it uses no smoothness is no reason to refuse.
-    assert calibrate.proximal_point(LIPSCHITZ, **given, **GAMMA).parameters["gap"] == 1.0

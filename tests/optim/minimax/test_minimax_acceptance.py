@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _minimax import EXPERIMENT, START, acceptance
+from _minimax import EXPERIMENT, PROBLEMS, START, N, acceptance, bilinear
 from _problems import MatrixSensing
 
 from dpcal import calibrate, optim
@@ -140,23 +140,14 @@ def test_a_clipped_average_is_run_at_an_honest_price():
 
 
 def test_a_user_s_problem_is_checked_like_any_objective():
-    a = np.random.default_rng(0).uniform(-1, 1, (30, 2))
-
-    def gradients(x, y, rows):
-        A = a[rows]
-        return (A @ y)[:, np.newaxis] * A, (A @ x)[:, np.newaxis] * A
-
-    def loss(x, y, rows):
-        return (a[rows] @ x) * (a[rows] @ y)
-
-    optim.check_objective(Minimax(gradients, n=30, dimensions=(2, 2), loss=loss, dual_l2=1.0))
+    optim.check_objective(PROBLEMS["own"]())
 
     def centred(x, y, rows):
-        first, second = gradients(x, y, rows)
+        first, second = bilinear(x, y, rows)
         return first - first.mean(axis=0), second
 
     with pytest.raises(BrokenObjective, match="a batch normalised"):
-        optim.check_objective(Minimax(centred, n=30, dimensions=(2, 2), dual_l2=1.0))
+        optim.check_objective(Minimax(centred, n=N, dimensions=(3, 3), dual_l2=1.0))
 
 
 @quiet

@@ -1,7 +1,6 @@
 """Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -11,8 +10,6 @@ from _problems import MatrixSensing
 from _recording import record
 
 from dpcal import calibrate, optim
-from dpcal._ext.noise import poisson_sample
-from dpcal._ext.samples import drawn
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.boundary.noise import GaussianMechanism
 from dpcal.optim.minimax import ToySaddle
@@ -69,26 +66,6 @@ def test_a_record_without_finite_gradients_contributes_nothing():
     assert problem.clipped_sum(w, np.array([5]), 1.0).tolist() == [0.0] * problem.dimension
     both = problem.clipped_sum(w, np.array([5, 6]), 1.0)
     assert both.tolist() == problem.clipped_sum(w, np.array([6]), 1.0).tolist()
-
-
-def test_sums_from_several_threads_are_the_same():
-    problem = COMPILED["fair"]()
-    w, rows = np.linspace(-1, 1, problem.dimension), np.arange(N)
-    expected = problem.clipped_sum(w, rows, 0.5)
-    with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: problem.clipped_sum(w, rows, 0.5), range(8)):
-            assert (found == expected).all()
-
-
-def test_compiled_samples_are_those_of_single_answers_and_batches_those_of_numpy():
-    for n, q in ((50, 0.2), (5_000, 1.0), (12_000, 0.3)):
-        expected = poisson_sample(n, q, np.random.default_rng(4))
-        assert drawn(n, q, 0, np.random.default_rng(4)).tolist() == expected.tolist()
-    for n, size in ((50, 7), (50, 50), (12_000, 5), (12_000, 3_000)):
-        ours, numpys = np.random.default_rng(4), np.random.default_rng(4)
-        for _ in range(3):
-            expected = numpys.choice(n, size, replace=False, shuffle=False)
-            assert drawn(n, 1.0, size, ours).tolist() == expected.tolist()
 
 
 # -- the fused loop

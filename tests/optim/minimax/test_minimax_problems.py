@@ -10,9 +10,7 @@ from dpcal.optim.minimax import (
     AUCMaximization,
     Ball,
     Box,
-    CovariateShift,
     Everywhere,
-    FairClassification,
     Minimax,
     Simplex,
 )
@@ -73,21 +71,6 @@ def test_free_directions_stay_in_the_set(dual_set, y, count):
         for sign in (1, -1):
             moved = np.array(y) + sign * 1e-6 * direction
             assert dual_set.project(moved) == pytest.approx(moved, abs=1e-11)
-
-
-def test_numbers_that_do_not_go_together_are_refused():
-    with pytest.raises(ValueError, match="low must be below high, or no point is left"):
-        Box(1.0, 1.0)
-    groups = np.zeros(len(X), dtype=int)
-    given = {"dual_l2": 1.0, "classes_from_data": True}
-    with pytest.raises(ValueError, match=r"groups must have shape \(120,\)"):
-        FairClassification(X, LABELS, groups[:3], shares=[0.5, 0.5], **given)
-    with pytest.raises(ValueError, match="shares must be numbers > 0"):
-        FairClassification(X, LABELS, groups, shares=[0.5, -0.5], **given)
-    with pytest.raises(ValueError, match="two classes"):
-        FairClassification(X, np.arange(120) % 3, groups, groups_from_data=True, **given)
-    with pytest.raises(ValueError, match="must hold 120 records"):
-        CovariateShift(X, X[:3, 0], dual_l2=1.0)
 
 
 # -- gradients and clipping

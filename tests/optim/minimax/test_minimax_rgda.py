@@ -225,30 +225,6 @@ def test_a_run_keeps_what_its_plan_promises(relation, shares):
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"inner_steps": 1}, "inner_steps must be at least 2, because with K = 1"),
-        ({"steps": 10}, "steps must be at least period=20"),
-        # The population theorem prints a period of eb^(1/3), which is below 1.
-        ({"period": 0.0227}, "period must be"),
-        ({"batch_size": 30_000}, "batch_size must be at most n=20000, got 30000"),
-        ({"escape_rate": 0.3}, "escape_rate must be at most 1 / L_Phi = 0.2"),
-        ({"dimensions": (2, 20_000), "neighboring_relation": "add-or-remove-one"}, "d2=20000"),
-        ({"preset": "theory"}, "steps is for preset 'practical', got 400 with 'theory'"),
-    ],
-)
-def test_wrong_settings_are_one_sentence(changes, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
-        acceptance(**changes)
-
-
-def test_a_dual_block_without_concavity_is_refused():
-    flat = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0, hessian_lipschitz=1.0)
-    with pytest.raises(ValueError, match=r"strong_concavity must be in \(0, L\] .* got 0.0"):
-        calibrate.dp_rgda(flat, n=100, dimensions=(2, 2), epsilon=1.0, delta=1e-5)
-
-
-@pytest.mark.parametrize(
     ("changes", "start", "said", "status"),
     [
         ({"n": 200, "batch_size": 20, "steps": 40}, START, "cannot certify at", "cannot-certify"),

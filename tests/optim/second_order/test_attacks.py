@@ -124,6 +124,7 @@ def test_records_that_are_used_twice_are_found(broken):
     ):
         found = attacked(run, plan, seed=4)
         assert "sampler" in violations(found)
+        assert "a record is in two parts" in str(found)
         oracle = optim.PrivateOracle(Trigonometric(Z), plan)
         for _ in range(7):
             oracle.gradient(START, "refresh")

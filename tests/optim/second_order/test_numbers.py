@@ -144,13 +144,13 @@ def test_flags_say_what_is_vacuous_and_what_cannot_be():
 
 # -- plans
 
-THEORY = {"dimension": 10, "epsilon": 1.0, "delta": 1e-6, "preset": "theory"}
-
 
 @pytest.mark.slow
 def test_the_theory_preset_says_from_which_n_it_says_something():
     with pytest.warns(VacuousSchedule, match="informative from about n="):
-        plan = calibrate.gauss_psgd(UNITS, n=10**9, **THEORY)
+        plan = calibrate.gauss_psgd(
+            UNITS, n=10**9, dimension=10, epsilon=1.0, delta=1e-6, preset="theory"
+        )
     assert plan.parameters["vacuous"] is True
     assert all(np.isfinite(v) for v in plan.parameters.values() if isinstance(v, float))
     size = plan.parameters["informative_from_n"]
@@ -158,24 +158,3 @@ def test_the_theory_preset_says_from_which_n_it_says_something():
     problem = {**UNIT, "d": 10, "z": plan.queries[0].noise_multiplier}
     assert solved(**problem, n=size / 2).vacuous
     assert not solved(**problem, n=size * 1.1).vacuous
-    with pytest.raises(ValueError, match="threshold is for preset 'practical'"):
-        calibrate.gauss_psgd(UNITS, n=10**9, threshold=0.1, **THEORY)
-    # With hardly any record its settings have no solution.
-    with pytest.raises(ValueError, match=r"n must be larger for the settings .* got 30"):
-        calibrate.gauss_psgd(UNITS, n=30, **THEORY)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
-@pytest.mark.parametrize(("n", "epsilon"), [(10**4, 8.0), (10**9, 0.1)])
-def test_no_plan_uses_more_records_than_there_are(n, epsilon):
-    constants = calibrate.Constants(lipschitz=2.0, smoothness=1.5, hessian_lipschitz=0.7, gap=3.0)
-    given = {"n": n, "dimension": 10, "epsilon": epsilon, "delta": 1e-6}
-    for options in ({}, {"passes": 3}, {"drift": 0.0}, {"preset": "theory"}):
-        plan = calibrate.gauss_psgd(constants, **given, **options)
-        for query in plan.queries:
-            assert 1 <= query.batch_size <= n
-            assert query.batch_size * query.count <= n
-        assert plan.price() <= epsilon
-    at = solved(G=2.0, M=1.5, rho=0.7, U=3.0, d=10, m=1, z=8.45, n=float(n))
-    assert records_used(at, 3.0) <= n * (1 + 1e-6)

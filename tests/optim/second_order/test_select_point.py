@@ -283,9 +283,3 @@ def test_many_silos(tmp_path, method, epsilon):
         select_point([*silos[:4], silos[0]], [SADDLE], plan)
     with pytest.raises(ValueError, match="plan must be for 4 silos"):
         select_point(silos[:4], [SADDLE], plan)
-
-
-@pytest.mark.parametrize("method", ["above-threshold", "gaussian-score"])
-def test_comparisons_and_scores_are_of_one_silo(method):
-    with pytest.raises(ValueError, match="silos must be 1 for method"):
-        planned(method=method, silos=2)

@@ -6,7 +6,7 @@ While another cluster is open in the same process, Dask may ask the worker of th
 import numpy as np
 import pytest
 from _cluster import N, part, partitioned, table, two_workers
-from _pages import program
+from _tree import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD

@@ -1,9 +1,0 @@
-"""The programs that pages print, to be run as a reader would run them."""
-
-from _tree import ROOT
-
-
-def program(page, heading, number=0):
-    """Return the lines of a program of Python under a heading of a page in docs, the first as 0."""
-    section = (ROOT / "docs" / page).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return section.split("```python\n")[1 + number].split("```")[0]
