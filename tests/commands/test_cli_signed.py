@@ -3,22 +3,13 @@
 import shutil
 
 import pytest
-from cryptography.hazmat.primitives import serialization as pem
+from _keys import write_keys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from dpcal import calibrate, report
 from dpcal.optim import Squared, dpsgd
-
-PEM = pem.Encoding.PEM
-
-
-def write_keys(folder, key, *, password=None):
-    private = key.private_bytes(PEM, pem.PrivateFormat.PKCS8, password or pem.NoEncryption())
-    public = key.public_key().public_bytes(PEM, pem.PublicFormat.SubjectPublicKeyInfo)
-    (folder / "own.pem").touch(mode=0o600)
-    (folder / "own.pem").write_bytes(private)
-    (folder / "public.pem").write_bytes(public)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +82,7 @@ def gone(name):
     return lambda signed: (signed / name).unlink()
 
 
-NEW, SEALED = Ed25519PrivateKey.generate, pem.BestAvailableEncryption(b"word")
+NEW, SEALED = Ed25519PrivateKey.generate, BestAvailableEncryption(b"word")
 SIGN, KEY = "verify report --sign own.pem", "verify report --key"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -94,11 +94,6 @@ def accountant(name: str, **promises: Any) -> Method:
     return asked(name, lambda run: run.event, options, **promises)
 
 
-def filled(run: Run) -> accountants.Account:
-    """Return an account that has grown to a run."""
-    return accountants.Account().compose(replace(run, count=1).event, run.count)
-
-
 def claim(name: str, parameter: Callable[[Run], float], **options: float) -> Method:
     """Return a conversion of a claim, such as rho-zCDP, of Gaussian mechanisms without sampling."""
     epsilon = getattr(conversions, f"epsilon_from_{name}")
@@ -132,11 +127,6 @@ METHODS = (
     accountant("pld", options={"interval": 1e-3}, gap=1e-4),
     # Two answers of prv-accountant are each within its error in epsilon of the truth.
     accountant("prv", options={"eps_error": 0.05}, gap=0.5),
-    Method(
-        "account",
-        lambda run, at: of(filled(run).epsilon(at)),
-        lambda run, at: of(filled(run).delta(at)),
-    ),
     # Certificates are slow: a run of few steps.
     Method(
         "certificate",
