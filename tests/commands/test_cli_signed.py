@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from _keys import write_keys
+from _patients import write_keys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from _built_plans import plan_of, query
 from _modules import paths
-from _threads import together
 from _tree import DATA
+from contracts._runs import together
 
 from dpcal import optim
 from dpcal._spending import Spender

@@ -5,9 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
-from _threads import together
 from _tree import ROOT
-from contracts._runs import SMALL
+from contracts._runs import SMALL, together
 
 from dpcal import accountants, optim
 from dpcal.accountants import correlated, events, matrix

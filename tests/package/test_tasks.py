@@ -6,8 +6,7 @@ import shlex
 
 import pytest
 from _installed import Environment
-from _keys import write_keys
-from _patients import write_patients
+from _patients import write_keys, write_patients
 from _tree import ROOT
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
