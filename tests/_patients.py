@@ -1,4 +1,4 @@
-"""Tables of patients: a plain one with its schema, and one as a hospital exports it."""
+"""Tables of patients, plain and as a hospital exports them, their schema, and keys that sign."""
 
 import numpy as np
 from _tree import DATA

@@ -17,8 +17,6 @@ from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.curves import conversions
 
-RELATION = "add-or-remove-one"
-
 
 @dataclass(frozen=True)
 class Run:
@@ -43,9 +41,9 @@ class Run:
         return math.sqrt(self.count) / self.noise_multiplier
 
 
-def of(answer: Any) -> tuple[float, float, str]:
-    """Return both ends of an answer, and the neighboring relation that it names."""
-    return float(answer.lower), float(answer.upper), answer.neighboring_relation
+def of(answer: Any) -> tuple[float, float]:
+    """Return both ends of an answer."""
+    return float(answer.lower), float(answer.upper)
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class Method:
     """
 
     name: str
-    epsilon: Callable[[Run, float], tuple[float, float, str]]
-    delta: Callable[[Run, float], tuple[float, float, str]]
+    epsilon: Callable[[Run, float], tuple[float, float]]
+    delta: Callable[[Run, float], tuple[float, float]]
     run: Run = field(default_factory=Run)
     samples: bool = True
     gap: float = 1e-6
@@ -100,8 +98,8 @@ def claim(name: str, parameter: Callable[[Run], float], **options: float) -> Met
     delta = getattr(conversions, f"delta_from_{name}")
     return Method(
         f"conversion of {name}",
-        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options), RELATION),
-        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options), RELATION),
+        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options)),
+        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options)),
         run=Run(noise_multiplier=8.0, sampling_probability=1.0),
         samples=False,
     )
