@@ -5,18 +5,16 @@ import json
 import math
 
 import pytest
+from _built_plans import query
 
 from dpcal import calibrate, errors, optim
 from dpcal.accountants import matrix
 
-GIVEN = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 9.0}
-CHANGE = {"kind": "gradient difference", "proportional": True, "cap": 1.0, **GIVEN}
-PART = {"kind": "scalar", "composition": "disjoint", "partition": "rows", **GIVEN}
 DPSGD = calibrate.dpsgd(n=1000, batch_size=100, epsilon=1.0, delta=1e-6, steps=50)
 QUERIES = (
     *DPSGD.queries,
-    calibrate.Query(name="change", count=2, **CHANGE),
-    calibrate.Query(name="part", count=1, **PART),
+    query("gradient difference", name="change", count=2, proportional=True, cap=1.0),
+    query("scalar", name="part", composition="disjoint", partition="rows"),
 )
 STRANGE = (
     *(None, True, "x", "x" * 2000, "\ud800", "nan", [], [[]], [1, 2], {}, {"a": [1]}),

@@ -148,14 +148,6 @@ def test_a_plan_for_persons_meets_its_target_or_is_refused_by_name(name):
     assert plan.price() <= plan.epsilon
 
 
-def test_plans_of_silos_are_for_the_optimizer_over_silos():
-    plan = calibrate.dpsgd(batch_size=100, epochs=1, **target(200))
-    for run in (optim.run, optim.dpsgd, optim.noisy_gd):
-        for given in ([plan, plan], None, plan.to_json()):
-            with pytest.raises(TypeError, match=r"plan must be a Plan, .* optim\.distributed_psgd"):
-                run(logistic(200, DIMENSION), given)
-
-
 @each_optimizer
 def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anything(name):
     (run, *_), shared = SMALL[name], dpcal.budget(epsilon=9.0, delta=1e-3)

@@ -4,11 +4,12 @@ import math
 import re
 
 import pytest
+from _built_plans import plan_of, query
 from contracts._good_calls import calls
 from dp_accounting import NeighboringRelation
 
 import dpcal
-from dpcal import _validate, calibrate, optim
+from dpcal import _validate, optim
 from dpcal.accountants import events
 from dpcal.errors import UnsupportedEvent
 
@@ -51,19 +52,8 @@ def test_one_relation_in_two_notations_has_one_answer(tmp_path, monkeypatch):
 
 
 def test_a_relation_that_a_plan_does_not_hold_under_is_refused_in_both_notations():
-    parts = calibrate.Query(
-        name="parts",
-        kind="gradient",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=2.0,
-        count=4,
-        composition="disjoint",
-        answers_per_part=1,
-    )
-    plan = calibrate.Plan(
-        optimizer="dpsgd", n=100, queries=(parts,), neighboring_relation="replace-one", **TARGET
-    )
+    parts = query(count=4, composition="disjoint", answers_per_part=1)
+    plan = plan_of(parts, n=100, neighboring_relation="replace-one")
     ledger = optim.Ledger(100, "replace-one")
     ledger.record(parts)
     for priced in (plan.price, lambda **how: ledger.epsilon(1e-5, **how)):
