@@ -1,7 +1,8 @@
-"""Tables of patients: a plain one with its schema, and one as a hospital exports it."""
+"""Tables of patients, plain and as a hospital exports them, their schema, and keys that sign."""
 
 import numpy as np
 from _tree import DATA
+from cryptography.hazmat.primitives import serialization as pem
 
 SCHEMA = (DATA / "patients.toml").read_text(encoding="utf-8")
 
@@ -39,3 +40,12 @@ def write_patients(path, n=3000):
         lines.append(f'{age[i]};{value};{blood[i]};{smokes};"ward {i}; Köln";{sick[i]}')
     path.write_bytes(("\ufeff" + "\r\n".join(lines) + "\r\n").encode())
     return path
+
+
+def write_keys(folder, key, *, password=None):
+    """Write a private key, which nobody else may read, and its public part."""
+    how = (pem.Encoding.PEM, pem.PrivateFormat.PKCS8, password or pem.NoEncryption())
+    (folder / "own.pem").touch(mode=0o600)
+    (folder / "own.pem").write_bytes(key.private_bytes(*how))
+    public = key.public_key().public_bytes(how[0], pem.PublicFormat.SubjectPublicKeyInfo)
+    (folder / "public.pem").write_bytes(public)

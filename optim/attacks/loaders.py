@@ -160,6 +160,7 @@ def loader(
     UnsupportedEvent
         If a record is added to a shuffle or removed from it, which moves other records.
     """
+    neighboring_relation = _validate.relation(neighboring_relation)
     if (sampler, neighboring_relation) == ("shuffled-epochs", "add-or-remove-one"):
         raise UnsupportedEvent(
             "A record that is added to a shuffle, or removed from it, moves others to other "

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 from _tree import ROOT
 
 from dpcal import optim
-from dpcal.calibrate import Plan, Query
 from dpcal.optim import BudgetBook, Squared
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_pictures")]
@@ -74,10 +74,8 @@ def test_a_seed_serves_once(cli, train):
 
 def test_a_run_that_was_killed_is_told_by_the_next_command(cli, train):
     book = BudgetBook("clinic.budget", epsilon=9.0, delta=1e-5, neighboring_relation=CHARGED)
-    noise = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 9.0, "count": 1}
-    query = Query(name="gradient", kind="gradient", **noise)
-    target = {"epsilon": 1.0, "delta": 1e-5, "neighboring_relation": CHARGED}
-    plan = Plan(optimizer="noisy_gd", n=100, queries=(query,), **target)
+    target = {"epsilon": 1.0, "neighboring_relation": CHARGED, "optimizer": "noisy_gd"}
+    plan = plan_of(query(noise_multiplier=9.0), n=100, **target)
     objective = Squared(np.ones((100, 1)), np.ones(100))
     oracle = book.oracle(objective, plan, seed=1)  # no end: as after SIGKILL
     oracle.gradient(np.zeros(objective.dimension), "gradient")

@@ -127,10 +127,9 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
 
 @pytest.mark.parametrize("row", OPTIMIZERS.values(), ids=lambda row: row.name)
 def test_a_row_is_about_what_is_there(row):
-    builder, optimizer = getattr(calibrate, row.name), getattr(optim, row.name)
-    assert (row.build(), row.optimizer()) == (builder, optimizer)
+    assert row.optimizer() is getattr(optim, row.name)
     assert row.name in {*calibrate.__all__} & {*optim.__all__}
-    keywords = set(inspect.signature(builder).parameters)
+    keywords = set(inspect.signature(row.build()).parameters)
     constants = set(inspect.signature(Constants).parameters)
     ways = {way for need in row.needs for way in need.split(" or ")}
     # Keywords of the inner builder are passed on; commands turn epochs into steps of a strategy.
@@ -142,8 +141,6 @@ def test_a_row_is_about_what_is_there(row):
     assert row.constants == bool({"dimension", "dimensions"} & keywords)
     assert row.blocks == ("dimensions" in keywords)
     assert all((row.summary, row.problem, row.rate, row.measure, row.theorem))
-    # A year, and which part of the paper.
-    assert any(year in row.theorem for year in map(str, range(2006, 2030)))
     page = (ROOT / "docs" / "optimizers.md").read_text()
     section = page.split(f"\n## {row.name}\n")[1].split("\n## ")[0]
     assert f">>> plan = calibrate.{row.name}(" in section

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -132,39 +133,15 @@ LINES = tomllib.loads((DATA / "odd_lines.toml").read_text(encoding="utf-8"))
 ODD = [*LINES["words"].split(), "", " ", "9" * 400, "\ud800"]
 
 
-def lines(seed, count):
-    """Return command lines in which about one value of three is odd; the others are small."""
-    rng = random.Random(seed)
-
-    def given(*options):
-        for name in " ".join(options).split():
-            odd = rng.random() < 0.35
-            yield from (name, rng.choice(ODD if odd else LINES["usual"][name].split()))
-
-    def run(*more):
-        sampler = rng.choice(["--sampler", "", ""])
-        return given(
-            rng.choice(LINES["sizes"]), rng.choice(["--steps", "--epochs"]), sampler, *more
-        )
-
-    def noisy(*more):
-        return run("--noise-multiplier", rng.choice(LINES["targets"]), *more)
-
-    kinds = [
-        lambda: ["epsilon", *noisy()],
-        lambda: ["calibrate", *run(rng.choice(LINES["targets"]))],
-        lambda: ["compare", *noisy("--accountants")],
-        lambda: ["certify", "--check", rng.choice([*LINES["files"], ""])],
-        lambda: ["verify", rng.choice([*LINES["files"], "", "\x00"])],
-        lambda: ["optimizers", *rng.choice([[], ["dpsgd"], ["zzz"], [rng.choice(ODD)]])],
-        lambda: ["schedule", "spiderboost", *given("--n --epsilon --delta --d --L0 --L1 --F0")],
-        lambda: ["budget", rng.choice(LINES["books"]), *given(rng.choice(LINES["targets"]))],
-        lambda: ["predict", rng.choice(LINES["files"]), "x.csv"],
-        lambda: ["plot", rng.choice(["profile", "zzz"]), *noisy(), "-o", "/nowhere/x.png"],
-        lambda: [rng.choice(["epsilonn", "trian", "", "\x00", "verify --help", "-h"]), *run()],
-    ]
-    for _ in range(count):
-        yield [*rng.choice(kinds)(), *(["--json"] if rng.random() < 0.5 else [])]
+def said(rng, text):
+    """Yield the words of a line: about one value of three is odd, and the others are small."""
+    for word in shlex.split(text):
+        if word.startswith("$"):
+            yield from said(rng, rng.choice(LINES["parts"][word[1:]]))
+        else:
+            yield word
+        if word in LINES["usual"]:
+            yield rng.choice(ODD if rng.random() < 0.35 else LINES["usual"][word].split())
 
 
 @pytest.mark.slow
@@ -173,7 +150,9 @@ def lines(seed, count):
 def test_odd_command_lines(cli, tmp_path, monkeypatch, seed):
     """What every command line promises of its status and its words."""
     monkeypatch.chdir(tmp_path)
-    for words in lines(seed, 60):
+    rng = random.Random(seed)
+    for _ in range(60):
+        words = [*said(rng, rng.choice(LINES["kinds"]))]
         status, out, err = cli.run(words)
         assert status in (0, 1, 2), words
         assert "Traceback" not in out + err, words

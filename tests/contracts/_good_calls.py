@@ -23,31 +23,19 @@ from dpcal.optim.registry import OPTIMIZERS
 TABLES = tomllib.loads((DATA / "good_calls.toml").read_text(encoding="utf-8"))
 # What is not called, and why is said in the file.
 APART = {name for names in TABLES["apart"].values() for name in names.split()}
-# Packages whose names are public only to their own room.
-INNER = (
-    "dpcal.optim.objectives",
-    "dpcal.commands",
-    "dpcal.calibrate.papers",
-    "dpcal.optim.boundary",
-    "dpcal.optim.silos",
-)
-# Public modules that are no packages.
-MODULES = (
-    "dpcal.accountants.events",
-    "dpcal.accountants.curves.conversions",
-    "dpcal.adapters.loaders",
-    "dpcal.adapters.rounds",
-    "dpcal.adapters.stepwise",
-)
 
 
 def public():
     """Return every public function and class by its shortest name, such as ``optim.run``."""
     stubs = (stub.parent.relative_to(ROOT).parts for stub in ROOT.rglob("__init__.pyi"))
     packages = {".".join(("dpcal", *parts)) for parts in stubs if not {"build", ".venv"} & {*parts}}
-    kept = [name for name in packages if not name.startswith(INNER) and name != "dpcal.adapters"]
+    kept = [
+        name
+        for name in packages
+        if not name.startswith(tuple(TABLES["inner"])) and name != "dpcal.adapters"
+    ]
     found = {}
-    for home in sorted([*kept, *MODULES], key=lambda name: (name.count("."), name)):
+    for home in sorted([*kept, *TABLES["modules"]], key=lambda name: (name.count("."), name)):
         module = importlib.import_module(home)
         for name in module.__all__:
             value = getattr(module, name)
@@ -121,6 +109,7 @@ GOOD = {
     "participation": lambda: matrix.Single(),
     "plan": plan,
     "query": lambda: plan().queries[0],
+    "schema": lambda: TABLES["schema"],
     "sampler": lambda: correlated.Poisson(0.1),
     "strategy": lambda: matrix.Banded(20, 2, [1.0, 0.4]),
     "targets": labels,
@@ -191,14 +180,8 @@ CALLS = {
     },
     "optim.Run": lambda: {"oracle": optim.PrivateOracle(objective(), plan()), "steps": 4},
     "Plan": lambda: {"optimizer": "dpsgd", "queries": plan().queries, "n": 200},
-    "release": lambda: {
-        "table": {"a": [0.0, 0.5], "sick": ["no", "yes"]},
-        "schema": TABLES["schema"],
-        "statistics": ["mean a"],
-    },
     "train": lambda: {
         "table": {"a": np.linspace(-1, 1, 200), "sick": ["no", "yes"] * 100},
-        "schema": TABLES["schema"],
         "target": "sick",
     },
     "accountants.from_density": lambda: {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -16,8 +16,6 @@ from typing import Any
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.curves import conversions
-
-RELATION = "add-or-remove-one"
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,9 @@ class Run:
         return math.sqrt(self.count) / self.noise_multiplier
 
 
-def of(answer: Any) -> tuple[float, float, str]:
-    """Return both ends of an answer, and the neighboring relation that it names."""
-    return float(answer.lower), float(answer.upper), answer.neighboring_relation
+def of(answer: Any) -> tuple[float, float]:
+    """Return both ends of an answer."""
+    return float(answer.lower), float(answer.upper)
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class Method:
     """
 
     name: str
-    epsilon: Callable[[Run, float], tuple[float, float, str]]
-    delta: Callable[[Run, float], tuple[float, float, str]]
+    epsilon: Callable[[Run, float], tuple[float, float]]
+    delta: Callable[[Run, float], tuple[float, float]]
     run: Run = field(default_factory=Run)
     samples: bool = True
     gap: float = 1e-6
@@ -94,19 +92,14 @@ def accountant(name: str, **promises: Any) -> Method:
     return asked(name, lambda run: run.event, options, **promises)
 
 
-def filled(run: Run) -> accountants.Account:
-    """Return an account that has grown to a run."""
-    return accountants.Account().compose(replace(run, count=1).event, run.count)
-
-
 def claim(name: str, parameter: Callable[[Run], float], **options: float) -> Method:
     """Return a conversion of a claim, such as rho-zCDP, of Gaussian mechanisms without sampling."""
     epsilon = getattr(conversions, f"epsilon_from_{name}")
     delta = getattr(conversions, f"delta_from_{name}")
     return Method(
         f"conversion of {name}",
-        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options), RELATION),
-        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options), RELATION),
+        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options)),
+        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options)),
         run=Run(noise_multiplier=8.0, sampling_probability=1.0),
         samples=False,
     )
@@ -132,11 +125,6 @@ METHODS = (
     accountant("pld", options={"interval": 1e-3}, gap=1e-4),
     # Two answers of prv-accountant are each within its error in epsilon of the truth.
     accountant("prv", options={"eps_error": 0.05}, gap=0.5),
-    Method(
-        "account",
-        lambda run, at: of(filled(run).epsilon(at)),
-        lambda run, at: of(filled(run).delta(at)),
-    ),
     # Certificates are slow: a run of few steps.
     Method(
         "certificate",

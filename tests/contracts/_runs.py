@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import sys
+import threading
 import tomllib
 from collections import Counter
 
@@ -89,3 +91,22 @@ class Striking(Recorder):
         if len(self.asked) == self.at:
             raise KeyboardInterrupt
         return super().take(due, query, release, **about)
+
+
+def together(count, work):
+    """Run a function in threads that begin together and switch often, and wait for all."""
+    gate, interval = threading.Barrier(count), sys.getswitchinterval()
+
+    def begin():
+        gate.wait()
+        work()
+
+    threads = [threading.Thread(target=begin) for _ in range(count)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)

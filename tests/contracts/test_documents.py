@@ -1,47 +1,25 @@
 """A document with another value in any place is read, or refused in a sentence."""
 
-import copy
 import json
 import math
 
 import pytest
+from _built_plans import query
+from _certificates import changed, entries
 
 from dpcal import calibrate, errors, optim
 from dpcal.accountants import matrix
 
-GIVEN = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 9.0}
-CHANGE = {"kind": "gradient difference", "proportional": True, "cap": 1.0, **GIVEN}
-PART = {"kind": "scalar", "composition": "disjoint", "partition": "rows", **GIVEN}
 DPSGD = calibrate.dpsgd(n=1000, batch_size=100, epsilon=1.0, delta=1e-6, steps=50)
 QUERIES = (
     *DPSGD.queries,
-    calibrate.Query(name="change", count=2, **CHANGE),
-    calibrate.Query(name="part", count=1, **PART),
+    query("gradient difference", name="change", count=2, proportional=True, cap=1.0),
+    query("scalar", name="part", composition="disjoint", partition="rows"),
 )
 STRANGE = (
     *(None, True, "x", "x" * 2000, "\ud800", "nan", [], [[]], [1, 2], {}, {"a": [1]}),
     *(0, -1, 2, 0.5, 1e308, 5e-324, math.nan, math.inf, 10**4000),
 )
-
-
-def places(value, above=()):
-    """Yield the paths of all values of a document."""
-    yield above
-    if isinstance(value, dict | list):
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(each, (*above, key))
-
-
-def put(document, path, value):
-    """Return a document with another value at a path."""
-    if not path:
-        return value
-    document = copy.deepcopy(document)
-    place = document
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return document
 
 
 def read_or_refused(kind, document):
@@ -65,9 +43,18 @@ MADE = {
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_any_value_of_a_document_is_read_or_refused_in_a_sentence(made):
     whole, read = json.loads(made.to_json()), 0
-    several = [*places(whole)]
-    documents = [put(whole, path, value) for path in several for value in STRANGE]
-    documents += [[whole], {"queries": [whole]}, {"entries": [whole]}, {**whole, "other": 1}]
+    documents = [
+        changed(whole, path, lambda _, value=value: value)
+        for path, _ in entries(whole)
+        for value in STRANGE
+    ]
+    documents += [
+        *STRANGE,
+        [whole],
+        {"queries": [whole]},
+        {"entries": [whole]},
+        {**whole, "other": 1},
+    ]
     for document in documents:
         told = read_or_refused(type(made), document)
         read += told is None

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from _built_plans import CASES, built
+from _certificates import entries
 from _tree import DATA
 
 from dpcal import calibrate, optim
@@ -36,19 +37,13 @@ def made(case):
         return built(*case)
 
 
-def alike(one, other):
-    """Whether two JSON values are equal, up to rounding of their numbers."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == pytest.approx(other, rel=ROUNDING, abs=ROUNDING)
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and list(one) == list(other)
-            and all(alike(one[key], other[key]) for key in one)
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(alike, one, other))
-    return type(one) is type(other) and one == other
+def check_alike(kept, now):
+    """Compare two documents, up to rounding of their doubles."""
+    for (place, due), (where, found) in zip(entries(kept), entries(now), strict=True):
+        assert (place, type(due)) == (where, type(found))
+        if isinstance(due, float):
+            assert found == pytest.approx(due, rel=ROUNDING, abs=ROUNDING), place
+        assert found == due or isinstance(due, float | dict | list), place
 
 
 @pytest.mark.slow
@@ -56,10 +51,9 @@ def alike(one, other):
 def test_a_plan_and_its_run_are_what_they_were(name, options, relation, request):
     kept = json.loads(KEPT.read_text())[request.node.callspec.id]
     plan, objective = made((name, options, relation))
-    now = json.loads(plan.to_json())
-    assert alike(kept["plan"], now), (kept["plan"], now)
+    check_alike(kept["plan"], json.loads(plan.to_json()))
     same = calibrate.Plan.from_json(json.dumps(kept["plan"]))
-    assert alike(kept["run"], run(name, same, objective))
+    check_alike(kept["run"], run(name, same, objective))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ against a second way to write it. Cases of one optimizer share a test, which nam
 import dataclasses
 import os
 import sqlite3
+import tomllib
 from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -15,6 +16,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from _built_plans import BUILT, CASES, CONSTANTS, DIMENSION, built, logistic, target
+from _tree import DATA
 from contracts._runs import SMALL, TARGET, N, Striking, X, Y, answered
 
 import dpcal
@@ -93,15 +95,7 @@ def test_plans_of_its_builder_run_as_planned_under_every_relation(name):
             check_run(plan, objective)
 
 
-# A paper's constants, and sizes at which its theorem promises something.
-PLANNED = {
-    "spiderboost": {"n": 2_000, "d": DIMENSION, "L0": 1, "L1": 0.25, "F0": 0.7},
-    "kl_condition": {"n": 40_000, "d": DIMENSION, "L0": 1, "L1": 0.25, "F0": 0.7, "gamma": 1.5},
-    "kan": {"n": 2_000, "d": DIMENSION, "gamma": 0.5},
-    "gauss_psgd": {"n": 40_000, "d": DIMENSION, "G": 1, "M": 1, "U": 1, "rho": 1},
-    "dp_rgda": {"n": 2_000, "d": 4, "M": 2.5, "L": 4, "F0": 0.5, "mu": 1, "rho": 6},
-    "moments": {"n": 2_000, "q": 0.05, "T": 20},
-}
+PLANNED = tomllib.loads((DATA / "papers.toml").read_text(encoding="utf-8"))["run"]
 # What a paper's optimizer is for, where it is no regression.
 PAPERS_PROBLEM = {"dp_rgda": lambda n, d: ToySaddle(n=n, seed=7)}
 
@@ -152,14 +146,6 @@ def test_a_plan_for_persons_meets_its_target_or_is_refused_by_name(name):
     plan, _ = built(name, {**case, "group_size": 3}, relation)
     assert plan.group_size == 3
     assert plan.price() <= plan.epsilon
-
-
-def test_plans_of_silos_are_for_the_optimizer_over_silos():
-    plan = calibrate.dpsgd(batch_size=100, epochs=1, **target(200))
-    for run in (optim.run, optim.dpsgd, optim.noisy_gd):
-        for given in ([plan, plan], None, plan.to_json()):
-            with pytest.raises(TypeError, match=r"plan must be a Plan, .* optim\.distributed_psgd"):
-                run(logistic(200, DIMENSION), given)
 
 
 @each_optimizer

@@ -28,17 +28,11 @@ def plan_momentum(**target):
     return dataclasses.replace(calibrate.dpsgd(**target), optimizer="dp_momentum")
 
 
-ROW = registry.Optimizer(
+ROW = dataclasses.replace(
+    registry.find("dpsgd"),
     name="dp_momentum",
     summary="noisy gradient steps with momentum",
-    problem="any, for the privacy",
-    needs=("batch_size", "epochs or steps", "max_norm"),
-    rate="not known",
-    measure="excess risk",
     theorem="Polyak 1964, equation 9",
-    relations=("add-or-remove-one", "replace-one", "replace-special"),
-    options=("batch_size", "epochs", "steps", "max_norm"),
-    constants=False,
     builder=plan_momentum,
     function=dp_momentum,
 )

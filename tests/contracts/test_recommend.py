@@ -87,11 +87,6 @@ def test_the_lower_bound_and_the_costs_are_what_they_say():
     assert all(each.needs in " ".join(told.split()) for each in (*table.rows, *table.bounds))
 
 
-def test_rows_are_not_longer_than_a_record_can_be():
-    with pytest.raises(ValueError, match=r"typical_norm must be at most row_norm=1\.0, got 3\.0"):
-        calibrate.recommend("logistic", **{**SIZES, "typical_norm": 3.0})
-
-
 @pytest.mark.parametrize("epsilon", [1e3, 1e5])
 def test_a_large_epsilon_takes_few_prices(monkeypatch, epsilon):
     """Prices with so little noise are slow; the rank of the first row hangs on none of them."""

@@ -1,13 +1,12 @@
 """Kernels keep no state between calls: threads that share inputs get the bits of one thread."""
 
 import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
 from _tree import ROOT
-from contracts._runs import SMALL
+from contracts._runs import SMALL, together
 
 from dpcal import accountants, optim
 from dpcal.accountants import correlated, events, matrix
@@ -65,27 +64,17 @@ def tasks():
 
 
 def in_threads(task):
-    """Return the answers of all threads, which begin together and switch often."""
-    found, gate = [], threading.Barrier(THREADS)
+    """Return the answers of all threads."""
+    found = []
 
     def work():
-        gate.wait()
         for _ in range(ROUNDS):
             try:
                 found.append(task())
             except Exception as error:  # the assertion shows it
                 found.append(repr(error))
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work) for _ in range(THREADS)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-    finally:
-        sys.setswitchinterval(interval)
+    together(THREADS, work)
     return found
 
 

@@ -8,7 +8,7 @@ import shlex
 import tomllib
 
 import pytest
-from _modules import missing, paths
+from _modules import ROOMS, missing, paths
 from _tree import DATA, ROOT
 
 from dpcal import cli
@@ -20,10 +20,7 @@ REFERENCE = re.compile(r":(?:func|class|mod|data|exc|meth|attr):`~?(dpcal[\w.]*)
 NAMES = sorted(name for name in paths() if name != "dpcal.__main__")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # A path in backticks that begins with a folder of the tree.
-FOLDERS = (
-    "_ext|accountants|adapters|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
-    "|tables|tests"
-)
+FOLDERS = "|".join([*ROOMS, "benchmarks", "docs", "notebooks", "tests"])
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 
 

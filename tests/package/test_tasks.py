@@ -6,9 +6,8 @@ import shlex
 
 import pytest
 from _installed import Environment
-from _patients import write_patients
+from _patients import write_keys, write_patients
 from _tree import ROOT
-from cryptography.hazmat.primitives import serialization as pem
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 TASKS = ROOT / "docs" / "tasks"
@@ -100,12 +99,7 @@ def test_an_auditor_decides_and_proves_the_claims_without_retyping(clinic, insta
     priced = json.loads(dpcal("epsilon", *sizes, "--json"))["epsilon"]["upper"]
     assert 0.98 < priced / paid["epsilon"]["upper"] < 1
 
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
-    public = pem.PublicFormat.SubjectPublicKeyInfo
-    (folder / "own.pem").touch(mode=0o600)
-    (folder / "own.pem").write_bytes(private)
-    (folder / "public.pem").write_bytes(key.public_key().public_bytes(pem.Encoding.PEM, public))
+    write_keys(folder, Ed25519PrivateKey.generate())
     dpcal("verify", "dpcal-report", "--sign", "own.pem")
     (folder / "clinic.toml").write_text("max_epsilon = 1.0\n")
     run(installed, folder, "auditor.md")

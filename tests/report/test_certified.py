@@ -50,11 +50,20 @@ def test_a_proof_of_other_runs_is_refused(cli, trained, tmp_path):
     assert "DOES NOT HOLD" in cli("certify --check", tmp_path / "forged.json", status=1)
 
 
-def test_a_changed_proof_is_found_by_verify(cli, copied):
+def test_a_changed_file_beside_the_report_is_found(cli, copied):
+    told = cli("verify", copied)
+    assert "unit: one training record" in told
+    assert "relation: replace-special" in told
+    assert "files: as report.json says" in told
     (copied / "certificate.json").write_text("{}")
-    assert "certificate.json" in cli("verify", copied, status=1)
+    (copied / "statement.html").unlink()
+    (problems,) = cli.json("verify", copied, status=1)["files"].values()
+    assert problems == ["'certificate.json' was changed", "'statement.html' is missing"]
     # What was changed since is not bound anew.
     assert "as they were written" in cli.refused("certify", copied)
+    document = report.read(copied) | {"files": {"../../secret": "0"}}
+    (copied / "report.json").write_text(json.dumps(document))
+    assert "files must be names" in cli("verify", copied, status=1)
 
 
 def test_a_claim_that_is_too_small_is_disproved(cli, copied):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-import dpcal
 from dpcal.report.metrics import BINS, EDGES, GRID, Held, metrics, root_errors
 
 M = 5000
@@ -99,17 +98,3 @@ def test_root_errors_are_those_of_records():
     assert found["root_mean_squared_error_standard_error"] == pytest.approx(wanted)
     hidden = root_errors(means, M, 3.0, noise=1.0)
     assert hidden["root_mean_squared_error_standard_error"] is None
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_model_of_a_rare_class_predicts_its_share():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((9_000, 6))
-    y = rng.random(9_000) < 1 / (1 + np.exp(3.2 - X @ [1.0, -1.0, 0.5, 0.0, 0.0, 0.0]))
-    columns = {f"x{j}": {"type": "number", "range": [-4, 4]} for j in range(6)}
-    table = {**dict(zip(columns, X.T, strict=True)), "y": np.where(y, "yes", "no")}
-    columns["y"] = {"type": "class", "categories": ["no", "yes"]}
-    model = dpcal.train(table, {"columns": columns}, target="y", epsilon=1.0, delta=1e-6).model
-    said = 1 / (1 + np.exp(-(X @ model.weights + model.intercept)))
-    assert 0.75 < said.mean() / y.mean() < 1.3
