@@ -1,5 +1,6 @@
 """Mechanisms that are not Gaussian, on random batches, against sums over all outputs."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -126,3 +127,20 @@ def test_sampled_noise_against_a_distribution(event, peer, times, interval, widt
     assert found < ours.upper + interval * times
     assert ours.upper < found * 1.01
     assert ours.upper - ours.lower < width * ours.upper
+
+
+@pytest.mark.parametrize(("claimed", "failure"), [(1.0, 1e-3), (3.0, 0.1), (0.2, 1e-9), (1.0, 0.0)])
+def test_two_claims_on_batches_of_fixed_size(claimed, failure):
+    """By Balle, Barthe and Gaboardi 2018, a loss is l, -l or 0, or reveals the record."""
+    q, event = 0.05, events.EpsilonDeltaDpEvent(claimed, failure)
+    largest, lost = math.log1p(q * math.expm1(claimed)), q * failure
+    gain = q * (1 - failure) * math.tanh(claimed / 2) / (1 - lost)
+    most = gain / -math.expm1(-largest)
+    none = 1 - most - most * math.exp(-largest)
+    for epsilon in (0.3 * largest, 1.5 * largest):
+        twice = most**2 * -math.expm1(epsilon - 2 * largest)
+        once = 2 * most * none * max(0.0, -math.expm1(epsilon - largest))
+        truth = 1 - (1 - lost) ** 2 * (1 - twice - once)
+        sampled = REPEAT(FIXED(1000, 50, event), 2)
+        delta = accountants.delta(sampled, epsilon=epsilon, neighboring_relation="replace-one")
+        assert delta == pytest.approx(truth, rel=1e-11)
