@@ -161,6 +161,7 @@ def test_a_cross_check_or_a_comparison_finds_a_broken_backend(monkeypatch):
     with pytest.warns(DisagreementWarning, match="pld gives at most"):
         found = accountants.compare(STEPS, delta=1e-6, accountants=("characteristic", "pld"))
     assert "CONTRADICTION" in str(found)
+    assert str(found).splitlines()[3].split()[:3] == ["pld", "0.5", "0.6"]
 
 
 LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
