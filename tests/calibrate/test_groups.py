@@ -80,6 +80,7 @@ def test_a_group_multiplies_what_randomized_response_gives_away(k):
     assert whole.epsilon == pytest.approx(0.3 * k)
     assert steps <= whole.delta <= steps * (1 + 1e-9)
     assert for_group(events.ExponentialMechanismDpEvent(0.3), k).epsilon >= 0.3 * k
+    assert for_group(events.EpsilonDeltaDpEvent(3.0, 0.2), k + 2).delta == 1.0
 
 
 def test_all_queries_of_a_plan_are_priced_for_its_largest_person():

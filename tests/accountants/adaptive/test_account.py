@@ -1,11 +1,13 @@
 """Accounts: a composition that grows says what the whole event says, and grows cheaply."""
 
+import math
 import sys
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcal.accountants import Account, delta, epsilon, events
+from dpcal.accountants import Account, CharacteristicAccountant, delta, epsilon, events
 from dpcal.errors import UnsupportedEvent
 
 STEPS = [
@@ -79,3 +81,10 @@ def test_length_and_support():
     assert account.supports(mixture)
     assert not Account(neighboring_relation="replace-one").supports(mixture)
     assert len(account) == 13
+
+
+def test_delta_at_an_infinite_epsilon_is_the_chance_of_an_infinite_loss():
+    accountant = CharacteristicAccountant()
+    accountant.compose(events.EpsilonDeltaDpEvent(1.0, 1e-6), 3)
+    truth = 1 - (1 - Fraction(1e-6)) ** 3
+    assert truth <= Fraction(accountant.get_delta(math.inf)) <= truth * (1 + Fraction(1, 10**12))

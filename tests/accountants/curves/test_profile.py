@@ -137,3 +137,12 @@ def test_a_profile_of_little_noise(steps):
     event = events.dpsgd(sampling_probability=3.8e-5, noise_multiplier=0.00456, steps=steps)
     profile = privacy_profile(event, [0.0, 1.0, 1000.0])
     assert profile.upper == pytest.approx(-math.expm1(steps * math.log1p(-3.8e-5)), rel=1e-9)
+
+
+def test_a_profile_has_the_ends_of_single_answers_where_they_are_wide():
+    event = events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.5), 10)
+    epsilons = np.array([0.5, 2.0])
+    profile = privacy_profile(event, epsilons)
+    singles = [log_delta(event, epsilon=float(each)) for each in epsilons]
+    assert profile.log_lower == pytest.approx([single.lower for single in singles], abs=1e-9)
+    assert profile.log_upper == pytest.approx([single.upper for single in singles], abs=1e-9)

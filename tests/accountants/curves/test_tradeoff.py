@@ -1,6 +1,7 @@
 """Trade-off curves and attack risks against closed forms, and the promises of their bounds."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -20,6 +21,9 @@ from dpcal.accountants import (
     trade_off_from_deltas,
     true_positive_rate,
 )
+from dpcal.accountants.curves.tradeoff import squared_gdp_mu
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
 
 RATES = np.array([1e-9, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999])
@@ -166,3 +170,14 @@ def test_one_function_gives_each_risk():
     assert found == true_positive_rate(
         event, false_positive_rate=0.05, neighboring_relation="replace-special"
     )
+
+
+def test_the_mu_of_gaussians_is_rounded_up():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        sigmas = (10 ** rng.uniform(-1, 2, rng.integers(1, 6))).tolist()
+        counts = rng.integers(1, 1000, len(sigmas)).tolist()
+        parts = tuple(zip(map(Gaussian, sigmas), counts, strict=True))
+        truth = sum(Fraction(n) / Fraction(s) ** 2 for s, n in zip(sigmas, counts, strict=True))
+        found = Fraction(squared_gdp_mu(Direction("remove", parts)))
+        assert truth <= found <= truth * (1 + Fraction(1, 10**14))

@@ -11,6 +11,7 @@ from contracts._events import WRITTEN, made
 import dpcal
 from dpcal import accountants, calibrate
 from dpcal.accountants import PrivacyFilter, events
+from dpcal.accountants.mechanisms.pure import largest_losses
 from dpcal.calibrate.groups import for_group
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
@@ -226,3 +227,10 @@ def test_monotone_is_a_flag_that_a_group_and_a_certificate_keep():
     assert "monotone" not in plain.to_json()
     for certificate in certificates:
         assert accountants.verify_certificate(certificate.to_json()) == certificate
+
+
+def test_the_largest_loss_of_an_added_record_is_rounded_up():
+    for inner in (events.PermuteAndFlipDpEvent(1.0), events.ReportNoisyMaxDpEvent(2.0)):
+        _, added = largest_losses(events.PoissonSampledDpEvent(0.1, inner), ADD)
+        truth = -log_mean(0.1, -1)
+        assert added.lower <= truth <= added.upper <= truth * (1 + 1e-13)
