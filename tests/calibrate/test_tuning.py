@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -163,3 +164,20 @@ def test_noise_is_calibrated_for_the_best_of_many_runs():
     assert epsilon(event(sigma * (1 - 2e-6)), **target).upper > 1.0
     # A score alone, by its own law: no bound may ask for less noise than it.
     assert best_score_delta(sigma, 6.0, 0.0, 1.0) <= 1e-6
+
+
+@pytest.mark.parametrize("mean", [1 + 1e-9, 1 + 1e-6, 1.5, 1e3])
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 3.0])
+def test_a_mean_number_of_runs_is_rounded_up(mean, shape):
+    with mpmath.workdps(40):
+        grown = mpmath.expm1(y := mpmath.mpf(log_inverse_gamma(mean, shape)))
+        found = grown / y if shape == 0 else shape * grown / -mpmath.expm1(-shape * y)
+        assert mean <= found <= mean * (1 + 1e-8)
+
+
+def test_prices_beside_that_of_the_best_run_are_upper_ends():
+    event = events.ExponentialMechanismDpEvent(0.3)
+    price = calibrate.tuning(event, candidates=10, shape=1.0, delta=1e-6)
+    released = epsilon(events.SelfComposedDpEvent(event, 10), delta=1e-6)
+    assert price.released == released.upper > released.lower
+    assert price.single == epsilon(event, delta=1e-6).upper
