@@ -5,6 +5,7 @@ import math
 import pytest
 
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures
 from dpcal.accountants.losses.discrete import pure
@@ -67,3 +68,14 @@ def test_at_the_failure_itself_the_upper_end_is_safe():
 def test_a_target_of_one_costs_nothing():
     found = epsilon_beyond(1e-3, 0.0, 0)
     assert (found.lower, found.upper) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("infinite", [1e-9, 1e-3, 0.5])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 1.9, 3.0])
+def test_delta_is_the_failure_and_a_share_of_finite_losses(infinite, epsilon):
+    direction = Direction("remove", ((LossWithFailure(pure(2.0), infinite), 1),))
+    bounds = log_delta_bounds(direction, epsilon)
+    finite = max(0.0, math.exp(2.0) - math.exp(epsilon)) / (1 + math.exp(2.0))
+    truth = math.log(infinite + (1 - infinite) * finite)
+    assert bounds.lower <= truth + 1e-14
+    assert truth - 1e-14 <= bounds.upper <= bounds.lower + 1e-12
