@@ -408,19 +408,36 @@ def _rows(path):
 
 
 def page(seed):
-    """Write the kill rate and the survivors."""
+    """Write how many were found in each room, and which were not."""
     reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
-    rows = [row for row in results(seed) if row["mutant"] not in reasons]
-    became = Counter(row["became"] for row in rows)
-    killed, seconds = became["killed"], sum(row["seconds"] for row in rows)
-    alive = "\n".join(
-        f"- `{row['mutant']}` ({row['became']})" for row in rows if row["became"] != "killed"
-    )
-    same = "\n".join(f"- `{name}`: {why}" for name, why in reasons.items())
+    rows, rooms = results(seed), {}
+    for row in rows:
+        room = "kernels" if row["mutant"].startswith("_ext") else row["mutant"].partition("/")[0]
+        of = rooms.setdefault(room, Counter())
+        of["same" if row["mutant"] in reasons else row["became"]] += 1
+    rooms["all"] = sum(rooms.values(), Counter())
+    lines = [
+        f"| {room} | {of['killed']} | {of['survived']} | {of['slow']} | {of['unreached']} "
+        f"| {of['same']} | {of['killed'] / (of.total() - of['same']):.0%} |"
+        for room, of in rooms.items()
+    ]
+    alive = [
+        f"- `{row['mutant']}`: `{row['line']}` ({row['became']})"
+        for row in rows
+        if row["became"] != "killed" and row["mutant"] not in reasons
+    ]
+    same = [f"- `{name}`: {why}" for name, why in reasons.items()]
     (ROOT / PAGE).write_text(
-        f"# Mutants\n\n`python -m benchmarks mutants` changed one thing in {len(rows)} places "
-        f"(seed {seed}): {killed} were found by a test, {killed / max(1, len(rows)):.1%}, in "
-        f"{seconds:.0f} seconds.\n\n## Not found\n\n{alive}\n\n## Equal to the code\n\n{same}\n"
+        "# Mutants\n\nWhat are the tests worth? `python -m benchmarks mutants` changed one thing "
+        f"(an operator, a comparison, a constant, a sign, an end) in {len(rows)} places, drawn by "
+        f"seed {seed}, and ran the tests that reach each place: those of its room first, for some "
+        "20 seconds of processor time. A mutant that none of them found in this time is *slow*, "
+        "one that no test reaches is *unreached*, and those that nobody can tell from the code "
+        "do not count. Of the others, the last column says how many were found.\n\n"
+        "| room | found | survived | slow | unreached | same | share |\n"
+        "|---|---|---|---|---|---|---|\n"
+        + "\n".join([*lines, "", "## Not found", "", *alive, "", "## The same as the code", ""])
+        + "\n".join(["", *same, ""])
     )
 
 

@@ -144,6 +144,11 @@ def test_adaptive_noise_is_required_checked_and_used():
     oracle.gradient(W, "g", noise_multiplier=2.0)
     assert oracle.ledger.share(2.0) == 1
     assert not oracle.affords("g", 1e6)
+    # The last answer of a plan is afforded, and none after it.
+    oracle = PrivateOracle(LOGISTIC, adaptive_plan(count=1), seed=0)
+    assert oracle.affords("g", 40.0)
+    oracle.gradient(W, "g", noise_multiplier=40.0)
+    assert not oracle.affords("g", 40.0)
 
 
 def test_a_run_that_chose_what_to_spend_costs_its_budget():

@@ -67,6 +67,13 @@ def test_the_law_is_as_close_as_it_says(sigma, precise):
     assert normals.standard_deviation >= sigma * (1 - 1e-15)
 
 
+@pytest.mark.parametrize("sigma", [1e4, 1e6, 1e9, 1e12, 1e15])
+def test_wide_laws_are_as_close_and_take_few_terms(sigma):
+    normals = DiscreteNormals(sigma, KEY)
+    assert normals.log2_total_variation < -105
+    assert len(normals.factors) <= 2 + math.log10(sigma) / 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.study), 40])
 def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):
