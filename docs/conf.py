@@ -85,8 +85,8 @@ PAGES = {
     "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "
     "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
     "Reference": "api/dpcal glossary ../CHANGELOG",
-    "Contribute": "../CONTRIBUTING architecture internals/constants internals/fused_loops internals/mutants "
-    "../SECURITY ../CODE_OF_CONDUCT",
+    "Contribute": "../CONTRIBUTING architecture internals/constants internals/fused_loops "
+    "internals/mutants ../SECURITY ../CODE_OF_CONDUCT",
 }
 
 
