@@ -13,6 +13,7 @@ STUDIES = {
     "performance": "one page: times beside other packages and numpy, starts, plans and runs",
     "streams": "correlated noise against the normals that it is made from",
     "corpus": "our answers to all questions with proved brackets",
+    "gate": "how close the answers are to 1,535 questions that people ask, and their times",
     "sweep": "every answer at 10,000 random points against independent bounds",
     "allocations": "random allocations from a wide box: widths, times and monotonicity",
     "little_noise": "the same at 2,000 points where losses are in the hundreds",
