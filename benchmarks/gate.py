@@ -348,10 +348,11 @@ class Answer:
 
 def ask(family, index, seed):
     """Return the answer to a question."""
-    event, relation, asked, given = question(family, index, seed)
+    asked = "epsilon"
     signal.setitimer(signal.ITIMER_PROF, _ALARM)
     began = time.process_time()
     try:
+        event, relation, asked, given = question(family, index, seed)
         if asked == "epsilon":
             found = epsilon_of(event, delta=given, neighboring_relation=relation)
         else:
