@@ -17,6 +17,7 @@
 import argparse
 import math
 import time
+import tomllib
 import warnings
 from pathlib import Path
 from unittest import mock
@@ -48,24 +49,9 @@ def median_and_range(values):
     return f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
-# The acceptance problem's plan: a saddle between two minima.
-SADDLE = {
-    "dimensions": (2, 2),
-    "epsilon": 2.0,
-    "delta": DELTA,
-    "steps": 400,
-    "inner_steps": 4,
-    "period": 20,
-    "value_smoothness": 5.0,
-    "ascent_rate": 0.3,
-    "accuracy": 0.1,
-    "step_length": 0.05,
-    "escape_rate": 0.2,
-    "perturbation": 0.05,
-    "escape_steps": 40,
-    "movement": 4e-4,
-    "split": "common",
-}
+# The acceptance problem's plan, which tests take too.
+PLAN = Path(__file__).parents[1] / "tests" / "data" / "saddle.toml"
+SADDLE = tomllib.loads(PLAN.read_text())
 
 
 def saddle_plan(problem, **changes):

@@ -1,10 +1,12 @@
 """What tests of minimax optimizers share: problems, the acceptance plan, runs without noise."""
 
+import tomllib
 from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
 from _problems import MatrixSensing
+from _tree import DATA
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
@@ -18,27 +20,8 @@ from dpcal.optim.minimax import (
 )
 
 START = [0.3, 0.0]
-# The plan of the acceptance problem: a saddle between two minima.
-SADDLE = {
-    "n": 20_000,
-    "dimensions": (2, 2),
-    "epsilon": 2.0,
-    "delta": 1e-6,
-    "max_norm": 2.5,
-    "batch_size": 2_000,
-    "steps": 400,
-    "inner_steps": 4,
-    "period": 20,
-    "value_smoothness": 5.0,
-    "ascent_rate": 0.3,
-    "accuracy": 0.1,
-    "step_length": 0.05,
-    "escape_rate": 0.2,
-    "perturbation": 0.05,
-    "escape_steps": 40,
-    "movement": 4e-4,
-    "split": "common",
-}
+SADDLE = tomllib.loads((DATA / "saddle.toml").read_text())
+SADDLE |= {"n": 20_000, "max_norm": 2.5, "batch_size": 2_000}
 
 # The counts of the paper's experiment, as printed.
 EXPERIMENT = Releases(
