@@ -2,7 +2,7 @@
 
     python -m benchmarks mutants --cover     # run all tests, and note which of them reach each line
     python -m benchmarks mutants [--count 300] [--seed 0] [--most 20] [--processes 2]
-    python -m benchmarks mutants --page      # write docs/internals/mutants.md
+    python -m benchmarks mutants --page      # keep the results, write docs/internals/mutants.md
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
 Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
@@ -11,8 +11,9 @@ these are the tests that reach a module which imports the kernel. All is done in
 that was covered (``build/mutants``), and results are kept there: a run that was stopped goes on
 where it was.
 
-A mutant that no test finds is a survivor, unless ``benchmarks/equivalent_mutants.json`` names it
-with the reason why nobody can tell it from the code.
+Results are kept in ``benchmarks/mutants.jsonl``: the same mutants are run again, as far as their
+lines still stand. One that nobody can tell from the code is marked there by hand: it "became" the
+"same", with the reason as "why", and is not run again.
 """
 
 import argparse
@@ -40,9 +41,7 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
 # The tree as it was covered; each process mutates a copy of its own.
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
-# Results of the last whole run: the same mutants are run again, as far as their lines still stand.
-KEPT = Path(__file__).with_name("mutants.jsonl")
-EQUIVALENT, PAGE = Path(__file__).with_name("equivalent_mutants.json"), "docs/internals/mutants.md"
+KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "docs/internals/mutants.md"
 
 # Patterns of files, and the share of the mutants that is drawn from them.
 ROOMS = {
@@ -311,7 +310,7 @@ def outcome(tree, mutant, tests, limit):
     if not tests:
         return "unreached", ""
     place = tree / mutant.path
-    compiled = [place, *place.parent.glob(f"{place.stem}.*.so")]
+    compiled = [*place.parent.glob(f"{place.stem}.*.so")]
     place.write_text(mutant.text())
     Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
     try:
@@ -324,11 +323,13 @@ def outcome(tree, mutant, tests, limit):
                 return "slow", ""
             if code:
                 failed = re.search(r"^(?:FAILED|ERROR) (\S+)", told, re.MULTILINE)
-                return "killed", failed[1] if failed else "a crash"
+                return "killed", failed[1] if failed else f"a crash, status {code}"
         return "survived", ""
     finally:
+        shutil.copy2(TREE / mutant.path, place)
+        # Newer than the mutant's C, from which the next build would otherwise make it again.
         for path in compiled:
-            shutil.copy2(TREE / path.relative_to(tree), path)
+            shutil.copy(TREE / path.relative_to(tree), path)
 
 
 def _tested(tree, tests, limit):
@@ -383,19 +384,22 @@ def _run_some(tree, mutants, limit, seed):
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(TREE, tree)
     reached = json.loads(REACHED.read_text())
-    before = {str(moved(row)): row["test"] for row in _rows(KEPT)}
+    kept = {str(moved(row)): row for row in _rows(KEPT)}
     for mutant in mutants:
-        began = time.perf_counter()
-        tests = reaching(mutant, reached, before.get(str(mutant), ""))
-        became, test = outcome(tree, mutant, tests, limit)
+        began, before = time.perf_counter(), kept.get(str(mutant), {})
+        row = {"seed": seed, "mutant": str(mutant), "limit": limit}
+        if before.get("became") == "same":
+            row |= {"became": "same", "test": "", "why": before["why"]}
+        else:
+            tests = reaching(mutant, reached, before.get("test", ""))
+            row["became"], row["test"] = outcome(tree, mutant, tests, limit)
         line = (TREE / mutant.path).read_text().splitlines()[mutant.line - 1]
-        row = {"seed": seed, "mutant": str(mutant), "became": became, "test": test}
         row |= {"line": line.strip(), "indented": len(line) - len(line.lstrip())}
         row |= {"old": mutant.old, "new": mutant.new}
         row["seconds"] = round(time.perf_counter() - began, 1)
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(f"{became:9} {mutant}  {test}", flush=True)
+        print(f"{row['became']:9} {mutant}  {row['test']}", flush=True)
 
 
 def results(seed):
@@ -408,32 +412,33 @@ def _rows(path):
 
 
 def page(seed):
-    """Write how many were found in each room, and which were not."""
-    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    """Keep the results, and write how many were found in each room, and which were not."""
+    shutil.copy(RESULTS, KEPT)
     rows, rooms = results(seed), {}
     for row in rows:
         room = "kernels" if row["mutant"].startswith("_ext") else row["mutant"].partition("/")[0]
         of = rooms.setdefault(room, Counter())
-        of["same" if row["mutant"] in reasons else row["became"]] += 1
+        of[row["became"]] += 1
     rooms["all"] = sum(rooms.values(), Counter())
     lines = [
         f"| {room} | {of['killed']} | {of['survived']} | {of['slow']} | {of['unreached']} "
-        f"| {of['same']} | {of['killed'] / (of.total() - of['same']):.0%} |"
+        f"| {of['same']} | {of['killed'] / max(1, of.total() - of['same']):.0%} |"
         for room, of in rooms.items()
     ]
     alive = [
         f"- `{row['mutant']}`: `{row['line']}` ({row['became']})"
         for row in rows
-        if row["became"] != "killed" and row["mutant"] not in reasons
+        if row["became"] not in ("killed", "same")
     ]
-    same = [f"- `{name}`: {why}" for name, why in reasons.items()]
+    same = [f"- `{row['mutant']}`: {row['why']}" for row in rows if row["became"] == "same"]
+    limit = max(row["limit"] for row in rows)
     (ROOT / PAGE).write_text(
         "# Mutants\n\nWhat are the tests worth? `python -m benchmarks mutants` changed one thing "
         f"(an operator, a comparison, a constant, a sign, an end) in {len(rows)} places, drawn by "
-        f"seed {seed}, and ran the tests that reach each place: those of its room first, for some "
-        "20 seconds of processor time. A mutant that none of them found in this time is *slow*, "
-        "one that no test reaches is *unreached*, and those that nobody can tell from the code "
-        "do not count. Of the others, the last column says how many were found.\n\n"
+        f"seed {seed}, and ran the tests that reach each place: those of its room first, for at "
+        f"most {limit} seconds of processor time. A mutant that none of them found in this time is "
+        "*slow*, one that no test reaches is *unreached*, and those that nobody can tell from the "
+        "code do not count. Of the others, the last column says how many were found.\n\n"
         "| room | found | survived | slow | unreached | same | share |\n"
         "|---|---|---|---|---|---|---|\n"
         + "\n".join([*lines, "", "## Not found", "", *alive, "", "## The same as the code", ""])
