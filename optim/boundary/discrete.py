@@ -207,16 +207,12 @@ def _spread(factors: tuple[int, ...]) -> float:
     return math.sqrt(math.fsum(k * k for k in factors))
 
 
-def _factors(standard_deviation: float) -> tuple[int, ...]:
-    """Return 1, k_1, ..., k_m for a sum of the fewest terms of a table that is wide enough."""
-    factors = [1]
-    while standard_deviation > WIDEST * (spread := _spread(tuple(factors))):
-        # t >= SMOOTH where k <= l sqrt(1 / SMOOTH^2 - 1 / s^2) for the partial sum's l; a tenth
-        # less leaves room for the table to be a little narrower than the widest.
-        largest = 0.9 * spread * math.sqrt((WIDEST / SMOOTH) ** 2 - 1)
-        missing = math.sqrt((standard_deviation / WIDEST) ** 2 - spread**2)
-        factors.append(max(1, min(int(largest), math.ceil(missing))))
-    return tuple(factors)
+def _factors(standard_deviation: float) -> tuple[int, int]:
+    """Return 1 and the least k for which two terms of a table are wide enough, in (WIDEST, WIDE).
+
+    A factor of at most WIDE / WIDEST < 27 leaves t above SMOOTH, which it would be up to 150.
+    """
+    return 1, math.ceil(math.sqrt((standard_deviation / WIDEST) ** 2 - 1) * (1 + 4e-16))
 
 
 def wide_table() -> DiscreteTable:

@@ -123,6 +123,15 @@ def test_no_normals_are_drawn_ahead(monkeypatch):
     assert drawn == list(range(11))
 
 
+@pytest.mark.parametrize("dimension", [1, 1000, noise._BLOCK // 2])
+def test_normals_may_be_read_from_any_step_on(dimension):
+    together = noise._BLOCK // dimension
+    rows = noise._Normals((1, 2), dimension)
+    for step in (0, together - 1, together, 2 * together + 1):
+        first = noise._Normals((1, 2), dimension).whole(step)
+        assert (first == rows.whole(step)).all()
+
+
 def test_rows_depend_on_seed_and_step_only():
     # Whatever else is read, or how many rows the run has.
     long, short = NoiseStream(Identity(50), 9, 3), NoiseStream(Identity(5), 9, 3)

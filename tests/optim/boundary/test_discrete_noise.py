@@ -74,6 +74,15 @@ def test_wide_laws_are_as_close_and_take_few_terms(sigma):
     assert len(normals.factors) <= 2 + math.log10(sigma) / 2
 
 
+def test_sums_of_two_terms_are_smooth_and_hardly_wider_than_asked():
+    for sigma in np.geomspace(1.01 * discrete.WIDEST, 0.99 * discrete.WIDE, 50):
+        normals = DiscreteNormals(sigma, KEY)
+        _, factor = normals.factors
+        assert min(normals._widths()) >= discrete.SMOOTH
+        assert math.hypot(1, factor - 1) * discrete.WIDEST < sigma
+        assert normals.standard_deviation >= sigma * (1 - 1e-15)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.study), 40])
 def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):

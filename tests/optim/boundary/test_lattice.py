@@ -82,6 +82,21 @@ def test_rows_are_those_of_the_inverse_up_to_half_a_step_of_each_row_of_noise(st
     assert (stream.at(3).read() == rows[3]).all()
 
 
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_rows_are_no_longer_than_the_bound_on_them(strategy, replay):
+    """Each row of noise is as long as it may be, with the signs that one row adds up most of."""
+    if replay and strategy.inverse_bands is None:
+        pytest.skip("its rows of z are not drawn again")
+    C, inverse, widest = strategy.matrix(), strategy.inverse(), 2.0**30
+    longest, error = lattice._pull_of(strategy, replay).most(widest)
+    D = np.diag(C)
+    whole = np.rint((widest / np.abs(D) - 2)[:, np.newaxis] * np.sign(inverse * D).T)
+    sums = np.abs(((inverse * D) @ whole).diagonal())
+    assert sums.max() <= longest <= 40 * sums.max()
+    assert 2.0**-53 * longest <= error < 1
+
+
 @pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BISR(T, 4)], ids=repr)
 def test_replayed_rows_are_those_of_the_inverse_up_to_one_rounding(strategy):
     """Row t of z has a key of its own; the sum over bands is rounded once."""
