@@ -9,9 +9,22 @@ for c > 0; for a law and -1 < c < 0 the integral is delta(epsilon) - 1 (the resi
 keeps the digits of delta near 1. The trapezoid rule of step h on the line is *exactly* ``sum_j
 exp(2 pi c j / h) delta(epsilon + 2 pi j / h)`` (Poisson summation), so its error is a sum of
 aliases that Chernoff bounds at other tilts control. Nodes are cut off where a proved bound on
-abs(M) makes the rest negligible. Where the cut-off lies beyond the node budget, the measure is
-convolved with the law of a small Gaussian loss, which can only raise delta and makes the integrand
-decay.
+abs(M) makes the rest negligible.
+
+Where no cut-off is within reach, as for laws with atoms or jumps, a loss xi of law N(eta^2 / 2,
+eta^2) is added, which makes the integrand decay. Theorem: 0 <= delta_eta - delta <= R, where
+
+    R(epsilon) = eta^2 exp(eta^2 / 8) / (2 pi) * integral of
+                 exp(-epsilon z) M(z) exp(eta^2 (z^2 + z) / 2) dt,    z = c + i t.
+
+Proof: E exp(-xi) = 1, so that at x = l - epsilon the gain of E (1 - exp(-x - xi))_+ over (1 -
+exp(-x))_+ is the time value of an option. Its derivative in eta is exp(-x / 2 - eta^2 / 8) phi(x /
+eta) with phi the normal density; as phi(x / s) rises with s, the gain is at least 0 and at most
+k(x) = eta exp(-x / 2) phi(x / eta). The transform of k, integral of k(x) exp(-z x) dx, is eta^2
+exp(eta^2 (z + 1/2)^2 / 2), and R = integral of k(l - epsilon) dmu. Its trapezoid sum over the same
+nodes has aliases >= 0, so it bounds R from above; beyond the last node t it leaves at most
+exp(-(eta t)^2 / 2) / (h eta^2 t) of its value at c. R is about c (1 + c) eta^2 times delta: of
+second order in eta, whatever the law.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> from dpcal.accountants.inversion.transform import Total
@@ -52,9 +65,8 @@ _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # Ratio of neighboring times between which the decay is bounded. Closer times find the last node
 # more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
-# Shifts at which the smoothed delta bounds the plain one from below, as logarithms of the
-# probability that the added loss exceeds the shift.
-_MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
+# Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes.
+_WANTED = 2e-7
 # Logarithm at which the size of an error is capped: its exponential is still a double.
 _HUGE = 700.0
 # An integrand without a correct digit may be NaN; its sum then has no bounds.
@@ -206,8 +218,16 @@ class Contour:
         if node is None:
             if not smooth:
                 raise OutOfReach
-            # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
-            self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)
+            # exp(-(smoothing t)^2 / 2) reaches the target at the last node: that of the width which
+            # is wanted, or the last affordable one.
+            last = math.sqrt(2 * max(1.0, math.log(CONTOUR.nodes) - target)) / h
+            wanted = last * math.sqrt(abs(self.c) * (1 + self.c) / _WANTED)
+            most = min(CONTOUR.nodes, CONTOUR.smoothed_work / self.points)
+            budget = int(max(CONTOUR.smoothed, min(wanted, most)))
+            self.smoothing = last / budget
+            grid = h * _GRID_RATIO ** np.arange(
+                math.ceil(math.log(budget) / math.log(_GRID_RATIO)) + 1.0
+            )
             remainders = self._remainders(grid, target)
             node = _first_below(remainders, target)
             node = len(grid) - 1 if node is None else node
@@ -242,14 +262,23 @@ class Contour:
     @cached_property
     def _nodes(self) -> tuple[Reals, Complexes, Complexes, Reals]:
         """Times, log integrand less the factor of epsilon, nodes z, and rounding in units."""
-        t = self.step * np.arange(self.nodes)
-        z = self.c + 1j * t
-        values = self._line.log_ratio(self.step, self.nodes)
+        t, plain, z, relative, absolute = self._transform
         poles = self._poles(z)
-        relative, absolute = self._line.rounding(self.step, values)
-        values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
+        values = plain - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
-        return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)
+        return t, np.asarray(values), z, np.asarray(rounding)
+
+    @cached_property
+    def _transform(self) -> tuple[Reals, Complexes, Complexes, Reals, float]:
+        """Times, log transform over its value at c, nodes z, and two roundings in units.
+
+        The first rounding is relative to each value of the transform, the other one absolute.
+        """
+        t = np.asarray(self.step * np.arange(self.nodes), dtype=float)
+        values = self._line.log_ratio(self.step, self.nodes)
+        relative, absolute = self._line.rounding(self.step, values)
+        smoothed = values - 0.5 * (self.smoothing * t) ** 2
+        return t, np.asarray(smoothed), np.asarray(self.c + 1j * t), relative, absolute
 
     def _poles(self, z: Any) -> Complexes:
         """Return what divides the transform at the nodes, over its value at the real node."""
@@ -349,7 +378,10 @@ class Contour:
         else:
             upper = np.minimum(upper, chernoff_at(self._trial_bounds, self._trials, epsilons))
         if self.smoothing:
-            lower = self._unsmoothed_lower(epsilons)
+            kept = log_complements(self._log_gain(epsilons) - lower)
+            # Outward by the rounding of the logarithms.
+            lower = lower + kept - 4 * UNIT * (abs(lower) + abs(kept))
+            lower = np.where(np.isnan(lower), -math.inf, lower)
         return lower, np.minimum(upper, 0.0)
 
     def log_bounds(self, epsilon: float) -> Bounds:
@@ -358,20 +390,26 @@ class Contour:
         method = "smoothed" if self.smoothing else self.method
         return Bounds(float(lower[0]), float(upper[0]), method)
 
-    def _unsmoothed_lower(self, epsilons: Reals) -> Reals:
-        """Return the best of delta_smoothed(epsilon + s) - P(xi > s), xi the added loss, over s."""
-        best = np.full(len(epsilons), -math.inf)
-        sizes = -self._log_interval(epsilons)[1] if self.c > 0 else np.zeros(len(epsilons))
-        for margin in _MARGINS:
-            deviations = np.sqrt(2 * (margin + np.maximum(0.0, sizes)))
-            shifted = epsilons + deviations * self.smoothing + self.smoothing**2 / 2
-            low, high = self._log_interval(shifted)
-            if self.c < 0:
-                low = log_complements(high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                kept = low + np.log(-np.expm1(np.minimum(-0.5 * deviations**2 - low, 0.0)))
-            best = np.maximum(best, np.where(np.isnan(kept), -math.inf, kept))
-        return best
+    def _log_gain(self, epsilons: Reals) -> Reals:
+        """Return the log of R(epsilon), at least what smoothing adds to delta, rounded up."""
+        # The integrand without its poles.
+        t, values, _, relative, absolute = self._transform
+        weights = np.exp(values)
+        weights[0] = 0.5
+        shifts = np.asarray(1j * self.step * (self._mean - epsilons), dtype=complex)
+        sums, terms = _block_sums(weights, shifts)
+        sizes = np.abs(weights)
+        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self._mean_rounding
+        errors = float(((8 + terms + relative + np.abs(values)) * sizes + absolute).sum())
+        errors = errors + phases * float(t @ sizes)
+        factor = math.log(abs(self.c) * (1 + self.c)) + 2 * math.log(self.smoothing)
+        prefactors = 32 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons)) + self._mass_rounding
+        end = self.smoothing * float(t[-1])
+        beyond = math.exp(-0.5 * end * end) / (self.step * self.smoothing * end)
+        sums = sums + beyond + UNIT * (errors + prefactors * np.abs(sums))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.maximum(sums, 0.0))
+        return np.asarray(self._log_scales(epsilons) + factor + self.smoothing**2 / 8 + logs)
 
     # -- derivatives
 

@@ -28,8 +28,9 @@ class ContourLimits:
     atoms_work
         Work of a contour of atoms, which only smoothing ends: with twice the nodes the width of
         delta's bounds halves. At this work an answer takes less than a second.
-    smoothed
-        Fewest nodes that a contour is smoothed for: with fewer, the smoothing is too large.
+    smoothed, smoothed_work
+        Fewest nodes that a contour is smoothed for: with fewer, the smoothing is too large; and
+        most work of such a contour, about a second.
     check
         Times between two checks whether the remainder is negligible.
     points
@@ -53,6 +54,7 @@ class ContourLimits:
     granted_work: Final = 1.5e8
     atoms_work: Final = 5e6
     smoothed: Final = 1 << 10
+    smoothed_work: Final = 3e8
     check: Final = 32
     points: Final = 5_000
     error: Final = 2e-15
