@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE", "TRIM"]
+__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
 
 
 class ContourLimits:
@@ -68,12 +68,6 @@ class LatticeLimits:
 
     nodes: Final = 1 << 19
     work: Final = 6e7
-
-
-class TrimLimits:
-    """Limits of a contour without the rarest losses, which is meant to be cheap."""
-
-    work: Final = 4e6
 
 
 class LayerLimits:
@@ -181,7 +175,6 @@ class BracketLimits:
 
 CONTOUR = ContourLimits()
 LATTICE = LatticeLimits()
-TRIM = TrimLimits()
 LAYERS = LayerLimits()
 GUESS = GuessLimits()
 SADDLE = SaddleLimits()

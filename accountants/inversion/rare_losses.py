@@ -1,4 +1,4 @@
-"""Laws of rare large losses: without the rarest of them, and in layers of their size.
+"""Laws of rare large losses, in layers of their size.
 
 With F_k the part of the law of a step below a cut k, the composed law is F_0^T, plus the layers
 F_k^T - F_(k-1)^T, which are positive, plus the part in which a step lies beyond all cuts, which is
@@ -27,7 +27,7 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import Truncation, below, between, trim
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Layers", "trimmed"]
+__all__ = ["Layers"]
 
 # Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
 _RATIO = 4.0
@@ -47,38 +47,6 @@ def _log_sum(logs: list[float]) -> float:
     """Return the logarithm of a sum from those of its terms, rounded up: each adds roundings."""
     found = float(np.logaddexp.reduce(logs))
     return found + (8 + 4 * len(logs)) * UNIT * abs(max(found, -1e300))
-
-
-def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | None:
-    """Return the part of a law in which no step has one of its rarest large losses.
-
-    Parameters
-    ----------
-    parts
-        Losses and how often each adds up.
-    log_rest
-        Log of the probability that may be cut off in all.
-    sharpness
-        Factor by which the cuts are sharper than usual. The number of points grows by this factor.
-
-    Returns
-    -------
-    Product or None
-        The part, with a bound on the mass cut off; None if no loss has rare large values.
-    """
-    if not any(_has_rare_losses(loss) for loss, _ in parts):
-        return None
-    share = log_rest - math.log(sum(times for _, times in parts))
-    pieces: list[tuple[Piece, int]] = []
-    rests = [-math.inf]
-    for loss, times in parts:
-        if _has_rare_losses(loss):
-            piece = trim(loss, share, sharpness)  # type: ignore[arg-type]
-            rests.append(math.log(times) + piece.log_rest)
-            pieces.append((piece, times))
-        else:
-            pieces.append((loss, times))
-    return Product(pieces, _log_sum(rests))
 
 
 class Layers:

@@ -20,15 +20,13 @@ from dpcal.accountants.inversion.layered import (
     single_step_log_delta,
 )
 from dpcal.accountants.inversion.limits import BRACKET, EPSILON
-from dpcal.accountants.inversion.rare_losses import Layers, trimmed
+from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.strategy import (
     Way,
     invert,
     invert_as_split,
     invert_on_one_contour,
-    invert_trimmed,
     is_cheap,
-    trims_of,
 )
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
@@ -104,8 +102,7 @@ def epsilon_on_contours(
         if tried and plain.width(epsilon) < TIGHT:
             accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
             return _solved(plain, at_near, epsilon, log_delta, accepted)
-    found = _epsilon_on_trims(total, log_delta, epsilon)
-    found = found or _epsilon_on_layers(total, log_delta, epsilon if many else None)
+    found = _epsilon_on_layers(total, log_delta, epsilon if many else None)
     if epsilon is None or (found and (1 - _WIDE) * found.upper <= found.lower):
         return found
 
@@ -120,23 +117,6 @@ def epsilon_on_contours(
         solved = _solved(inversion, at, epsilon, log_delta, TIGHT)
     known = [bounds for bounds in (found, solved) if bounds is not None]
     return min(known, key=lambda bounds: bounds.upper - bounds.lower, default=None)
-
-
-def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
-    """Return the epsilon of a law without its rarest large losses; None if no trim serves."""
-    # A subset of many losses needs a guess of the answer.
-    if near is None and total.subset is not None:
-        near = _epsilon_of_single_steps(total, log_delta)
-    for gap, sharpness in trims_of(total, near or 0.0, log_delta):
-        measure = trimmed(total.parts, log_delta + gap, sharpness)
-        if measure is None:
-            break
-        with contextlib.suppress(OutOfReach):
-            epsilon = max(0.0, epsilon_estimate(measure, log_delta))
-            found = _solved(None, partial(invert_trimmed, measure), epsilon, log_delta)
-            if found is not None:
-                return found
-    return None
 
 
 def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:

@@ -1,7 +1,7 @@
 """Which way of inverting a law is taken? The cheapest that proves a lower bound as well.
 
-The law of a composition may be inverted on one contour, without its rarest large losses, in layers
-of large losses, or as a bulk and its jumps. docs/internals/constants.md counts how often each way
+The law of a composition may be inverted on one contour, in layers of large losses, or as a bulk and
+its jumps. docs/internals/constants.md counts how often each way
 gives the answer.
 
 >>> from dpcal.accountants.inversion.transform import Total
@@ -20,9 +20,8 @@ from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
 from dpcal.accountants.inversion.jumps import Jumps, split
 from dpcal.accountants.inversion.layered import invert_layered
-from dpcal.accountants.inversion.limits import CONTOUR, GUESS, TRIM
+from dpcal.accountants.inversion.limits import CONTOUR
 from dpcal.accountants.inversion.periodic_contour import LatticeContour
-from dpcal.accountants.inversion.rare_losses import trimmed
 from dpcal.accountants.inversion.tilts import ChernoffBounds, saddle_tilt
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -32,12 +31,10 @@ __all__ = [
     "invert",
     "invert_as_split",
     "invert_on_one_contour",
-    "invert_trimmed",
     "is_cheap",
-    "trims_of",
 ]
 
-_Inverter = Callable[[Total, float, float], Inversion | None]
+_Inverter = Callable[[Total, float, float], Inversion]
 # A way of inverting a law at an epsilon, with a spread, and the width below which it is taken.
 Way = tuple[_Inverter, float]
 
@@ -47,10 +44,6 @@ _TIGHT_OF_MANY = 1.0
 # Width of bounds on log delta at which one contour of many losses is taken, and from which a bulk
 # and its jumps are tried for few.
 _CLOSE = 0.1
-# Log of the probability that a trimmed law may leave out, less log delta, and how sharp its cuts
-# are. They are tried in turn until a contour is found: sharp cuts are needed where large losses are
-# not much rarer than delta.
-_TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
 # A cut is sought in the valley of the integrand at these multiples of the saddle. Without the
 # second, one answer in fifty has an upper end that is a fifth larger in log delta.
 _VALLEYS = (1.0, 8.0)
@@ -77,9 +70,9 @@ def invert(
     """Return contours with their saddles at epsilon.
 
     One contour for the whole law is taken if it is cheap. Otherwise the choice is between that
-    contour; one without the rarest large losses; one for each layer of losses; and one for the bulk
-    with one for the jumps. The cheapest of them that also proves a lower bound is taken, or,
-    failing that, the one with the smallest upper bound.
+    contour; one for each layer of losses; and one for the bulk with one for the jumps. The cheapest
+    of them that also proves a lower bound is taken, or, failing that, the one with the smallest
+    upper bound.
 
     Parameters
     ----------
@@ -101,7 +94,7 @@ def invert(
     for way, width in nearby or ():
         with contextlib.suppress(OutOfReach):
             again = way(total, epsilon, spread)
-            if again is not None and (math.isinf(width) or again.width(epsilon) < width):
+            if math.isinf(width) or again.width(epsilon) < width:
                 return again
     found, way, width = _chosen(total, epsilon, spread)
     if nearby is not None:
@@ -122,17 +115,12 @@ def _chosen(total: Total, epsilon: float, spread: float) -> tuple[Inversion, _In
         cheap, width = is_cheap(plain, total), _CLOSE if many else TIGHT
         if (cheap or many) and plain.width(epsilon) < width:
             return plain, invert_on_one_contour, width
-    # With many losses the more general way is tried first, otherwise last.
-    ways: list[_Inverter] = [invert_layered, _trimmed] if many else [_trimmed, invert_layered]
-    for way in ways:
-        with contextlib.suppress(OutOfReach):
-            found = way(total, epsilon, spread)
-            if found is not None:
-                choices.append((found, way))
-                settled = many or way is invert_layered or is_cheap(found, total)
-                width = _TIGHT_OF_MANY if many else TIGHT
-                if settled and found.width(epsilon) < width:
-                    return found, way, width
+    with contextlib.suppress(OutOfReach):
+        found = invert_layered(total, epsilon, spread)
+        choices.append((found, invert_layered))
+        width = _TIGHT_OF_MANY if many else TIGHT
+        if found.width(epsilon) < width:
+            return found, invert_layered, width
     work = min((choice.work for choice, _ in choices), default=math.inf)
     loose = all(choice.loose or choice.width(epsilon) > _CLOSE for choice, _ in choices)
     if not choices or (not many and (loose or work > CONTOUR.cheap * len(total.parts))):
@@ -152,64 +140,6 @@ def _chosen(total: Total, epsilon: float, spread: float) -> tuple[Inversion, _In
 def invert_on_one_contour(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
     """Invert a law on one contour through its saddle at epsilon, however long the contour is."""
     return Inversion([_contour(total, saddle_tilt(total, epsilon), epsilon, spread=spread)])
-
-
-# -- without the rarest large losses
-
-
-def trims_of(total: Total, epsilon: float, log_delta: float) -> list[tuple[float, float]]:
-    """Return the trims of a law that are to be tried, in turn.
-
-    With many losses, one attempt costs as much as an answer, so few trims are tried. With more than
-    a hundred, each trim is first tried on a subset of the losses, and left out if it needs too long
-    a contour there.
-
-    Parameters
-    ----------
-    total
-        The law.
-    epsilon, log_delta
-        Approximate epsilon, and approximate log delta there.
-    """
-    trims = _TRIMS[::3] if total.is_many else _TRIMS
-    subset = total.subset
-    if subset is None:
-        return list(trims)
-    work = TRIM.work * len(subset.parts) / len(total.parts)
-
-    def serves(gap: float, sharpness: float) -> bool:
-        with contextlib.suppress(OutOfReach):
-            measure = trimmed(subset.parts, log_delta + gap, sharpness)
-            return measure is not None and bool(invert_trimmed(measure, epsilon, work=work))
-        return False
-
-    return [each for each in trims if serves(*each)]
-
-
-def invert_trimmed(
-    measure: Product, epsilon: float, spread: float = 0.0, work: float = TRIM.work
-) -> Inversion:
-    """Invert a trimmed law on one contour with its saddle at epsilon > its mean."""
-    c = saddle_tilt(measure, epsilon, positive=True)
-    contour = Contour(measure, c, epsilon, spread=spread, work=work, smooth=False)
-    return Inversion([contour], [ChernoffBounds.of_probability(measure.log_rest)], "trimmed")
-
-
-def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
-    """Return a contour without negligible large losses; None if no loss has rare values."""
-    log_delta = GUESS.first
-    for gap, sharpness in trims_of(total, epsilon, log_delta):
-        with contextlib.suppress(OutOfReach):
-            for _ in range(GUESS.count):
-                measure = trimmed(total.parts, log_delta + gap, sharpness)
-                if measure is None:
-                    return None
-                inversion = invert_trimmed(measure, epsilon, spread)
-                estimate = min(inversion.contours[0].log_estimate(epsilon), 0.0)
-                if estimate > log_delta - GUESS.below:
-                    return inversion
-                log_delta = estimate
-    return None
 
 
 # -- a bulk and its jumps

@@ -86,9 +86,9 @@ class Cut:
     width: float
 
     @classmethod
-    def wide(cls, loss: SampledGaussian, position: float, sharpness: float = 1.0) -> Cut:
-        """Return a cut that takes few points, in proportion to its sharpness >= 1."""
-        return cls(position, width_of_wide(loss.noise_multiplier) / sharpness)
+    def wide(cls, loss: SampledGaussian, position: float) -> Cut:
+        """Return a cut that takes few points."""
+        return cls(position, width_of_wide(loss.noise_multiplier))
 
     @classmethod
     def sharp(cls, loss: SampledGaussian, position: float) -> Cut:

@@ -369,7 +369,7 @@ def _moments_of(parts: Sequence[Truncation], c: Reals) -> Reals:
     return rows
 
 
-def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Truncation:
+def trim(loss: SampledGaussian, log_rest: float) -> Truncation:
     """Return the part of a law without its rarest large losses, which are only bounded.
 
     The tilted part does not depend on the law beyond the cut. If a record is rarely sampled, the
@@ -382,17 +382,15 @@ def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Trun
         The loss, in the direction of removing.
     log_rest
         Log of the probability that may be cut off.
-    sharpness
-        Factor by which the cut is sharper than usual. The number of points grows by this factor.
     """
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    wide = math.hypot(sigma, width_of_wide(sigma) / sharpness)
+    wide = math.hypot(sigma, width_of_wide(sigma))
     share = log_rest - math.log(2)
     position = max(
         -wide * float(special.ndtri_exp(min(share, -1.0))),
         1.0 - wide * float(special.ndtri_exp(min(share - math.log(q), -1e-3))),
     )
-    return Truncation(loss, None, Cut.wide(loss, position, sharpness), _TRIMMED)
+    return Truncation(loss, None, Cut.wide(loss, position), _TRIMMED)
 
 
 def below(loss: SampledGaussian, position: float) -> Truncation:
