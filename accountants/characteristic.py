@@ -43,7 +43,7 @@ from dpcal.accountants.inversion.parity import (
 )
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
-from dpcal.accountants.inversion.strategy import Way, invert
+from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach
 from dpcal.accountants.losses.discrete import (
@@ -230,7 +230,7 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
     return None
 
 
-def _log_delta(direction: Direction, epsilon: float, nearby: list[Way] | None = None) -> Bounds:
+def _log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta(epsilon)."""
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
@@ -240,7 +240,7 @@ def _log_delta(direction: Direction, epsilon: float, nearby: list[Way] | None = 
         return parity
     total = Total(direction.parts)
     try:
-        first = invert(total, epsilon, nearby=nearby).log_bounds(epsilon)
+        first = invert(total, epsilon).log_bounds(epsilon)
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
         first = _before(total, epsilon)
@@ -300,17 +300,17 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     parity = epsilon_by_parity(direction, log_delta, first=True)
     if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
         return parity
-    found, nearby = None, list[Way]()
+    found = None
     if not _has_exact_sum(direction):
         with contextlib.suppress(OutOfReach):
-            found = epsilon_on_contours(total, log_delta, nearby)
+            found = epsilon_on_contours(total, log_delta)
     bounds = found
     if bounds is None:
         parity = epsilon_by_parity(direction, log_delta)
         if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
             return parity
         first = _before_the_search(direction, log_delta)
-        bounds = bracketed(lambda at: _log_delta(direction, at, nearby), first, total, log_delta)
+        bounds = bracketed(lambda at: _log_delta(direction, at), first, total, log_delta)
     if total.renyi_is_tighter:
         lower = 0.0 if direction.once is None else bounds.lower
         bounds = Bounds(lower, bounds.upper, bounds.method)

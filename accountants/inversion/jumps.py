@@ -18,7 +18,6 @@ from dpcal._lazy import special
 from dpcal.accountants.inversion.transform import (
     Line,
     Measure,
-    Parts,
     Piece,
     Product,
     ProductLine,
@@ -26,14 +25,10 @@ from dpcal.accountants.inversion.transform import (
     rows_of,
     subset_of,
 )
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, zero_and_rest
-from dpcal.accountants.losses.laplace import Laplace, ends_and_density
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import split_at_valley
 
-__all__ = ["JumpLine", "Jumps", "split"]
+__all__ = ["JumpLine", "Jumps"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -47,37 +42,6 @@ _RARE = -45.0
 _TINY = -36.0
 # Log of odds above which the bulk is below the rounding of the jumps.
 _CERTAIN = 600.0
-# Atoms of more Laplace mechanisms than this are not set apart: their powers would lose four digits.
-_MOST_ENDS = 10_000
-
-
-def _in_two(loss: PrivacyLoss, times: int, c: float) -> TwoParts | None:
-    """Return the loss in two parts: cut in the valley of its integrand at c, or atoms and rest."""
-    if isinstance(loss, SampledGaussian):
-        return split_at_valley(loss, c)
-    if isinstance(loss, FixedBatchGaussian):
-        return zero_and_rest(loss)
-    if isinstance(loss, Laplace) and times <= _MOST_ENDS:
-        return ends_and_density(loss)
-    return None
-
-
-def split(parts: Parts, c: float) -> Jumps | None:
-    """Return the part of the law of a sum in which some step jumps; its ``bulk`` is the rest.
-
-    Parameters
-    ----------
-    parts
-        Losses and how often each adds up.
-    c
-        Tilt of the integrand whose valley is the cut of sampled Gaussians.
-
-    Returns
-    -------
-    Jumps or None
-        None where no loss has two parts.
-    """
-    return Jumps.of([(_in_two(loss, times, c) or loss, times) for loss, times in parts])
 
 
 class Jumps(Measure):

@@ -24,7 +24,7 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.cuts import Cut, loss_at, loss_cut
 from dpcal.accountants.losses.quadrature import TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import Truncation, below, between, trim
+from dpcal.accountants.losses.truncation import Truncation, below, between, cut_off
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers"]
@@ -85,12 +85,11 @@ class Layers:
         for loss, times in parts:
             self._below.append([])
             if _has_rare_losses(loss):
-                first = trim(loss, share).upper  # type: ignore[arg-type]
-                assert first is not None
-                top = below(loss, first.position)  # type: ignore[arg-type]
+                first = cut_off(loss, share)  # type: ignore[arg-type]
+                top = below(loss, first)  # type: ignore[arg-type]
                 self._below[-1].append(top)
                 rests.append(math.log(times) + top.log_rest)
-                levels.append(loss_at(top.loss, first.position))
+                levels.append(loss_at(top.loss, first))
         self._between: dict[int, Jumps | None] = {}
         self._highest = max(levels)
         if self._highest <= 0:
@@ -105,7 +104,6 @@ class Layers:
         """Return a loss below its cut, or below the cut before if the two would be too close."""
         while len(known) <= index:
             before = known[-1]
-            assert before.upper is not None
             loss = before.loss
             cut = Cut.sharp(loss, loss_cut(loss, self.level(len(known))))
             apart = _CLOSEST * (cut.width + before.upper.width)

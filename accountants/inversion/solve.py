@@ -21,14 +21,8 @@ from dpcal.accountants.inversion.layered import (
 )
 from dpcal.accountants.inversion.limits import BRACKET, EPSILON
 from dpcal.accountants.inversion.rare_losses import Layers
-from dpcal.accountants.inversion.strategy import (
-    Way,
-    invert,
-    invert_as_split,
-    invert_on_one_contour,
-    is_cheap,
-)
-from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
+from dpcal.accountants.inversion.strategy import invert_on_one_contour
+from dpcal.accountants.inversion.tilts import epsilon_estimate
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
@@ -46,8 +40,6 @@ _CONVERGED = 1e-7
 _LIKE = 30.0
 # Ratio of these from which layers out of reach at the saddle's epsilon are so at the answer.
 _FAR_ABOVE = 2.0
-# Width of an epsilon, relative to itself, from which further ways are tried.
-_WIDE = 5e-4
 # Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
 # Largest step of Newton's method with a new inversion at each step, in log epsilon.
@@ -70,9 +62,7 @@ _AWAY_FROM_ENDS = 0.02
 _NARROW = 1e-12
 
 
-def epsilon_on_contours(
-    total: Total, log_delta: float, nearby: list[Way] | None = None
-) -> Bounds | None:
+def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
 
     Parameters
@@ -81,42 +71,28 @@ def epsilon_on_contours(
         The law of the composed loss.
     log_delta
         Negative number, of any size.
-    nearby
-        The way of inverting the law near this epsilon, as in :func:`invert`.
 
     Returns
     -------
     Bounds or None
-        None if no way of inverting the law gives close bounds.
+        None if no contour has a root.
     """
     if total.log_delta_bound <= log_delta:
         return Bounds(0.0, 0.0, "sampling")
-    epsilon, many = None, total.is_many
-    at_near = partial(invert, total, nearby=[] if nearby is None else nearby)
+    found, near = [], None
     with contextlib.suppress(OutOfReach):
         epsilon = max(0.0, epsilon_estimate(total, log_delta))
-        plain = invert_on_one_contour(total, epsilon)
-        # For many losses, a contour with an end that is not negligible is taken too, if its bounds
-        # are close: other ways cost more.
-        tried = is_cheap(plain, total) or (many and not plain.smoothed)
-        if tried and plain.width(epsilon) < TIGHT:
-            accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
-            return _solved(plain, at_near, epsilon, log_delta, accepted)
-    found = _epsilon_on_layers(total, log_delta, epsilon if many else None)
-    if epsilon is None or (found and (1 - _WIDE) * found.upper <= found.lower):
-        return found
-
-    def at(epsilon: float) -> Inversion:
-        c = saddle_tilt(total, epsilon)
-        return invert_as_split(total, epsilon, c=max(c, 1.0), near=c)
-
-    solved = None
-    if not many:
-        solved = _solved(None, at_near, epsilon, log_delta)
-    elif (inversion := at(epsilon)).width(epsilon) <= TIGHT:
-        solved = _solved(inversion, at, epsilon, log_delta, TIGHT)
-    known = [bounds for bounds in (found, solved) if bounds is not None]
+        near = epsilon if total.is_many else None
+        found.append(_solved(None, partial(invert_on_one_contour, total), epsilon, log_delta))
+    if not any(bounds and _is_close(bounds) for bounds in found):
+        found.append(_epsilon_on_layers(total, log_delta, near))
+    known = [bounds for bounds in found if bounds is not None]
     return min(known, key=lambda bounds: bounds.upper - bounds.lower, default=None)
+
+
+def _is_close(bounds: Bounds) -> bool:
+    """Return whether bounds on epsilon are so close that no other way is tried."""
+    return bounds.upper - bounds.lower <= TIGHT * bounds.upper
 
 
 def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:

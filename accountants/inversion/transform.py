@@ -368,11 +368,6 @@ class Product(Measure):
         """The lattice of the sum's values, if the pieces' lattices have one unit."""
         return common_lattice([(piece.lattice, times) for piece, times in self.pieces])
 
-    @property
-    def is_zero(self) -> bool:
-        """Whether the whole measure is an atom at 0, which contributes nothing to delta."""
-        return all(isinstance(piece, Part) and piece.is_zero for piece, _ in self.pieces)
-
 
 class Total(Product):
     """The law of a sum of independent losses.

@@ -86,11 +86,6 @@ class Cut:
     width: float
 
     @classmethod
-    def wide(cls, loss: SampledGaussian, position: float) -> Cut:
-        """Return a cut that takes few points."""
-        return cls(position, width_of_wide(loss.noise_multiplier))
-
-    @classmethod
     def sharp(cls, loss: SampledGaussian, position: float) -> Cut:
         """Return a cut whose tail stays small under the tilts of its own losses."""
         sigma, level = loss.noise_multiplier, loss_at(loss, position)

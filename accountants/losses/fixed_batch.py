@@ -29,20 +29,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import plain_moments, tilted_moments
+from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.losses.base import Complexes, OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
 from dpcal.accountants.losses.quadrature import (
-    Part,
     QuadratureTilt,
-    TwoParts,
     argument_sizes,
     complex_log1p,
     exponents_of,
 )
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["FixedBatchGaussian", "HalfLine", "zero_and_rest"]
+__all__ = ["FixedBatchGaussian", "HalfLine"]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
@@ -249,84 +247,3 @@ class FixedBatchGaussian(PrivacyLoss):
         return QuadratureTilt(
             values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
         )
-
-
-def zero_and_rest(loss: FixedBatchGaussian) -> TwoParts:
-    """Return the loss of a fixed-size batch in two parts: the value 0, and all other values.
-
-    A composition of zeros alone contributes to no delta, and without it the transform decays.
-    """
-    # One minus the mass at 0 keeps its digits.
-    rest = math.erfc(loss._mu / math.sqrt(8)) + loss.sampling_probability * loss._distance
-    log_zero = math.log1p(-rest) if rest < 0.5 else math.log(loss.mass_at_zero)
-    return TwoParts(_Zero(log_zero), _Rest(loss, rest, log_zero))
-
-
-class _Zero(Part):
-    """An atom at 0."""
-
-    is_zero = True
-
-    def __init__(self, log_mass: float) -> None:
-        self._log_mass = log_mass
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return the log mass, and moments 0."""
-        return np.outer(np.ones(np.size(c)), [self._log_mass, 0.0, 0.0, 0.0])
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the point 0."""
-        return QuadratureTilt(np.zeros(1, complex), np.ones(1, complex), (0.0,) * 3, exponents=0.0)
-
-
-class _Rest(Part):
-    """The loss of a fixed-size batch without the value 0.
-
-    Parameters
-    ----------
-    loss
-        The loss.
-    mass, log_zero
-        Mass of the part, and log of the mass at 0.
-    """
-
-    def __init__(self, loss: FixedBatchGaussian, mass: float, log_zero: float) -> None:
-        self.loss, self._mass, self._log_zero = loss, mass, log_zero
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log mass and three moments of the tilted rest."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        powers = 1.0 + c
-        log_mgf, mean, variance, _ = self.loss.cumulants(c).T
-        # The mass at 0 is taken away; sums of losses do not feel it.
-        near = np.abs(log_mgf) < 1.0
-        beyond = log_mgf + np.log(-np.expm1(self._log_zero - np.where(near, 10.0, log_mgf)))
-        log_rest = np.log(np.expm1(np.where(near, log_mgf, 0.0)) + self._mass)
-        log_mass = np.where(near, log_rest, beyond)
-        share = np.exp(log_mgf - log_mass)
-        center = share * mean
-        spread = share * (variance + mean**2) - center**2
-        values, logs = self.loss._lattice(float(np.maximum(powers, 1 - powers).max()))
-        logs = logs.copy()
-        # The lattice counts the points next to 0 as 0.
-        middle = len(logs) // 2
-        logs[middle] = math.log(max(math.exp(logs[middle]) - self.loss.mass_at_zero, 1e-300))
-        fourth = plain_moments(values, logs, powers)[:, 3]
-        return np.column_stack([log_mass, center, spread, fourth])
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted rest, normalised to mass 1."""
-        log_mass, *moments = self.cumulants([c])[0]
-        log_mgf, whole = float(self.loss.cumulants([c])[0, 0]), self.loss.tilt(c)
-        values, weights = whole.law
-        # The loss 0 stands first.
-        weights = weights.copy()
-        scale = math.exp(log_mgf - float(log_mass))
-        weights[0] = whole.merged[0]
-        weights = weights * scale
-        weights = weights / weights.sum()
-        values = values - float((weights @ (values - moments[0])).real)
-        values[0] = 0.0
-        merged = (whole.merged[0] * scale, whole.merged[1])
-        exponents = whole.exponents + 4 * abs(float(log_mass))
-        return QuadratureTilt(values, weights, moments, exponents=exponents, merged=merged)

@@ -28,9 +28,9 @@ from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
 from dpcal.accountants.limits import hold
-from dpcal.accountants.losses.base import NO_LOSS, Complexes, Lattice, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, Complexes, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
-from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts, complex_log1p
+from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "IntervalLoss",
     "Laplace",
     "are_few_uses",
-    "ends_and_density",
     "log_delta_of_few_uses",
 ]
 
@@ -417,70 +416,6 @@ class IntervalTilt(QuadratureTilt):
         inner = self._rate / s * np.expm1(-2 * a * s) / math.expm1(-2 * a * self._rate)
         value = self._far * np.expm1(-2j * a * t) + self._inner * (inner - 1)
         return np.asarray(value if self._sign > 0 else value.conj())
-
-
-def ends_and_density(loss: Laplace) -> TwoParts:
-    """Return a Laplace loss in two parts: the ends of its interval, and its density between them.
-
-    A sum of ends lies on a lattice and has an exact contour; with a density added, the transform
-    decays.
-    """
-    return TwoParts(_Ends(loss), _Density(loss))
-
-
-class _Ends(Part):
-    """The two atoms of a Laplace loss."""
-
-    def __init__(self, loss: Laplace) -> None:
-        self.loss = loss
-        self.lattice = Lattice(-loss.half_width, loss.half_width, 2)
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log mass and three moments of the tilted ends."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        a, rate = self.loss.half_width, c + 0.5
-        logs, _ = self.loss.shares(c)
-        # The mass has full relative precision, because high powers of it are taken.
-        change = 0.5 * (np.expm1(np.minimum(a * c, 300.0)) + np.expm1(-a * (1 + c)))
-        mass = np.where(a * c < 300.0, np.log1p(change), np.logaddexp(logs[0], logs[1]))
-        lower, upper = special.expit(-2 * a * rate), special.expit(2 * a * rate)
-        spread = 4 * a * a * upper * lower
-        fourth = spread * 4 * a * a * (1 - 3 * upper * lower)
-        return np.column_stack([mass, a * (upper - lower), spread, fourth])
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted ends, normalised to mass 1."""
-        a = self.loss.half_width
-        masses = special.expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
-        return QuadratureTilt(
-            np.array([-a, a], dtype=complex),
-            masses.astype(complex),
-            self.cumulants([c])[0, 1:],
-            exponents=2 * a * abs(c + 0.5),
-        )
-
-
-class _Density(Part):
-    """The density of a Laplace loss between its two atoms."""
-
-    def __init__(self, loss: Laplace) -> None:
-        self.loss = loss
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log mass and three moments of the tilted density."""
-        a, rate = self.loss.half_width, np.atleast_1d(np.asarray(c, dtype=float)) + 0.5
-        size = np.maximum(np.abs(rate), 1e-6 / a)
-        v1, v2, v3, v4 = _interval_moments(a, size).T
-        variance = v2 - v1**2
-        fourth = v4 - 4 * v3 * v1 + 6 * v2 * v1**2 - 3 * v1**4
-        logs = self.loss.log_density + _log_integral(a, rate)
-        mean = np.where(rate < 0, -1.0, 1.0) * (a - v1)
-        return np.column_stack([logs, mean, variance, np.maximum(fourth, 0.0)])
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted density, normalised to mass 1."""
-        moments = self.cumulants([c])[0, 1:]
-        return IntervalTilt(self.loss.half_width, c + 0.5, np.array([0.0, 0.0, 1.0]), moments)
 
 
 def are_few_uses(

@@ -241,8 +241,6 @@ class Part(ABC):
 
     lattice: Lattice | None = None
     """The lattice that holds the part, if there is one."""
-    is_zero: bool = False
-    """Whether the part is an atom at 0, which contributes nothing to delta."""
 
     @abstractmethod
     def cumulants(self, c: ArrayLike) -> Reals:

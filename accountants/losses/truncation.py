@@ -6,11 +6,7 @@ largest losses. Each part of the law between two cuts is as easy as any other la
 
 A :class:`Cut` at position k of width w leaves the share Phi((k - x) / w) of a point x of the noise
 below it, and the rest beyond it. Shares are analytic in x, so that the trapezoid rule serves a part
-as it serves the law. Three questions are answered with parts:
-
-* :func:`trim` leaves out losses that are too improbable to matter;
-* :func:`split_at_valley` takes a law with two peaks apart;
-* :func:`below` and :func:`between` take a law apart at any losses.
+as it serves the law: :func:`below` and :func:`between` take a law apart at any losses.
 
 >>> from dpcal.accountants.losses.cuts import loss_cut
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
@@ -26,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,13 +29,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.contour import moments_of, prepared_moments
 from dpcal._lazy import special
-from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut, log_weights, loss_at, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import Limits, SampledGaussian, TrapezoidRule
-from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "SURPLUS",
@@ -48,8 +41,7 @@ __all__ = [
     "below",
     "between",
     "cumulants_of",
-    "split_at_valley",
-    "trim",
+    "cut_off",
 ]
 
 Reals = NDArray[np.float64]
@@ -73,52 +65,20 @@ _HUGE = 100.0
 # Largest difference between the masses on the real and on the shifted line of a part: with more,
 # the rule misses some of the part.
 _DISAGREEMENT = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Integration:
-    """Settings of the integration of a part.
-
-    Attributes
-    ----------
-    shift
-        Distance of the shifted line from the real one, in widths of the narrowest cut. The part's
-        transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
-        2), 90-fold at 3, which costs the same factor in rounding.
-    points
-        Most points of a rule; None if the part takes the rule of the whole law.
-    corrected
-        Whether the digits of the mass less 1 are kept: always, never, or, if None, where the sum
-        then has more digits.
-    headroom
-        Factors beyond the given powers up to which a rule serves, tried in turn, so that a search
-        for a saddle builds few rules. Below a wide cut, a fourth more of the powers takes about a
-        fourth more points; a sharp cut ends parts of most powers at about the same place.
-    tail
-        Distance beyond its upper cut at which the part may end, in widths of the cut. Of each point
-        beyond the end for a sharp cut, 9 widths, a share below 1e-19 is left.
-    """
-
-    shift: float = 1.0
-    points: int | None = None
-    corrected: bool | None = False
-    headroom: tuple[float, ...] = (1.25, 1.0)
-    tail: Reals = field(default_factory=lambda: np.linspace(0.0, 40.0, 161))
-
-    @property
-    def sharp(self) -> bool:
-        """Whether the line lies further from the real one than the usual bounds allow for."""
-        return self.shift > 1.0
-
-
+# Distance of the shifted line from the real one, in widths of the narrower cut. The part's
+# transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 / 2),
+# 90-fold, which costs the same factor in rounding.
+_SHIFT = 3.0
+# Most points of a rule.
+_POINTS = 40_000
+# Factors beyond the given powers up to which a rule serves, tried in turn, so that a search for a
+# saddle builds few rules: a cut ends parts of most powers at about the same place.
+_HEADROOM = (64.0, 8.0, 1.25, 1.0)
 # Shares of the way from the start of a part to its upper cut, at which its size is asked.
 _BELOW_THE_CUT = np.linspace(0.0, 1.0, 64)
-_SHARP_TAIL = np.linspace(9.0, 40.0, 125)
-# A trimmed law should be cheap: one that takes more points is cut at another place.
-_TRIMMED = _Integration(points=12_000, corrected=True)
-_BETWEEN = _Integration(shift=3.0, points=40_000, headroom=(64.0, 8.0, 1.25, 1.0), tail=_SHARP_TAIL)
-_BELOW = replace(_BETWEEN, corrected=None)
-_SIDE = _Integration()
+# Distances beyond its upper cut at which the part may end, in widths of the cut. Of each point
+# beyond 9 widths a share below 1e-19 is left.
+_TAIL = np.linspace(9.0, 40.0, 125)
 
 
 class Truncation(Part):
@@ -129,48 +89,33 @@ class Truncation(Part):
     loss
         The loss, in the direction of removing.
     lower, upper
-        The part lies beyond ``lower`` and below ``upper``; None for no cut.
-    how
-        How the part is integrated.
+        The part lies beyond ``lower``, where there is such a cut, and below ``upper``.
 
     Attributes
     ----------
     log_rest
-        Log of a bound on the probability beyond the upper cut; -infinity without one.
+        Log of a bound on the probability beyond the upper cut.
     """
 
-    def __init__(
-        self,
-        loss: SampledGaussian,
-        lower: Cut | None,
-        upper: Cut | None,
-        how: _Integration,
-    ) -> None:
+    def __init__(self, loss: SampledGaussian, lower: Cut | None, upper: Cut) -> None:
         self.loss, self.lower, self.upper = loss, lower, upper
-        self._how = how
-        # The part on the other side of the only cut, if both parts share their points.
-        self._other: Truncation | None = None
         self._rule: TrapezoidRule | None = None
-        # Moments at the last tilts: a contour uses its own tilt several times, and the part on the
-        # other side of a cut and the rounding of masses ask at the same tilts.
+        # Moments at the last tilts: a contour uses its own tilt several times, and the rounding of
+        # masses asks at the same tilts.
         self._last: dict[float, Reals] = {}
+        q = loss.sampling_probability
+        # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a sharp
+        # cut.
+        wide = math.hypot(loss.noise_multiplier, upper.width)
+        out = special.log_ndtr(-upper.position / wide)
+        far = special.log_ndtr((1.0 - upper.position) / wide)
+        rest = float(np.logaddexp(math.log1p(-q) + out, math.log(q) + far))
         # Masses of Q and of P beyond the upper cut.
-        self._rests, self.log_rest = (0.0, 0.0), -math.inf
-        if upper is not None:
-            q = loss.sampling_probability
-            # The mass of a normal law beyond a smooth cut is that of a wider normal law beyond a
-            # sharp cut.
-            wide = math.hypot(loss.noise_multiplier, upper.width)
-            out = special.log_ndtr(-upper.position / wide)
-            far = special.log_ndtr((1.0 - upper.position) / wide)
-            rest = float(np.logaddexp(math.log1p(-q) + out, math.log(q) + far))
-            self._rests, self.log_rest = (math.exp(out), math.exp(rest)), rest * (1 - 1e-12)
+        self._rests, self.log_rest = (math.exp(out), math.exp(rest)), rest * (1 - 1e-12)
 
     @property
     def steep(self) -> float:
-        """Tilt, about, up to which the losses next to the upper cut do not count; 0 without one."""
-        if self.upper is None:
-            return 0.0
+        """Tilt, about, up to which the losses next to the upper cut do not count."""
         level = max(loss_at(self.loss, self.upper.position), 1e-300)
         odds = 0.5 * (self.upper.position / self.loss.noise_multiplier) ** 2
         return max(self.loss.steep, odds / level)
@@ -181,9 +126,7 @@ class Truncation(Part):
         """Return the rule that serves all powers between these; the last one is kept."""
         rule = self._rule
         if rule is None or not rule.serves(lowest, highest):
-            other = self._other if self.upper is None else None
-            rule = (other._points if other else self._new_rule)(lowest, highest)
-            self._rule = rule
+            rule = self._rule = self._new_rule(lowest, highest)
             self._prepared = prepared_moments(
                 rule.ell, rule.log_base + self._log_share(rule.x, 0.0)
             )
@@ -198,13 +141,8 @@ class Truncation(Part):
         cuts = [cut for cut in (self.lower, self.upper) if cut is not None]
         # A product of shares is not steeper than the share of this width. The rule's own bound has
         # room for the growth of a share over one width.
-        width = math.inf
-        if self._how.sharp:
-            width = 1 / math.hypot(*(1 / cut.width for cut in cuts))
-        angle = min(Limits().angle, self._how.shift * min(cut.width for cut in cuts) / sigma**2)
-        points = self._how.points
-        if points is None:
-            return TrapezoidRule(q, sigma, lowest, highest, Limits(angle, width=width))
+        width = 1 / math.hypot(*(1 / cut.width for cut in cuts))
+        angle = min(Limits().angle, _SHIFT * min(cut.width for cut in cuts) / sigma**2)
         floor, start = -math.inf, -RANGE * sigma
         if self.lower is not None:
             # The lower cut leaves exp(-s^2 / 2) at s widths below it, where the density is up to
@@ -214,10 +152,10 @@ class Truncation(Part):
 
         def rule(factor: float) -> TrapezoidRule:
             served = max(8.0, factor * highest)
-            limits = Limits(angle, floor, self._end(served, start), points, width)
+            limits = Limits(angle, floor, self._end(served, start), _POINTS, width)
             return TrapezoidRule(q, sigma, lowest, served, limits)
 
-        *more, least = self._how.headroom
+        *more, least = _HEADROOM
         for factor in more:
             with contextlib.suppress(OutOfReach):
                 return rule(factor)
@@ -226,33 +164,23 @@ class Truncation(Part):
     def _end(self, power: float, start: float) -> float:
         """Return the first point beyond the upper cut where the tilted part has become negligible.
 
-        A sharp cut ends the part there: of each point beyond, the cut leaves a share below 1e-19,
-        which is lost in rounding beside the rest of that point. A wide cut ends the part only where
-        the whole remainder is negligible.
+        Of each point beyond, the cut leaves a share below 1e-19, which is lost in rounding beside
+        the rest of that point.
         """
         cut = self.upper
-        if cut is None:
-            return math.inf
         below = start + (cut.position - start) * _BELOW_THE_CUT
-        x = np.concatenate([below, cut.position + cut.width * self._how.tail])
+        x = np.concatenate([below, cut.position + cut.width * _TAIL])
         sizes = power * log_weights(self.loss, x) - 0.5 * (x / self.loss.noise_multiplier) ** 2
         sizes += cut.log_below(x)
-        if self._how is _TRIMMED:
-            counted = np.flatnonzero(sizes > sizes.max() + _NOTHING)
-            ends = counted[-1:] + 1 if len(counted) and counted[-1] < len(x) - 2 else counted[:0]
-        else:
-            ends = 64 + np.flatnonzero((sizes < np.maximum.accumulate(sizes) + _NOTHING)[64:])
+        ends = 64 + np.flatnonzero((sizes < np.maximum.accumulate(sizes) + _NOTHING)[64:])
         if not len(ends):
             raise OutOfReach
         return float(x[ends[0]])
 
     def _log_share(self, x: Reals, shift: float) -> Any:
         """Return the log of the part's share of each point x + i shift."""
-        if self.lower is None and self.upper is not None:
-            return self.upper.log_below(x, shift)
-        assert self.lower is not None
-        share = self.lower.log_beyond(x, shift)
-        return share if self.upper is None else share + self.upper.log_below(x, shift)
+        share = self.upper.log_below(x, shift)
+        return share if self.lower is None else share + self.lower.log_beyond(x, shift)
 
     # -- moments
 
@@ -266,25 +194,16 @@ class Truncation(Part):
 
     def _plain(self, c: Any) -> Any:
         """Return whether a plain sum has as many digits of the log mass as a corrected sum."""
-        if self._how.corrected is not None:
-            return not self._how.corrected
+        if self.lower is not None:
+            return True
         far = abs(c) * self.loss.sampling_probability > _FAR
         return far | (self._lost(c) > _MOST_CORRECTED)
 
     def mass_rounding(self, c: float) -> float:
         """Return the rounding of the log mass, in units, beyond that of a sum near its size."""
-        if self._how is _BELOW:
-            return 64.0 if self._plain(c) else 64.0 * self._lost(c)
-        if self._other is not None:
-            this, other = (float(part.cumulants([c])[0, 0]) for part in (self, self._other))
-            if other >= this:
-                # The mass is a plain sum near 1.
-                return 16.0
-            # Otherwise it is the rest of the whole, whose log mass may be far from 0.
-            whole = float(np.logaddexp(this, other))
-            share = math.exp(other - whole)
-            return 16.0 * (abs(whole) + 2 * share * (2 + abs(whole) + abs(other)))
-        return 0.0
+        if self.lower is not None:
+            return 0.0
+        return 64.0 if self._plain(c) else 64.0 * self._lost(c)
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted part, normalised to mass 1.
@@ -310,7 +229,7 @@ class Truncation(Part):
             exponents=exponents,
             restricted=lambda: restricted_moments(rule.ell, log_kept, 1.0 + c, moments),
         )
-        if self._how is _BELOW and not self._plain(c):
+        if not self._plain(c):
             tilt.mean_rounding += 16.0 * (self._lost(0.0) + self._rests[0])
         return tilt
 
@@ -335,7 +254,8 @@ def _moments_of(parts: Sequence[Truncation], c: Reals) -> Reals:
     """Return the result of :func:`cumulants_of`, which is kept nowhere."""
     powers = 1.0 + c
     lowest, highest = float(powers.min()), float(powers.max())
-    rules = [part._points(lowest, highest) for part in parts]
+    for part in parts:
+        part._points(lowest, highest)
     at = float(c[0]) if len(c) == 1 else c
     plain = np.empty((len(parts), len(c)), dtype=bool)
     for row, part in zip(plain, parts, strict=True):
@@ -354,48 +274,23 @@ def _moments_of(parts: Sequence[Truncation], c: Reals) -> Reals:
         mean = (rows[:, :, 1] * (1 + mass) + base - mixed) / (1 + kept)
         rows[:, :, 0] = np.where(corrected, np.log1p(kept), rows[:, :, 0])
         rows[:, :, 1] = np.where(corrected, mean, rows[:, :, 1])
-    # The mass below an only cut comes from that of the whole law, if most lies below.
-    sides = [
-        i for i, part in enumerate(parts) if part._other is not None and part.upper is not None
-    ]
-    if sides:
-        others = [parts[i]._other for i in sides]
-        beyond = cumulants_of(others, c)[:, :, 0]  # type: ignore[arg-type]
-        tables, nothing = [rules[i].prepared for i in sides], np.zeros_like(plain[sides])
-        whole = moments_of(tables, powers, c, nothing.view(np.uint8))[:, :, 0]
-        rare = beyond < whole - math.log(2)
-        share = np.exp(np.where(rare, beyond - whole, -1.0))
-        rows[sides, :, 0] = np.where(rare, whole + np.log1p(-share), rows[sides, :, 0])
     return rows
 
 
-def trim(loss: SampledGaussian, log_rest: float) -> Truncation:
-    """Return the part of a law without its rarest large losses, which are only bounded.
-
-    The tilted part does not depend on the law beyond the cut. If a record is rarely sampled, the
-    tilt at which the bulk of the law is known best would otherwise be that of extremely rare
-    events.
-
-    Parameters
-    ----------
-    loss
-        The loss, in the direction of removing.
-    log_rest
-        Log of the probability that may be cut off.
-    """
+def cut_off(loss: SampledGaussian, log_rest: float) -> float:
+    """Return a position on the axis of the noise beyond which a step is as improbable as given."""
     q, sigma = loss.sampling_probability, loss.noise_multiplier
     wide = math.hypot(sigma, width_of_wide(sigma))
     share = log_rest - math.log(2)
-    position = max(
+    return max(
         -wide * float(special.ndtri_exp(min(share, -1.0))),
         1.0 - wide * float(special.ndtri_exp(min(share - math.log(q), -1e-3))),
     )
-    return Truncation(loss, None, Cut.wide(loss, position), _TRIMMED)
 
 
 def below(loss: SampledGaussian, position: float) -> Truncation:
     """Return the part of a law below a sharp cut at a position on the axis of the noise."""
-    return Truncation(loss, None, Cut.sharp(loss, position), _BELOW)
+    return Truncation(loss, None, Cut.sharp(loss, position))
 
 
 def between(low: Truncation, high: Truncation) -> TwoParts:
@@ -412,32 +307,4 @@ def between(low: Truncation, high: Truncation) -> TwoParts:
     low, high
         The parts of one loss below the lower and below the upper cut, from :func:`below`.
     """
-    return TwoParts(low, Truncation(low.loss, low.upper, high.upper, _BETWEEN))
-
-
-def split_at_valley(loss: SampledGaussian, c: float) -> TwoParts | None:
-    """Return a law in two parts, cut in the valley between the two peaks of its integrand at c.
-
-    The integrand phi_sigma(x) w(x)^p of M has two peaks if jumps are rare: one where the output
-    hardly shows the record and one where it shows it clearly. Each side is easy on a contour of its
-    own. The result is None if the integrand has one peak, and in the direction of adding.
-    """
-    if loss.direction != "remove":
-        return None
-    q, sigma, power = loss.sampling_probability, loss.noise_multiplier, 1.0 + c
-    if power <= 4 * sigma**2:
-        return None
-    # Stationary points solve x = p r, with r = expit(a) the posterior that the record is in.
-    turn = 2 * math.atanh(math.sqrt(1 - 4 * sigma**2 / power))
-    prior = math.log(q / (1 - q))
-
-    def slope(a: float) -> float:
-        return float(power * special.expit(a)) - sigma**2 * (a - prior) - 0.5
-
-    if not slope(-turn) < 0 < slope(turn):
-        return None
-    valley = brent(slope, -turn, turn, Stop(absolute=2e-12, relative=4 * UNIT)).root
-    cut = Cut.wide(loss, sigma**2 * (valley - prior) + 0.5)
-    bulk, jumps = Truncation(loss, None, cut, _SIDE), Truncation(loss, cut, None, _SIDE)
-    bulk._other, jumps._other = jumps, bulk
-    return TwoParts(bulk, jumps)
+    return TwoParts(low, Truncation(low.loss, low.upper, high.upper))
