@@ -34,8 +34,6 @@ from dpcal.accountants.inversion.bounded_range import (
     log_delta_by_recursion,
 )
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
-from dpcal.accountants.inversion.far_means import narrowed
-from dpcal.accountants.inversion.finite_laws import epsilon_by_doubling, log_delta_by_doubling
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     is_told_apart,
@@ -99,12 +97,6 @@ _NARROW_ENOUGH = 1e-6
 _CLOSER, _MOST_CLOSER = 0.25, 100
 # Share of the largest loss to which a lower end of epsilon is found that no contour gave.
 _RELATIVE = 1e-3
-# Width of log delta, and relative width of epsilon, above which few uses are summed by doubling: it
-# takes up to a second, and leaves about as much.
-_WIDE = 2e-3
-# Ratio of delta to the probability of infinite losses at which these are a large share of it, and a
-# direction in which they are rarer is asked, too.
-_MUCH = 16.0
 # Relative width of an epsilon below which Renyi's bound, which takes a search of its own, is not
 # computed.
 _CLOSE = 1e-6
@@ -121,23 +113,14 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         if exact is not None:
             return exact
 
-    def bounds_of(other: Direction, _: int) -> Bounds:
-        return log_delta_with_failures(other, lambda given: _log_delta(given, epsilon))
+    def given_finite(given: Direction) -> Bounds:
+        bounds = _log_delta(given, epsilon)
+        return _attained(given, bounds, -math.inf, lambda at: log_delta_bounds(at, epsilon))
 
-    def on_side(item: Direction, side: int) -> Bounds:
-        def without_failures(given: Direction) -> Bounds:
-            bounds = _log_delta(given, epsilon)
-            if _distance(bounds) > _WIDE:
-                bounds = bounds.both(log_delta_by_doubling(given, epsilon, bounds.upper))
-            bounds = _attained(given, bounds, -math.inf, lambda at: log_delta_bounds(at, epsilon))
-            return narrowed(given, bounds, bounds.upper, bounds_of, _distance, side)
+    def on_side(item: Direction, _: int) -> Bounds:
+        return log_delta_with_failures(item, given_finite)
 
-        return log_delta_with_failures(item, without_failures)
-
-    bounds, rarer = _rounded(direction, on_side, -math.inf), direction.rarer
-    if rarer is None or bounds.upper > math.log(-_MUCH * math.expm1(direction.finite[0])):
-        return bounds
-    return bounds.both(_rounded(rarer, on_side, -math.inf))
+    return _rounded(direction, on_side, -math.inf)
 
 
 def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
@@ -173,8 +156,9 @@ def _rounded(
 ) -> Bounds:
     """Return bounds if losses may be rounded up; the lower end is of losses rounded down.
 
-    ``bounds_of`` takes the end that counts, as :func:`narrowed` does. Where losses that are rounded
-    up have no lower end but ``nothing``, those that are rounded down are not asked.
+    ``bounds_of`` takes the end that counts: 1 for the upper one, -1 for the lower one, 0 for both.
+    Where losses that are rounded up have no lower end but ``nothing``, those that are rounded down
+    are not asked.
     """
     below = direction.below
     if below is None:
@@ -270,26 +254,14 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         if exact is not None:
             return exact
 
+    def given_finite(given: Direction, target: float) -> Bounds:
+        bounds = _finite_epsilon(given, target)
+        return _attained(given, bounds, 0.0, lambda at: epsilon_bounds(at, target))
+
     def on_side(item: Direction, side: int) -> Bounds:
-        def without_failures(given: Direction, target: float) -> Bounds:
-            bounds = _finite_epsilon(given, target)
-            if _distance(bounds) > _WIDE * bounds.upper:
-                bounds = bounds.both(epsilon_by_doubling(given, target, bounds.upper))
-            return narrowed(
-                given,
-                _attained(given, bounds, 0.0, lambda at: epsilon_bounds(at, target)),
-                target,
-                lambda other, end: epsilon_with_failures(other, target, _finite_epsilon, end),
-                lambda found: _distance(found) / found.upper if found.upper > 0 else 0.0,
-                side,
-            )
+        return epsilon_with_failures(item, log_delta, given_finite, side)
 
-        return epsilon_with_failures(item, log_delta, without_failures, side)
-
-    bounds, rarer = _rounded(direction, on_side, 0.0), direction.rarer
-    if rarer is None or bounds.upper < math.inf:
-        return bounds
-    return bounds.both(_rounded(rarer, on_side, 0.0))
+    return _rounded(direction, on_side, 0.0)
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:

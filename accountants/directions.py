@@ -55,17 +55,6 @@ class Direction:
         return Direction(self.name, parts)
 
     @property
-    def rarer(self) -> Direction | None:
-        """Another direction that dominates the same, in which infinite losses are rarer; or None.
-
-        It serves deltas below the probability that a loss is infinite.
-        """
-        if all(loss.rarer is None for loss, _ in self.parts):
-            return None
-        parts = tuple((loss.rarer or loss, times) for loss, times in self.parts)
-        return Direction(self.name, parts)
-
-    @property
     def finite(self) -> tuple[float, Direction]:
         """Log probability that every loss is finite, and the direction given that all are."""
         if all(loss.when_finite is loss for loss, _ in self.parts):

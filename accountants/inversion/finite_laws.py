@@ -8,11 +8,6 @@ two values moves to both so that P and Q keep their mass (Doroshenko et al. 2022
 dominates, where the outcomes between two values are merged, which is post-processing. Sums are
 formed by doubling.
 
-Few uses of a loss with scattered values have no short contour: their transform does not decay. Sums
-are then close from both sides. Rounding is counted as a distance of values and as a relative error
-of masses, which a doubling doubles, and so does the number of uses. Values whose probability under
-P is a tiny share of delta are left out: they count in full above, and not at all below.
-
 >>> from dpcal.accountants.losses.discrete import pure
 >>> law = summed([(law_of(pure(1.0)), 3)])
 >>> law.values.tolist()
@@ -23,20 +18,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, singledispatch
+from functools import cached_property, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._lazy import special
-from dpcal._roots import Sides, Stop, bisect
-from dpcal.accountants.answers import Bounds
-from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
-from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.losses.discrete import DiscreteLoss, hockey_stick, pure
+from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -47,11 +38,9 @@ __all__ = [
     "BYTES_OF_NOISE",
     "FiniteLaw",
     "cut",
-    "epsilon_by_doubling",
     "gathered",
     "joined",
     "law_of",
-    "log_delta_by_doubling",
     "mirrored",
     "noise_reach",
     "summed",
@@ -87,21 +76,6 @@ _WIDE = 30.0
 _SAME = 2.0**-50
 # Largest width, over their size, of values that are taken as one: a chain of near ones is longer.
 _CHAIN = 2.0**-47
-# Most values that each of two laws keeps before a doubling that answers a question: ten uses of
-# sampled discrete Gaussian noise take half a second, and epsilon is within a thousandth.
-_FEW = 512
-# Most sums that are formed for an answer, about a second of processor time.
-_MOST_SUMS = 12
-# Share of delta that values left out may have.
-_REST = 1e-8
-# Distance of the log deltas for which sums are kept.
-_STEP = 8.0
-# Largest size of a sum, and least log delta: halfway between P and Q, where masses are added, what
-# is below the range of a double has less than exp(-745 + 300) under P, exp(-145) of such a delta.
-_LARGEST, _LEAST = 600.0, -300.0
-# Relative error of a mass at one sum: of up to 2^18 terms, with exponents up to 745.
-_OF_MASS = 2.0**-32
-_METHOD = "doubling"
 
 
 @dataclass(frozen=True)
@@ -441,101 +415,3 @@ def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
         first = last = np.arange(len(values))
     outside = one.outside + other.outside - one.outside * other.outside
     return FiniteLaw(values[last], log_sums(logs, first), outside)
-
-
-# -- bounds on delta and epsilon of a sum
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """The law of a sum, rounded up and down.
-
-    ``shift`` bounds the error of a value and of a mass, and ``lost`` is the probability under P of
-    what is left out.
-    """
-
-    law: FiniteLaw
-    shift: float
-    lost: float
-
-    def log_delta(self, epsilon: float) -> Bounds:
-        """Return bounds on log delta at an epsilon."""
-        up, down = (
-            hockey_stick(law.log_reference + law.values, law.values, epsilon + distance)
-            for law, distance in ((self.law, -self.shift), (self.law.down, self.shift))
-        )
-        upper = math.exp(up[0]) * (1 + up[1] + self.shift) + self.lost
-        lower = math.exp(down[0]) * max(0.0, 1 - down[1] - self.shift)
-        return Bounds.of_logarithms(lower, min(upper, 1.0), _METHOD)
-
-
-def _of(loss: DiscreteLoss, rest: float) -> tuple[FiniteLaw, float]:
-    """Return the law of a loss without values that are rare under P, and their probability."""
-    values, logs = loss.values, np.array(loss.log_reference)
-    masses = np.exp(logs + values)
-    first = int(np.searchsorted(np.cumsum(masses), rest))
-    last = len(values) - int(np.searchsorted(np.cumsum(masses[::-1]), rest))
-    lost = float(masses[:first].sum() + masses[last:].sum())
-    return FiniteLaw(values[first:last], logs[first:last]), lost
-
-
-@lru_cache(maxsize=16)
-def _sum_of(parts: Parts, log_delta: float) -> _Sum | None:
-    """Return the law of a sum where that is affordable, for answers about a log delta."""
-    sums = sum(times.bit_length() + times.bit_count() for _, times in parts)
-    if sums > _MOST_SUMS or not log_delta > _LEAST:
-        return None
-    uses, size, lost = sum(times for _, times in parts), 0.0, 0.0
-    laws: list[tuple[FiniteLaw, int]] = []
-    for loss, times in parts:
-        if not isinstance(loss, DiscreteLoss):
-            return None
-        law, left_out = _of(loss, _REST * math.exp(log_delta) / (2 * uses))
-        laws.append((law, times))
-        size += times * float(np.abs(law.values).max())
-        lost += times * left_out
-    if size > _LARGEST:
-        return None
-    # A sum adds the errors of both, and those of its own steps, which are relative to its size and
-    # mass: there are at most as many steps on the way to a value as sums, and 2 uses in all.
-    shift = 4 * (sums + 1) * _CHAIN * size + 12 * uses * _OF_MASS
-    return _Sum(summed(laws, _FEW), shift, lost * (1 + _OF_MASS))
-
-
-def _rounded(log_delta: float) -> float:
-    """Return a smaller log delta, the same one for questions about similar ones."""
-    return _STEP * math.floor(log_delta / _STEP) if math.isfinite(log_delta) else -math.inf
-
-
-def log_delta_by_doubling(direction: Direction, epsilon: float, log_delta: float) -> Bounds | None:
-    """Return bounds on log delta at an epsilon >= 0 of few losses with finitely many values.
-
-    ``log_delta`` is about the result; another one is safe, and less close. None for other losses,
-    and where sums are many, too large, or of tiny probability.
-    """
-    found = _sum_of(direction.parts, _rounded(log_delta))
-    return None if found is None else found.log_delta(epsilon)
-
-
-def epsilon_by_doubling(direction: Direction, log_delta: float, most: float) -> Bounds | None:
-    """Return bounds on epsilon, which is at most ``most``, at a log delta < 0; or None.
-
-    It is None where :func:`log_delta_by_doubling` is.
-    """
-    found = _sum_of(direction.parts, _rounded(log_delta))
-    if found is None:
-        return None
-
-    def is_met(at: float) -> bool:
-        return found.log_delta(at).upper <= log_delta
-
-    def is_missed(at: float) -> bool:
-        return found.log_delta(at).lower >= log_delta
-
-    if is_met(0.0):
-        return Bounds(0.0, 0.0, _METHOD)
-    # No loss is larger than this.
-    upper, stop = min(most, found.law.values[-1] + 1.0), Stop(relative=1e-9)
-    upper = bisect(is_met, Sides(meet=upper, miss=0.0), stop).meet if is_met(upper) else most
-    lower = bisect(is_missed, Sides(meet=0.0, miss=upper), stop).meet if is_missed(0.0) else 0.0
-    return Bounds(lower, upper, _METHOD)

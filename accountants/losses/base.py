@@ -108,11 +108,6 @@ class PrivacyLoss(ABC):
         return math.inf
 
     @property
-    def rarer(self) -> PrivacyLoss | None:
-        """Another loss that dominates the same mechanism, and is infinite more rarely; or None."""
-        return None
-
-    @property
     def log_unaffected(self) -> float:
         """Log of a probability with which the output does not depend on the record.
 

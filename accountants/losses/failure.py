@@ -48,15 +48,11 @@ class LossWithFailure(PrivacyLoss):
         Probability in (0, 1] that it is infinite.
     rounded_down
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
-    rarer
-        Another loss that dominates the true loss, whose infinities are rarer and whose finite
-        values cost more; None if there is none.
     """
 
     given: PrivacyLoss
     failure_probability: float
     rounded_down: PrivacyLoss | None = None
-    rarer: PrivacyLoss | None = None
 
     @property
     def log_finite(self) -> float:

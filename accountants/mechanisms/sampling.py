@@ -51,9 +51,8 @@ _MOST_RECORDS = 2.0**53
 # sums at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
-# infinite loss: it adds to delta. Rare draws are Gaussians more in a mixture, whose price is narrow
-# for deltas of 1e-30; of a replaced record, they widen the bounds, and serve small deltas alone.
-_FAILURE, _FAILURE_OF_MIXTURE = 1e-18, 1e-40
+# infinite loss: it adds to delta. Rarer draws would widen the bounds.
+_FAILURE = 1e-18
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
 
@@ -151,9 +150,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss; below 1e-40, where at most 64 draws are as likely as that, and a record is added
-    or removed or delta is too small for the first. The loss grows with the draws, so probabilities
-    are rounded towards more draws, and towards fewer for the lower end.
+    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws,
+    and towards fewer for the lower end.
 
     Parameters
     ----------
@@ -167,33 +165,21 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     # With more draws on average than are priced, no number of draws is rarely exceeded.
     tried = range(1, min(batch, _MOST_DRAWS) + 1 if batch <= _MOST_DRAWS * size else 1)
     beyond = {k: _chance_beyond(k, batch, size) for k in tried}
-    enough = [
-        next((k for k in tried if beyond[k] < failure), batch)
-        for failure in (_FAILURE, _FAILURE_OF_MIXTURE)
-    ]
-    found = [most for most in enough if most <= _MOST_DRAWS]
-    if not found:
+    most = next((k for k in tried if beyond[k] < _FAILURE), batch)
+    if most > _MOST_DRAWS:
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
     drawn = -math.expm1(batch * math.log1p(-1 / size))
-
-    def pairs(most: int, rarer: Pairs | tuple[None, None] = (None, None)) -> Pairs:
-        chances = [_chance(k, batch, size) for k in range(most + 1)]
-        failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
-        sides = (
-            _of_draws(chances, drawn, sigma, relation, way)
-            for way in (_towards_more, _towards_fewer)
-        )
-        remove, add = (
-            LossWithFailure(above, failure, below, other)
-            for above, below, other in zip(*sides, rarer, strict=True)
-        )
-        return remove, add
-
-    if relation == "add-or-remove-one" or found[0] == found[-1]:
-        return pairs(found[-1])
-    return pairs(found[0], pairs(found[-1]))
+    chances = [_chance(k, batch, size) for k in range(most + 1)]
+    failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
+    sides = (
+        _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
+    )
+    remove, add = (
+        LossWithFailure(above, failure, below) for above, below in zip(*sides, strict=True)
+    )
+    return remove, add
 
 
 def _chance(k: int, batch: int, size: int) -> float:
