@@ -1,0 +1,101 @@
+"""A smoothed contour encloses delta of laws with atoms, at second order in the smoothing."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcal.accountants.inversion import contour
+from dpcal.accountants.inversion.strategy import invert_on_one_contour
+from dpcal.accountants.inversion.tilts import saddle_tilt
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.own import from_pmf
+
+
+def random_law(rng):
+    """Return a loss with a few values anywhere, and its values and probabilities under Q."""
+    size = int(rng.integers(2, 6))
+    p = rng.dirichlet(np.full(size, 10 ** rng.uniform(-1, 1)))
+    q = p * np.exp(rng.normal(0, 10 ** rng.uniform(-2, 0.5), size))
+    p, q = np.maximum(p, 1e-12), np.maximum(q / q.sum(), 1e-12)
+    (loss, _), *_ = (
+        decompose(from_pmf(p / p.sum(), q / q.sum()), "add-or-remove-one").directions[0].parts
+    )
+    return loss
+
+
+def exact_log_delta(loss, times, epsilon):
+    """Return log delta of a sum of independent losses, over all of its values, in 40 digits."""
+    with mpmath.workdps(40):
+        sums = {mpmath.mpf(0): mpmath.mpf(1)}
+        values = [mpmath.mpf(float(value)) for value in loss.values]
+        logs = [mpmath.mpf(float(log)) for log in loss.log_reference]
+        # The masses under Q are rounded logarithms: Q is what they add up to.
+        for _ in range(times):
+            found = {}
+            for total, mass in sums.items():
+                for value, log in zip(values, logs, strict=True):
+                    found[total + value] = found.get(total + value, 0) + mass * mpmath.exp(log)
+            sums = found
+        delta = sum(
+            mass * (mpmath.exp(total) - mpmath.exp(epsilon))
+            for total, mass in sums.items()
+            if total > epsilon
+        )
+        return float(mpmath.log(delta)) if delta else -math.inf
+
+
+def compared(seeds):
+    """Yield what was asked, bounds of one contour, and the truth, for laws drawn by seed."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        loss, times = random_law(rng), int(rng.integers(1, 7))
+        total = Total(((loss, times),))
+        epsilon = total.upper * 10 ** rng.uniform(-2, -0.05)
+        truth = exact_log_delta(loss, times, epsilon)
+        if truth < -600:
+            continue
+        try:
+            inversion = invert_on_one_contour(total, epsilon)
+        except OutOfReach:
+            continue
+        if inversion.smoothed:
+            yield (seed, times, epsilon), inversion.log_bounds(epsilon), truth
+
+
+def check(seeds):
+    """Check bounds against the truth, and that most are close."""
+    widths = []
+    for asked, bounds, truth in compared(seeds):
+        assert bounds.lower <= truth + 1e-13 * abs(truth), (asked, bounds, truth)
+        assert bounds.upper >= truth - 1e-13 * abs(truth), (asked, bounds, truth)
+        widths.append(bounds.upper - bounds.lower)
+    assert len(widths) > len(seeds) / 4
+    assert np.median(widths) < 1e-6
+
+
+def test_bounds_hold_sums_over_all_values():
+    check(range(40))
+
+
+@pytest.mark.study
+def test_bounds_hold_sums_over_all_values_of_many_laws():
+    check(range(40, 10_000))
+
+
+def test_the_gain_of_smoothing_is_of_second_order(monkeypatch):
+    loss = random_law(np.random.default_rng(3))
+    total = Total(((loss, 5),))
+    epsilon = 0.4 * total.upper
+    c, found = saddle_tilt(total, epsilon), []
+    for wanted in (1e-3, 1e-5):
+        monkeypatch.setattr(contour, "_WANTED", wanted)
+        smoothed = contour.Contour(total, c, epsilon)
+        bounds = smoothed.log_bounds(epsilon)
+        found.append((smoothed.smoothing, bounds.upper - bounds.lower))
+    (coarse, wide), (fine, narrow) = found
+    assert coarse / fine == pytest.approx(10.0)
+    assert wide / narrow > 50.0
