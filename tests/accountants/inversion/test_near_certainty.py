@@ -11,13 +11,7 @@ from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.layered import invert_layered
-from dpcal.accountants.inversion.rare_losses import trimmed
-from dpcal.accountants.inversion.strategy import (
-    invert,
-    invert_as_split,
-    invert_on_one_contour,
-    invert_trimmed,
-)
+from dpcal.accountants.inversion.strategy import invert, invert_on_one_contour
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -33,12 +27,7 @@ WAYS = {
     "compiled": _compiled,
     "chosen": lambda item, at: invert(Total(item.parts), at).log_bounds(at),
     "one contour": lambda item, at: invert_on_one_contour(Total(item.parts), at).log_bounds(at),
-    "split": lambda item, at: invert_as_split(Total(item.parts), at, c=1.0).log_bounds(at),
-    "far split": lambda item, at: invert_as_split(Total(item.parts), at, c=8.0).log_bounds(at),
     "layered": lambda item, at: invert_layered(Total(item.parts), at, 0.0).log_bounds(at),
-    "trimmed": lambda item, at: (
-        (measure := trimmed(item.parts, -37.0, 1.0)) and invert_trimmed(measure, at).log_bounds(at)
-    ),
 }
 
 
@@ -83,17 +72,6 @@ def _search(seed, indices, *, work=0.0):
     return seen
 
 
-def test_a_bulk_and_its_jumps_keep_the_upper_end():
-    """A tilt below 0 bounds 1 - delta: an upper end once was 2.7e-14 too low here."""
-    loss = SampledGaussian(0.003267452079781007, 0.17370666606546808, "remove")
-    direction, epsilon, c = Direction("", ((loss, 100_159),)), 1212.8157309635078, -0.0668
-    log_rest = 100_159 * loss.cumulants([c])[0, 0] - c * epsilon
-    assert log_rest < -56
-    seen = dict(_found(direction, epsilon))
-    assert {"split", "far split"} <= set(seen)
-    assert all(bounds.upper >= -math.exp(log_rest) for bounds in seen.values())
-
-
 def test_bounds_near_1_agree_with_balls():
     assert _search(5, [215], work=6e4)["balls"] == 1
 
@@ -103,4 +81,4 @@ def test_bounds_near_1_agree_with_balls():
 def test_bounds_near_1_hold_everywhere():
     seen = _search(11, range(1500), work=1e5)
     assert min(seen["answer"], seen["one contour"]) > 400
-    assert min(seen["split"], seen["layered"], seen["trimmed"], seen["balls"]) > 10
+    assert min(seen["layered"], seen["balls"]) > 10

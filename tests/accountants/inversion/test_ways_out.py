@@ -14,15 +14,10 @@ from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
 )
-from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
-from dpcal.accountants.inversion.rare_losses import trimmed
 from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.inversion.solve import epsilon_on_contours
-from dpcal.accountants.inversion.strategy import invert_trimmed
-from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -100,42 +95,11 @@ def test_many_distinct_losses_of_which_few_are_large_have_both_ends():
     assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
 
 
-@pytest.mark.slow
-def test_trimmed_laws_agree_with_whole_ones():
-    # Two inversions that share no tilt, lattice or node, wherever both exist: the intervals meet.
-    rng = np.random.default_rng(5)
-    compared = 0
-    while compared < 60:
-        q, sigma = 10 ** rng.uniform(-7, -0.2), 10 ** rng.uniform(-0.5, 2)
-        parts = ((SampledGaussian(q, sigma, "remove"), int(10 ** rng.uniform(0.4, 8))),)
-        total, log_delta = Total(parts), -(10 ** rng.uniform(0, 2.3))
-        try:
-            epsilon = epsilon_estimate(total, log_delta)
-            if epsilon <= 0:
-                continue
-            contour = Contour(total, saddle_tilt(total, epsilon), epsilon)
-        except OutOfReach:
-            continue
-        if contour.smoothing:
-            continue
-        whole = contour.log_bounds(epsilon)
-        for gap, sharpness in ((-37.0, 1.0), (-22.0, 5.0), (-13.0, 8.0)):
-            try:
-                measure = trimmed(parts, log_delta + gap, sharpness)
-                bounds = invert_trimmed(measure, epsilon).log_bounds(epsilon)
-            except OutOfReach:
-                continue
-            compared += 1
-            assert bounds.lower <= whole.upper
-            assert whole.lower <= bounds.upper
-
-
 def test_a_bulk_that_decides_is_priced_to_the_last_digit():
     # Steps that hardly ever see the record: delta is that of the bulk, and the saddle of
     # the whole law is that of jumps with a probability of exp(-1000).
     direction = Direction("remove", ((SampledGaussian(8.3e-8, 53.6, "remove"), 62_781),))
     bounds = characteristic.epsilon_bounds(direction, math.log(3e-11))
-    assert bounds.method == "trimmed"
     assert bounds.upper - bounds.lower < 1e-9 * bounds.upper
     # The bulk is a sum of q (exp(u) - 1), nearly Gaussian: its delta by central limit, to 5%.
     deviation = 8.3e-8 * math.sqrt(62_781 * math.expm1(53.6**-2))
