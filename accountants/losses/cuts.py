@@ -1,8 +1,7 @@
 """Smooth cuts of a sampled Gaussian's law, on the axis of the noise.
 
 >>> loss = SampledGaussian(0.01, 1.0, "remove")
->>> cut = Cut.wide(loss, 3.0)
->>> cut.width, round(loss_at(loss, loss_cut(loss, 0.5)), 12)
+>>> width_of_wide(1.0), round(loss_at(loss, loss_cut(loss, 0.5)), 12)
 (0.5, 0.5)
 """
 

@@ -194,17 +194,10 @@ def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
     assert found == pytest.approx(bound, abs=2e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "batch", "sigma", "epsilon", "loss"),
-    [
-        (50, 5, 1.7, 0.3, 1e-8),
-        # Numbers of draws of a chance below 1e-18 count, too.
-        (10_000, 100, 1.0, 130.0, 1e-6),
-        (10_000, 100, 1.0, 200.0, 1.0),
-    ],
+    ("size", "batch", "sigma", "epsilon"), [(50, 5, 1.7, 0.3), (10_000, 100, 1.0, 60.0)]
 )
-def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, epsilon, loss):
+def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, epsilon):
     """The bound is the mean over the number of draws of one record, in closed form."""
     drawn, k, way = -math.expm1(batch * math.log1p(-1 / size)), np.arange(1, 40), "replace-one"
     shifted = math.log1p(math.expm1(epsilon) / drawn)
@@ -214,7 +207,7 @@ def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, 
     event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
     found = accountants.delta(event, epsilon=epsilon, neighboring_relation=way)
     assert found.lower <= exact * (1 + 1e-12)
-    assert exact * (1 - 1e-6) <= found.upper <= exact * (1 + loss)
+    assert exact * (1 - 1e-6) <= found.upper <= exact * (1 + 1e-6) + 1e-18
     back = accountants.epsilon(event, delta=exact, neighboring_relation=way)
     assert back.lower <= epsilon * (1 + 1e-12)
     assert epsilon * (1 - 1e-9) <= back.upper < epsilon * 1.03
