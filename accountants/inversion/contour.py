@@ -400,8 +400,8 @@ class Contour:
         sums, terms = _block_sums(weights, shifts)
         sizes = np.abs(weights)
         phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self._mean_rounding
-        errors = float(((8 + terms + relative + np.abs(values)) * sizes + absolute).sum())
-        errors = errors + phases * float(t @ sizes)
+        rounding = float(((8 + terms + relative + np.abs(values)) * sizes + absolute).sum())
+        errors = rounding + phases * float(t @ sizes)
         factor = math.log(abs(self.c) * (1 + self.c)) + 2 * math.log(self.smoothing)
         prefactors = 32 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons)) + self._mass_rounding
         end = self.smoothing * float(t[-1])
