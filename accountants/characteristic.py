@@ -120,7 +120,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     def on_side(item: Direction, _: int) -> Bounds:
         return log_delta_with_failures(item, given_finite)
 
-    return _rounded(direction, on_side, -math.inf)
+    return _rounded(direction, on_side)
 
 
 def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
@@ -151,20 +151,16 @@ def _attained(
     return Bounds(min(lower, bounds.upper), bounds.upper, bounds.method)
 
 
-def _rounded(
-    direction: Direction, bounds_of: Callable[[Direction, int], Bounds], nothing: float
-) -> Bounds:
+def _rounded(direction: Direction, bounds_of: Callable[[Direction, int], Bounds]) -> Bounds:
     """Return bounds if losses may be rounded up; the lower end is of losses rounded down.
 
     ``bounds_of`` takes the end that counts: 1 for the upper one, -1 for the lower one, 0 for both.
-    Where losses that are rounded up have no lower end but ``nothing``, those that are rounded down
-    are not asked.
     """
     below = direction.below
     if below is None:
         return bounds_of(direction, 0)
     bounds = bounds_of(direction, 1)
-    lower = bounds_of(below, -1).lower if bounds.lower > nothing else nothing
+    lower = bounds_of(below, -1).lower
     return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
 
 
@@ -261,7 +257,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     def on_side(item: Direction, side: int) -> Bounds:
         return epsilon_with_failures(item, log_delta, given_finite, side)
 
-    return _rounded(direction, on_side, 0.0)
+    return _rounded(direction, on_side)
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
