@@ -22,9 +22,9 @@ exp(-x))_+ is the time value of an option. Its derivative in eta is exp(-x / 2 -
 eta) with phi the normal density; as phi(x / s) rises with s, the gain is at least 0 and at most
 k(x) = eta exp(-x / 2) phi(x / eta). The transform of k, integral of k(x) exp(-z x) dx, is eta^2
 exp(eta^2 (z + 1/2)^2 / 2), and R = integral of k(l - epsilon) dmu. Its trapezoid sum over the same
-nodes has aliases >= 0, so it bounds R from above; beyond the last node t it leaves at most
-exp(-(eta t)^2 / 2) / (h eta^2 t) of its value at c. R is about c (1 + c) eta^2 times delta: of
-second order in eta, whatever the law.
+nodes has aliases >= 0, so it bounds R from above; beyond the last node t it leaves at most a share
+of its value at c: the integral of exp(-(eta s)^2 / 2) / h over s > t, times the largest abs(M)
+there over M(c). R is about c (1 + c) eta^2 times delta: of second order in eta, whatever the law.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> from dpcal.accountants.inversion.transform import Total
@@ -224,15 +224,20 @@ class Contour:
             wanted = last * math.sqrt(abs(self.c) * (1 + self.c) / _WANTED)
             most = min(CONTOUR.nodes, CONTOUR.smoothed_work / self.points)
             budget = int(max(CONTOUR.smoothed, min(wanted, most)))
-            self.smoothing = last / budget
             grid = h * _GRID_RATIO ** np.arange(
                 math.ceil(math.log(budget) / math.log(_GRID_RATIO)) + 1.0
             )
+            # With so many nodes the law itself may end the contour.
             remainders = self._remainders(grid, target)
             node = _first_below(remainders, target)
+            if node is None:
+                self.smoothing = last / budget
+                remainders = self._remainders(grid, target)
+                node = _first_below(remainders, target)
             node = len(grid) - 1 if node is None else node
         self._remainder = float(remainders[min(node, len(remainders) - 1)])
         self.nodes = int(grid[node] / h) + 2
+        self._log_rest = float(self._line.log_decay(grid[node : node + 1], math.inf)[0])
 
     def _remainders(self, grid: Reals, target: float) -> Reals:
         """Return the log of a bound on all nodes beyond each grid time, to far below the target."""
@@ -404,8 +409,9 @@ class Contour:
         errors = rounding + phases * float(t @ sizes)
         factor = math.log(abs(self.c) * (1 + self.c)) + 2 * math.log(self.smoothing)
         prefactors = 32 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons)) + self._mass_rounding
-        end = self.smoothing * float(t[-1])
-        beyond = math.exp(-0.5 * end * end) / (self.step * self.smoothing * end)
+        end, width = self.smoothing * float(t[-1]), self.step * self.smoothing
+        tail = min(math.exp(-0.5 * end * end) / end, math.sqrt(math.pi / 2))
+        beyond = math.exp(self._log_rest) * tail / width
         sums = sums + beyond + UNIT * (errors + prefactors * np.abs(sums))
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(np.maximum(sums, 0.0))

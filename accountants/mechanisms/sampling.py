@@ -51,9 +51,8 @@ _MOST_RECORDS = 2.0**53
 # sums at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
-# infinite loss: it adds to delta. Rarer draws would widen the bounds. For the lower end, numbers of
-# draws that are rarer than the second count as the largest that is not.
-_FAILURE, _RARE = 1e-18, 1e-11
+# infinite loss: it adds to delta. Rarer draws would widen the bounds.
+_FAILURE = 1e-18
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
 
@@ -152,7 +151,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
     infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws,
-    and towards fewer for the lower end, where draws that are rarer than 1e-11 count as fewer, too.
+    and towards fewer for the lower end.
 
     Parameters
     ----------
@@ -173,12 +172,9 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
         )
     drawn = -math.expm1(batch * math.log1p(-1 / size))
     chances = [_chance(k, batch, size) for k in range(most + 1)]
-    few = next(k for k in tried if beyond[k] < _RARE or k == most)
-    fewer = [*chances[:few], chances[few] + beyond[few]]
     failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
     sides = (
-        _of_draws(chances, drawn, sigma, relation, _towards_more),
-        _of_draws(fewer, drawn, sigma, relation, _towards_fewer),
+        _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
     )
     remove, add = (
         LossWithFailure(above, failure, below) for above, below in zip(*sides, strict=True)
