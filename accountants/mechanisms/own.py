@@ -166,11 +166,14 @@ def from_pld(
         dense = pmf.to_dense_pmf()
         p = np.asarray(dense._probs, dtype=float)
         values = (dense._lower_loss + np.arange(len(p))) * dense._discretization
-        some = p > 0
-        values, logs = values[some], np.log(p[some]) - values[some]
         infinite = float(dense._infinity_mass)
         missing = 1 - math.fsum(p) - infinite
         infinite += missing if missing > _ROUNDING else 0.0
+        # Masses that are rounded up may exceed 1. A profile is convex and 1 at alpha = 0, so that
+        # it is below the profile of the masses without the excess, taken from the least losses.
+        p = np.clip(np.cumsum(p) + min(missing, 0.0), 0.0, p)
+        some = p > 0
+        values, logs = values[some], np.log(p[some]) - values[some]
         laws.append(_balanced(values, logs, infinite, 1 - math.fsum(np.exp(logs))))
     return _event(laws, name, neighboring_relation, OnlyAbove)
 

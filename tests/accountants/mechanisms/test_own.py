@@ -62,13 +62,21 @@ def test_a_rare_outcome_is_bounded_in_exact_arithmetic(rare):
     assert found.upper - found.lower <= 1e-11 * found.upper
 
 
-def test_a_distribution_of_dp_accounting_bounds_its_mechanism():
-    pld = builders.from_laplace_mechanism(1.5, value_discretization_interval=1e-2)
-    composed = accountants.delta(SQUARE(from_pld(pld), 8), epsilon=2.0)
-    truth = accountants.delta(SQUARE(events.LaplaceDpEvent(1.5), 8), epsilon=2.0)
+@pytest.mark.parametrize(
+    ("build", "truth", "noise", "interval"),
+    [
+        (builders.from_laplace_mechanism, events.LaplaceDpEvent, 1.5, 1e-2),
+        # Its masses add up to 1 and 2.6e-10 under P, and to 1 and 6e-4 under Q.
+        (builders.from_gaussian_mechanism, events.GaussianDpEvent, 0.63, 1e-3),
+    ],
+)
+def test_a_distribution_of_dp_accounting_bounds_its_mechanism(build, truth, noise, interval):
+    pld, count, epsilon = build(noise, value_discretization_interval=interval), 8, 3 / noise**0.5
+    composed = accountants.delta(SQUARE(from_pld(pld), count), epsilon=epsilon)
+    exact = accountants.delta(SQUARE(truth(noise), count), epsilon=epsilon)
     assert composed.lower == 0
-    assert truth.lower <= composed.upper <= truth.upper * 1.01
-    theirs = pld.self_compose(8).get_delta_for_epsilon(2.0)
+    assert exact.lower <= composed.upper <= exact.upper * 1.01
+    theirs = pld.self_compose(count).get_delta_for_epsilon(epsilon)
     assert composed.upper <= theirs * (1 + 1e-6)
 
 
