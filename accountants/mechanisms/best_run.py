@@ -281,11 +281,12 @@ def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> P
         if after > before:
             places.append(loss)
             reference.append(_log(after - before) - finite)
+    # Bounds on a profile are no lower ends: the best run may cost nothing.
     if failure == 1 or not places:
-        return LossWithFailure(NO_LOSS, 1.0)
-    given = ScatteredLoss(tuple(places), tuple(reference), name)
+        return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
+    given = ScatteredLoss(tuple(places), tuple(reference), name, rounded_down=NO_LOSS)
     probability = math.nextafter(float(failure), 1.0) if failure else 0.0
-    return LossWithFailure(given, probability) if probability else given
+    return LossWithFailure(given, probability, NO_LOSS) if probability else given
 
 
 def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Fraction]]:
