@@ -101,7 +101,6 @@ _SUMS = (
 _SCALED = (
     events.RandomizedResponseDpEvent,
     events.AboveThresholdDpEvent,
-    events.GaussianAboveThresholdDpEvent,
     events.ReportNoisyMaxDpEvent,
 )
 
