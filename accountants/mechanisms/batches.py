@@ -96,9 +96,10 @@ _SUMS = (
     events.DiscreteLaplaceDpEvent,
     events.DiscreteGaussianDpEvent,
 )
-# Other mechanisms whose pair for a replaced record follows from their parameters, and is not a
-# claim for the relation in question.
+# Other mechanisms whose pair for a replaced record follows from their parameters, or is stated for
+# a replaced record, and is not a claim for the relation in question.
 _SCALED = (
+    events.DominatingPairDpEvent,
     events.RandomizedResponseDpEvent,
     events.AboveThresholdDpEvent,
     events.ReportNoisyMaxDpEvent,

@@ -37,6 +37,33 @@ def test_probabilities_are_summed_over_outcomes(pair, epsilon):
     assert worse(0.7 * q + 0.3 * p, q, epsilon) <= sampled.upper * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7])
+@pytest.mark.parametrize("pair", [PAIRS[0], ([0.4, 0.2, 0.4, 0.0], [0.0, 0.2, 0.4, 0.4])])
+def test_batches_and_epochs_are_summed_over_outcomes(pair, epsilon):
+    p, q = map(np.array, pair)
+    event = from_pmf(p, q, neighboring_relation="replace-one")
+    batch = events.SampledWithoutReplacementDpEvent(10, 3, event)
+    inner = math.log1p(math.expm1(epsilon) / 0.3)
+    truths = {"replace-one": 0.3 * worse(p, q, inner)}
+    truths["add-or-remove-one"] = worse(0.7 * q + 0.3 * p, q, epsilon)
+    for relation, truth in truths.items():
+        found = accountants.delta(batch, epsilon=epsilon, neighboring_relation=relation)
+        assert holds(found, truth)
+        assert found.upper <= found.lower + 1e-12
+    epoch = accountants.delta(events.AllocatedDpEvent(from_pmf(p, q), 2), epsilon=epsilon)
+    drawn = (np.multiply.outer(p, q) + np.multiply.outer(q, p)) / 2
+    assert holds(epoch, worse(drawn, np.multiply.outer(q, q), epsilon), 1e-12)
+
+
+def test_claims_have_no_lower_end_wherever_they_are_sampled():
+    claim = from_profile([0.0, 1.0], [0.4, 0.1])
+    for event in (claim, POISSON(0.5, claim), events.AllocatedDpEvent(claim, 2)):
+        for accountant in ("auto", "renyi"):
+            found = accountants.delta(event, epsilon=0.1, accountant=accountant)
+            assert found.lower == 0 < 0.04 < found.upper
+            assert accountants.epsilon(event, delta=1e-3, accountant=accountant).lower == 0
+
+
 @settings(max_examples=20)
 @given(
     weights=st.lists(
