@@ -43,9 +43,7 @@ from dpcal.accountants.interface import (
     Comparison as Comparison,
     compare as compare,
     delta as delta,
-    delta_bounds as delta_bounds,
     epsilon as epsilon,
-    epsilon_bounds as epsilon_bounds,
     log_delta as log_delta,
 )
 from dpcal.accountants.losses.base import PrivacyLoss as PrivacyLoss

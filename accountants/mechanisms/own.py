@@ -35,6 +35,7 @@ from dpcal.accountants.losses.base import NO_LOSS, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.best_run import lower_hull
+from dpcal.accountants.rounding import log_of
 
 __all__ = ["from_pld", "from_pmf", "from_profile"]
 
@@ -171,8 +172,8 @@ def from_profile(
     hull, slopes = lower_hull(sorted(lowest.items()))
     slopes = [slope for slope in slopes if slope < 0]
     last = hull[len(slopes)][1]
-    values = np.array([_log(a) for a, _ in hull[1 : len(slopes) + 1]])
-    logs = np.array([_log(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
+    values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
+    logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
     law = _balanced(values, logs, float(last), float(1 + slopes[0]) if slopes else 1.0)
     return _event([law, law], name, neighboring_relation)
 
@@ -213,8 +214,8 @@ def _probabilities(**argument: Any) -> list[Fraction]:
 def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
     """Return the law of log p / q under p."""
     both = [pair for pair in zip(p, q, strict=True) if all(pair)]
-    values = np.array([_log(mine / other) for mine, other in both])
-    logs = np.array([_log(other) for _, other in both])
+    values = np.array([log_of(mine / other) for mine, other in both])
+    logs = np.array([log_of(other) for _, other in both])
     gained = sum(mine for mine, other in zip(p, q, strict=True) if not other)
     lost = sum(other for mine, other in zip(p, q, strict=True) if not mine)
     law = _balanced(values, logs, float(gained), float(lost))
@@ -222,7 +223,7 @@ def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
         return law
     # An attacker who takes some outcomes for others sees no more.
     top = int(np.argmax(values))
-    values[top] = _log((both[top][0] + gained - lost) / both[top][1])
+    values[top] = log_of((both[top][0] + gained - lost) / both[top][1])
     return replace(law, below=_balanced(values, logs, float(lost), float(lost)))
 
 
@@ -258,12 +259,3 @@ def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteL
     values, logs = values[first], logs[first]
     starts = np.flatnonzero(np.diff(values, prepend=-math.inf) > 0)
     return FiniteLaw(values[starts], np.logaddexp.reduceat(logs, starts), gained)
-
-
-def _log(x: Fraction) -> float:
-    """Return the logarithm of a positive fraction, with its digits near 1 and at any size."""
-    if abs(x - 1) < Fraction(1, 4):
-        return math.log1p(float(x - 1))
-    shift = x.numerator.bit_length() - x.denominator.bit_length()
-    near = x / Fraction(2) ** shift
-    return math.log(near) + shift * math.log(2.0)
