@@ -36,6 +36,7 @@ from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.best_run import lower_hull
 from dpcal.accountants.rounding import log_of
+from dpcal.errors import TooLarge
 
 __all__ = ["from_pld", "from_pmf", "from_profile"]
 
@@ -43,6 +44,8 @@ __all__ = ["from_pld", "from_pmf", "from_profile"]
 _OFF = 1e-9
 # Largest distance from 1 of a sum of probabilities that rounding explains.
 _ROUNDING = 1e-12
+# Most outcomes, or points of a profile: exact fractions of so many take some seconds.
+_MOST = 100_000
 # Nats by which the least loss stands below all others, where it stands for minus infinity.
 _FAR = 500.0
 # The loss of a record whose presence every output reveals.
@@ -105,14 +108,21 @@ def from_pld(
     ValueError
         If the distribution is an optimistic one, which bounds nothing from above.
     """
+    if not hasattr(distribution, "_pmf_remove"):
+        raise TypeError(
+            "distribution must be a PrivacyLossDistribution of dp_accounting.pld, got "
+            f"{distribution!r:.60}."
+        )
     laws = []
     for pmf in (distribution._pmf_remove, distribution._pmf_add):
         if not pmf._pessimistic_estimate:
             raise ValueError(f"distribution must be a pessimistic estimate, got {distribution!r}.")
-        dense = pmf.to_dense_pmf()
-        p = np.asarray(dense._probs, dtype=float)
-        values = (dense._lower_loss + np.arange(len(p))) * dense._discretization
-        infinite = float(dense._infinity_mass)
+        # Few values far apart are kept by their places, all others from the first on.
+        known = getattr(pmf, "_loss_probs", None)
+        places = np.array(sorted(known)) if known else pmf._lower_loss + np.arange(pmf.size)
+        p = np.array([known[place] for place in places] if known else pmf._probs, dtype=float)
+        values = places * pmf._discretization
+        infinite = float(pmf._infinity_mass)
         missing = 1 - math.fsum(p) - infinite
         infinite += missing if missing > _ROUNDING else 0.0
         # Masses that are rounded up may exceed 1. A profile is convex and 1 at alpha = 0, so that
@@ -163,6 +173,7 @@ def from_profile(
         raise ValueError(f"epsilons must increase from 0 or more to at most {_FAR:g}, got {at}.")
     if not ((bounds >= 0) & (bounds <= 1)).all():
         raise ValueError(f"deltas must be numbers in [0, 1], got {bounds}.")
+    _check_size("epsilons", at)
     # Rounded up, at which delta is no larger; from here on all numbers are exact.
     alphas = [Fraction(math.exp(x) * (1 + 2.0**-50) if x else 1.0) for x in at]
     points = [(a, min(Fraction(d), Fraction(1))) for a, d in zip(alphas, bounds, strict=True)]
@@ -196,16 +207,23 @@ def _event(
     return DominatingPairDpEvent(name, relation, remove, add)
 
 
+def _check_size(name: str, given: Reals) -> None:
+    """Refuse more numbers than are computed in reasonable time."""
+    if len(given) > _MOST:
+        raise TooLarge(f"{name} must have at most {_MOST} numbers, got {len(given)}.")
+
+
 def _probabilities(**argument: Any) -> list[Fraction]:
     """Return probabilities of outcomes, divided by their sum, without rounding."""
     ((name, value),) = argument.items()
-    given = np.asarray(value, dtype=float)
+    given = _validate.reals(**argument)
     total = math.fsum(given) if given.ndim == 1 and np.isfinite(given).all() else math.nan
     if not (abs(total - 1) <= _OFF and (given >= 0).all()):
         raise ValueError(
             f"{name} must be an array of shape (k,) of probabilities >= 0 that add up to 1, got "
             f"{value!r}."
         )
+    _check_size(name, given)
     found = [Fraction(float(each)) for each in given]
     whole = sum(found)
     return [each / whole for each in found]
