@@ -190,11 +190,7 @@ def from_profile(
 
 
 def _event(
-    laws: Iterable[FiniteLaw],
-    name: str,
-    relation: str,
-    *,
-    exact: bool = False,
+    laws: Iterable[FiniteLaw], name: str, relation: str, *, exact: bool = False
 ) -> DominatingPairDpEvent:
     """Return the event of two laws: with the record first, and without it first.
 
