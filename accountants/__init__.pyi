@@ -43,21 +43,13 @@ from dpcal.accountants.interface import (
     Comparison as Comparison,
     compare as compare,
     delta as delta,
-    delta_bounds as delta_bounds,
     epsilon as epsilon,
-    epsilon_bounds as epsilon_bounds,
     log_delta as log_delta,
 )
-from dpcal.accountants.loss_suite import LossSuite as LossSuite
 from dpcal.accountants.losses.base import PrivacyLoss as PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian as Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian as SampledGaussian
-from dpcal.accountants.mechanisms.extensions import (
-    check_loss as check_loss,
-    mechanism as mechanism,
-)
 from dpcal.accountants.mechanisms.own import (
-    from_density as from_density,
     from_pld as from_pld,
     from_pmf as from_pmf,
     from_profile as from_profile,

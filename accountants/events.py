@@ -27,7 +27,6 @@ __all__ = [
     "EpsilonDeltaDpEvent",
     "ExchangedRowsDpEvent",
     "ExponentialMechanismDpEvent",
-    "GaussianAboveThresholdDpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
     "LastIterateDpEvent",
@@ -243,27 +242,6 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
 
     epsilon: float
     monotone: bool = False
-
-
-@attr.s(frozen=True, slots=True, auto_attribs=True)
-class GaussianAboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
-    """The sparse vector technique with Gaussian noise, until its first answer above a threshold.
-
-    The threshold gets noise once, and each query has noise of its own. It is public which queries
-    stayed below. The run ends after ``queries`` of them: the price grows with this number.
-
-    Parameters
-    ----------
-    threshold_noise, query_noise
-        Standard deviations > 0 of both noises, in units of the distance by which adding, removing
-        or blanking one record moves a query; replacing one moves it twice as far.
-    queries
-        Largest number >= 1 of queries, fixed in advance.
-    """
-
-    threshold_noise: float
-    query_noise: float
-    queries: int
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

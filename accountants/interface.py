@@ -59,9 +59,7 @@ __all__ = [
     "Comparison",
     "compare",
     "delta",
-    "delta_bounds",
     "epsilon",
-    "epsilon_bounds",
     "has_bracket",
     "log_delta",
 ]
@@ -447,24 +445,6 @@ def delta(
     )
     ends = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
     return Delta.of(ends, accountant=bounds.accountant, neighboring_relation=neighboring_relation)
-
-
-def epsilon_bounds(event: DpEvent, *, delta: float, **options: Any) -> tuple[float, float]:
-    """Return (lower, upper) of :func:`epsilon`.
-
-    >>> from dpcal.accountants import events
-    >>> low, high = epsilon_bounds(events.GaussianDpEvent(1.0), delta=1e-5)
-    >>> print(f"{low:.6f} {high:.6f}")
-    4.377178 4.377178
-    """
-    answer = epsilon(event, delta=delta, **options)
-    return answer.lower, answer.upper
-
-
-def delta_bounds(event: DpEvent, *, epsilon: float, **options: Any) -> tuple[float, float]:
-    """Return (lower, upper) of :func:`delta`."""
-    answer = delta(event, epsilon=epsilon, **options)
-    return answer.lower, answer.upper
 
 
 @dataclass(frozen=True)

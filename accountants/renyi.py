@@ -100,8 +100,13 @@ def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> 
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
-    """Return an upper bound on epsilon at a log delta < 0, over all orders; the lower is 0."""
-    return epsilon_with_failures(direction, log_delta, _finite_epsilon)
+    """Return an upper bound on epsilon at a log delta < 0, over all orders.
+
+    The lower one is 0, or infinite if a loss is infinite too often.
+    """
+    bounds = epsilon_with_failures(direction, log_delta, _finite_epsilon)
+    # Failures of losses that are rounded up bound nothing from below.
+    return bounds if direction.below is None else Bounds(0.0, bounds.upper, bounds.method)
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
@@ -133,8 +138,12 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
-    """Return an upper bound on log delta at an epsilon >= 0, over all orders; no lower one."""
-    return log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
+    """Return an upper bound on log delta at an epsilon >= 0, over all orders.
+
+    The lower one is the log probability of an infinite loss.
+    """
+    bounds = log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
+    return bounds if direction.below is None else Bounds(-math.inf, bounds.upper, bounds.method)
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:

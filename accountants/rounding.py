@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["UNIT", "exp_down", "exp_up", "next_up", "rounded_up"]
+__all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up"]
 
 # The distance from 1 to the next double, which covers the relative errors of two operations.
 UNIT = 2.0**-52
@@ -52,3 +52,11 @@ def exp_up(log_value: float) -> float:
         return _SMALLEST
     value = math.exp(max(log_value, _LOG_OF_SMALLEST)) * (1 + (4 + abs(log_value)) * UNIT)
     return max(min(value + 2 * _SMALLEST, 1.0), _SMALLEST)
+
+
+def log_of(x: Fraction) -> float:
+    """Return the logarithm of a positive fraction, with its digits near 1 and at any size."""
+    if abs(x - 1) < Fraction(1, 4):
+        return math.log1p(float(x - 1))
+    shift = x.numerator.bit_length() - x.denominator.bit_length()
+    return math.log(x / Fraction(2) ** shift) + shift * math.log(2.0)

@@ -253,7 +253,7 @@ def _seldom_asked(draw):
     elif kind == 5:
         event = events.LastIterateDpEvent(draw.log(2, 20), 100, draw.choice([0.9, 0.99, 1]))
     elif kind == 6:
-        event = events.GaussianAboveThresholdDpEvent(draw.log(5, 20), draw.log(5, 20), 100)
+        event = events.ExponentialMechanismDpEvent(draw.log(0.05, 1), monotone=True)
     else:
         event = events.DiscreteLaplaceDpEvent(draw.log(0.1, 1), 1)
         event = events.AllocatedDpEvent(event, draw.count(2, 50))

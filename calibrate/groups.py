@@ -27,7 +27,6 @@ _SCALES = {
     events.LaplaceDpEvent: ("noise_multiplier",),
     events.ReportNoisyMaxDpEvent: ("noise",),
     events.AboveThresholdDpEvent: ("threshold_noise", "query_noise"),
-    events.GaussianAboveThresholdDpEvent: ("threshold_noise", "query_noise"),
     events.LastIterateDpEvent: ("noise_multiplier", "diameter"),
 }
 

@@ -139,6 +139,9 @@ class RandomChoice(PrivacyLoss):
         if len(known) < len(found):
             return None
         logs = self._log_weights + [value for value, _ in known]
-        # If delta is 0 to rounding, its error is unknown and a contour is needed.
-        error = max(error for _, error in known)
-        return float(np.logaddexp.reduce(logs)), error + 8 * UNIT
+        total = float(np.logaddexp.reduce(logs))
+        errors = [error for _, error in known]
+        # If a delta is 0 to rounding, its error is unknown and a contour is needed.
+        unknown = math.isinf(total) or math.isinf(max(errors))
+        error = math.inf if unknown else float(np.exp(logs - total) @ np.expm1(errors))
+        return total, error + 8 * UNIT * (1 + abs(total))

@@ -114,8 +114,9 @@ def _mixed(laws: list[FiniteLaw], batches: int, fails: float) -> FiniteLaw:
     """Return the law of an epoch from those in which 0, 1, ... batches have outcomes of Q alone."""
     b = np.arange(len(laws))
     ways = np.concatenate([[0.0], np.cumsum(np.log((batches - b[:-1]) / (b[:-1] + 1)))])
-    chances = ways + b * math.log(fails) + (batches - b) * math.log1p(-fails)
-    parts = list(zip(laws, np.log1p(-b / batches), chances, strict=True))
+    chances = ways + special.xlogy(b, fails) + special.xlog1py(batches - b, -fails)
+    # Without failures, no batch has outcomes of Q alone.
+    parts = list(zip(laws, np.log1p(-b / batches), chances, strict=True))[: len(b) if fails else 1]
     values = np.concatenate([law.values + less for law, less, _ in parts])
     logs = np.concatenate([law.log_reference + chance for law, _, chance in parts])
     order = np.argsort(values)

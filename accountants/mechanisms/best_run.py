@@ -48,7 +48,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.rounding import UNIT, log_of
 
 __all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma", "lower_hull"]
 
@@ -275,17 +275,18 @@ def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> P
     # Beyond the last point every bound is constant.
     slopes.append(Fraction(0))
     failure = hull[-1][1]
-    finite = _log(1 - failure) if failure < 1 else -math.inf
+    finite = log_of(1 - failure) if failure < 1 else -math.inf
     places, reference = [], []
     for (_, _, loss), before, after in zip(hull[1:], slopes[:-1], slopes[1:], strict=True):
         if after > before:
             places.append(loss)
-            reference.append(_log(after - before) - finite)
+            reference.append(log_of(after - before) - finite)
+    # Bounds on a profile are no lower ends: the best run may cost nothing.
     if failure == 1 or not places:
-        return LossWithFailure(NO_LOSS, 1.0)
-    given = ScatteredLoss(tuple(places), tuple(reference), name)
+        return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
+    given = ScatteredLoss(tuple(places), tuple(reference), name, rounded_down=NO_LOSS)
     probability = math.nextafter(float(failure), 1.0) if failure else 0.0
-    return LossWithFailure(given, probability) if probability else given
+    return LossWithFailure(given, probability, NO_LOSS) if probability else given
 
 
 def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Fraction]]:
@@ -305,13 +306,6 @@ def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Fraction]]:
             slopes.pop()
         hull.append(point)
     return hull, slopes
-
-
-def _log(value: Fraction) -> float:
-    """Return the log of a positive fraction, which may be below the range of a double."""
-    if 0.5 < value < 2:
-        return math.log1p(float(value - 1))
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def log_inverse_gamma(mean: float, shape: float) -> float:

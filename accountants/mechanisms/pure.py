@@ -46,7 +46,6 @@ _ERROR = 32 * UNIT
 _UNBOUNDED = (
     events.CorrelatedGaussianDpEvent,
     events.DiscreteGaussianDpEvent,
-    events.GaussianAboveThresholdDpEvent,
     events.GaussianDpEvent,
     events.LastIterateDpEvent,
     events.RandomAllocationDpEvent,

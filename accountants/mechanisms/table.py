@@ -58,8 +58,7 @@ __all__ = ["dominating_pairs"]
 # From an event and a relation to the losses in both directions, or to one loss for both.
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
-# Laws of searches and of last iterates, which few questions need.
-_thresholds = _lazy.Module("dpcal.accountants.mechanisms.gaussian_threshold")
+# Laws of selections and of last iterates, which few questions need.
 _selection = _lazy.Module("dpcal.accountants.mechanisms.repeated_selection")
 _descents = _lazy.Module("dpcal.accountants.mechanisms.last_iterate")
 _BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
@@ -308,16 +307,6 @@ def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Priv
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
-def _gaussian_above_threshold(
-    event: events.GaussianAboveThresholdDpEvent, relation: str
-) -> PrivacyLoss:
-    threshold = _validate.noise(threshold_noise=event.threshold_noise)
-    query = _validate.noise(query_noise=event.query_noise)
-    queries, moved = _validate.count(queries=event.queries), _moved(relation)
-    law: PrivacyLoss = _thresholds.above_threshold_law(threshold / moved, query / moved, queries)
-    return law
-
-
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
     """Return the loss: the winning score moves by one sensitivity, and so do all others.
 
@@ -410,7 +399,6 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.DominatingPairDpEvent: _own,
     events.LastIterateDpEvent: lambda event, relation: _descents.last_iterate(event, relation),
     events.AboveThresholdDpEvent: _above_threshold,
-    events.GaussianAboveThresholdDpEvent: _gaussian_above_threshold,
     events.ReportNoisyMaxDpEvent: _report_noisy_max,
     events.SingleEpochTreeAggregationDpEvent: _tree,
     events.UnsupportedDpEvent: _undescribed,

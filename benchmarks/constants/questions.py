@@ -191,9 +191,6 @@ def curve_questions():
     )
     found["gdp"] = lambda: value(accountants.gdp_mu(sgd))
     found["zcdp"] = lambda: value(conversions.epsilon_from_zcdp(0.1, delta=1e-6))
-    found["zcdp, delta"] = lambda: value(conversions.delta_from_zcdp(0.1, epsilon=2.0))
-    found["gdp, delta"] = lambda: value(conversions.delta_from_gdp(1.0, epsilon=1.0))
-    found["least renyi"] = lambda: value(conversions.least_renyi(2.0, delta=1e-5, order=8.0))
     for kind in ("renyi", "zcdp", "gdp"):
         found[f"filter, {kind}"] = partial(filtered, kind)
     return found

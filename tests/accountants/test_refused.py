@@ -3,7 +3,6 @@
 import builtins
 import tomllib
 
-import flint
 import pytest
 from _certificates import claim
 from _tree import DATA
@@ -17,16 +16,12 @@ REFUSED = tomllib.loads((DATA / "refused.toml").read_text(encoding="utf-8"))
 ROWS = [(error, *row) for error, rows in REFUSED.items() for row in rows]
 
 
-def normal(x):
-    return -x * x / 2 - (2 * flint.arb.pi()).log() / 2
-
-
 SCOPE = {each: getattr(accountants, each) for each in accountants.__all__} | NAMES
 SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
 SCOPE |= vars(proofs) | {"claim": claim, "EMPTY": (proofs.Grid(1.0, 0, 0),)}
-SCOPE |= {"calibrate": calibrate, "normal": normal, "builders": builders}
+SCOPE |= {"calibrate": calibrate, "builders": builders}
 
 
 @pytest.mark.parametrize(("error", "call", "sentence"), ROWS)

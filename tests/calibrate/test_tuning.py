@@ -181,3 +181,10 @@ def test_prices_beside_that_of_the_best_run_are_upper_ends():
     released = epsilon(events.SelfComposedDpEvent(event, 10), delta=1e-6)
     assert price.released == released.upper > released.lower
     assert price.single == epsilon(event, delta=1e-6).upper
+
+
+@pytest.mark.parametrize("accountant", ["auto", "renyi"])
+def test_the_best_of_runs_that_may_fail_has_no_lower_end(accountant):
+    """A bound on the profile of the best run does not say that a mechanism attains it."""
+    best = events.RepeatAndSelectDpEvent(events.EpsilonDeltaDpEvent(0.5, 1e-7), 5.0, 0.0)
+    assert epsilon(best, delta=1e-4, accountant=accountant).lower == 0

@@ -184,11 +184,6 @@ CALLS = {
         "table": {"a": np.linspace(-1, 1, 200), "sick": ["no", "yes"] * 100},
         "target": "sick",
     },
-    "accountants.from_density": lambda: {
-        "log_p": lambda x: 0 * x,
-        "log_q": lambda x: 0 * x,
-        "support": (0.0, 1.0),
-    },
     "accountants.events.AllocatedDpEvent": lambda: {"event": events.LaplaceDpEvent(1.0)},
     "accountants.events.ComposedDpEvent": lambda: {"events": [events.LaplaceDpEvent(1.0)]},
     "accountants.events.CorrelatedGaussianDpEvent": lambda: {

@@ -15,7 +15,6 @@ from typing import Any
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
-from dpcal.accountants.curves import conversions
 
 
 @dataclass(frozen=True)
@@ -92,19 +91,6 @@ def accountant(name: str, **promises: Any) -> Method:
     return asked(name, lambda run: run.event, options, **promises)
 
 
-def claim(name: str, parameter: Callable[[Run], float], **options: float) -> Method:
-    """Return a conversion of a claim, such as rho-zCDP, of Gaussian mechanisms without sampling."""
-    epsilon = getattr(conversions, f"epsilon_from_{name}")
-    delta = getattr(conversions, f"delta_from_{name}")
-    return Method(
-        f"conversion of {name}",
-        lambda run, at: (0.0, epsilon(parameter(run), delta=at, **options)),
-        lambda run, at: (0.0, delta(parameter(run), epsilon=at, **options)),
-        run=Run(noise_multiplier=8.0, sampling_probability=1.0),
-        samples=False,
-    )
-
-
 def whole_run(name: str, sampler: Callable[[float], Any], decay: float, **promises: Any) -> Method:
     """Return a run of correlated noise: lambda-CGD with this decay, 0 for independent steps."""
 
@@ -133,9 +119,6 @@ METHODS = (
         run=Run(count=4),
         gap=1e-3,
     ),
-    claim("zcdp", lambda run: run.mu**2 / 2),
-    claim("gdp", lambda run: run.mu),
-    claim("renyi", lambda run: 10 * run.mu**2 / 2, order=10.0),
     whole_run(
         "correlated, exact",
         lambda q: correlated.CyclicPoisson(bands=2, sampling_probability=q),

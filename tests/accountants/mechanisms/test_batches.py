@@ -144,3 +144,14 @@ def test_two_claims_on_batches_of_fixed_size(claimed, failure):
         sampled = REPEAT(FIXED(1000, 50, event), 2)
         delta = accountants.delta(sampled, epsilon=epsilon, neighboring_relation="replace-one")
         assert delta == pytest.approx(truth, rel=1e-11)
+
+
+@pytest.mark.slow
+def test_very_many_answers_about_one_batch_keep_their_mass():
+    """So many small answers are one Gaussian, and rounding them takes no mass that counts."""
+    sampled, count = partial(POISSON, 0.01), 10**8
+    many = sampled(REPEAT(LAPLACE(math.sqrt(count)), count))
+    limit = accountants.epsilon(sampled(events.GaussianDpEvent(1.0)), delta=1e-6)
+    found = accountants.epsilon(many, delta=1e-6)
+    assert found.lower <= limit.upper * (1 + 1e-3)
+    assert limit.lower * (1 - 1e-3) <= found.upper <= limit.upper * 1.03

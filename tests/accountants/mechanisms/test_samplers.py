@@ -195,12 +195,13 @@ def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
 
 
 @pytest.mark.parametrize(
-    ("size", "batch", "sigma", "epsilon"), [(50, 5, 1.7, 0.3), (10_000, 100, 1.0, 60.0)]
+    ("size", "batch", "sigma", "epsilon"),
+    [(50, 5, 1.7, 0.3), (10_000, 100, 1.0, 60.0), (137, 806, 0.93, 983.0)],
 )
 def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, epsilon):
     """The bound is the mean over the number of draws of one record, in closed form."""
     drawn, k, way = -math.expm1(batch * math.log1p(-1 / size)), np.arange(1, 40), "replace-one"
-    shifted = math.log1p(math.expm1(epsilon) / drawn)
+    shifted = epsilon - math.log(drawn) + math.log1p((drawn - 1) * math.exp(-epsilon))
     terms = binom.logpmf(k, batch, 1 / size)
     terms += [log_gaussian_delta(shifted, 2 * each / sigma)[0] for each in k]
     exact = float(np.exp(terms).sum())
