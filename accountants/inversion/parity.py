@@ -33,7 +33,7 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_by_parity", "has_allocation", "log_delta_by_parity"]
+__all__ = ["epsilon_by_parity", "has_allocation", "has_contour", "log_delta_by_parity"]
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
@@ -57,6 +57,14 @@ _ROOT = Stop(relative=1e-13)
 def has_allocation(direction: Direction) -> bool:
     """Return whether a direction has random allocations, whose contours are not in doubles."""
     return any(isinstance(loss, Allocation) for loss, _ in direction.parts)
+
+
+def has_contour(direction: Direction) -> bool:
+    """Return whether all losses are random allocations of Gaussians, Gaussians or Poisson samples.
+
+    Failures are counted apart.
+    """
+    return _added(direction.finite[1]) is not None
 
 
 def _added(direction: Direction) -> Epochs | None:
