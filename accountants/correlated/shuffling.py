@@ -140,7 +140,8 @@ class Reduction:
             put = _BALLS.Put(self.directions[1].parts, epsilon, nats, _SECONDS)
         except OutOfReach:
             return 1.0
-        return max(put.removed(epsilon)[1], put.added(epsilon)[1]) * _MARGIN + self.slack
+        largest: float = max(put.removed(epsilon)[1], put.added(epsilon)[1])
+        return largest * _MARGIN + self.slack
 
 
 def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:

@@ -185,7 +185,8 @@ def _moments(loss: Allocation, given: float) -> Reals:
     v = low + dv * np.arange(math.ceil((high - low) / dv) + 1.0)
     # log E exp(-exp(v) L), or its bound.
     heights = [
-        math.log(chance) + sum(group.batches * _log_mean(v, dv, group) for group in law.groups)
+        math.log(chance)
+        + np.sum([group.batches * _log_mean(v, dv, group) for group in law.groups], axis=0)
         for law, chance in loss.mixed
     ]
     log_g = np.logaddexp.reduce(heights)
