@@ -36,7 +36,7 @@ from dpcal.accountants.inversion.bounded_range import (
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
-    is_told_apart,
+    has_allocation,
     log_delta_by_parity,
 )
 from dpcal.accountants.inversion.saddle import log_chernoff
@@ -60,6 +60,7 @@ from dpcal.accountants.losses.laplace import (
     log_delta_of_few_uses,
 )
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.allocated import on_finite_laws
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -89,10 +90,6 @@ _MOST_LOST = 0.5
 # Shares of epsilon that are tried where delta is out of reach: next to the largest loss a contour
 # may fail although one succeeds at a smaller epsilon.
 _FURTHER_INSIDE = (0.99, 0.9, 0.5)
-# Width of log delta above which put-call parity is asked, too.
-_TIGHT = 1e-6
-# Width at which it answers alone where contours of the direction itself are dear.
-_NARROW_ENOUGH = 1e-6
 # Factor of the epsilons at which the closed form of one use is tried, and how many are.
 _CLOSER, _MOST_CLOSER = 0.25, 100
 # Share of the largest loss to which a lower end of epsilon is found that no contour gave.
@@ -108,11 +105,6 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
 
-    if is_told_apart(direction):
-        exact = log_delta_by_parity(direction, epsilon)
-        if exact is not None:
-            return exact
-
     def given_finite(given: Direction) -> Bounds:
         bounds = _log_delta(given, epsilon)
         return _attained(given, bounds, -math.inf, lambda at: log_delta_bounds(at, epsilon))
@@ -125,15 +117,10 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
 def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
     """Return whether a crude bound proves delta smaller, where a close one takes seconds."""
-    if log_delta == -math.inf or not is_told_apart(direction):
+    if log_delta == -math.inf or not has_allocation(direction):
         return False
     crude = renyi.log_delta_bounds(direction, epsilon).upper
     return crude < log_delta
-
-
-def _distance(bounds: Bounds) -> float:
-    """Return the width of bounds on a logarithm, 0 where both are minus infinity."""
-    return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
 
 def _attained(
@@ -212,22 +199,21 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
 
 def _log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta(epsilon)."""
+    if has_allocation(direction):
+        exact = log_delta_by_parity(direction, epsilon)
+        return exact or log_delta_bounds(on_finite_laws(direction), epsilon).both(
+            renyi.log_delta_bounds(direction, epsilon)
+        )
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
         return bounds
-    parity = log_delta_by_parity(direction, epsilon, first=True)
-    if parity is not None and _distance(parity) < _NARROW_ENOUGH:
-        return parity
     total = Total(direction.parts)
     try:
         first = invert(total, epsilon).log_bounds(epsilon)
     except OutOfReach:
         # Renyi's bound has moments in closed form if no others are affordable.
         first = _before(total, epsilon)
-    bounds = _best(first, direction, epsilon).both(log_delta_by_recursion(direction, epsilon))
-    if _distance(bounds) > _TIGHT:
-        bounds = bounds.both(log_delta_by_parity(direction, epsilon))
-    return bounds
+    return _best(first, direction, epsilon).both(log_delta_by_recursion(direction, epsilon))
 
 
 def _before(total: Total, epsilon: float) -> Bounds:
@@ -245,10 +231,6 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     parts = direction.compiled
     if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
         return Bounds(*found)
-    if is_told_apart(direction):
-        exact = epsilon_by_parity(direction, log_delta)
-        if exact is not None:
-            return exact
 
     def given_finite(given: Direction, target: float) -> Bounds:
         bounds = _finite_epsilon(given, target)
@@ -265,18 +247,17 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     total = Total(direction.parts)
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
-    parity = epsilon_by_parity(direction, log_delta, first=True)
-    if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
-        return parity
+    if has_allocation(direction):
+        exact = epsilon_by_parity(direction, log_delta)
+        return exact or epsilon_bounds(on_finite_laws(direction), log_delta).both(
+            renyi.epsilon_bounds(direction, log_delta)
+        )
     found = None
     if not _has_exact_sum(direction):
         with contextlib.suppress(OutOfReach):
             found = epsilon_on_contours(total, log_delta)
     bounds = found
     if bounds is None:
-        parity = epsilon_by_parity(direction, log_delta)
-        if parity is not None and parity.upper - parity.lower <= _NARROW_ENOUGH * parity.upper:
-            return parity
         first = _before_the_search(direction, log_delta)
         bounds = bracketed(lambda at: _log_delta(direction, at), first, total, log_delta)
     if total.renyi_is_tighter:
@@ -286,8 +267,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return bounds
     if found is None:
         # A search starts from Renyi's epsilon, and ends no higher.
-        return bounds.both(parity)
-    bounds = bounds.both(epsilon_by_parity(direction, log_delta))
+        return bounds
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
         bounds = Bounds(min(bounds.lower, other.upper), other.upper, other.method)

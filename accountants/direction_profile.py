@@ -21,10 +21,12 @@ from dpcal._ext import question
 from dpcal.accountants import characteristic
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
+from dpcal.accountants.inversion.parity import has_allocation, has_contour
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.mechanisms.allocated import on_finite_laws
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DirectionProfile"]
@@ -87,6 +89,8 @@ class DirectionProfile:
     """Log delta of one direction at many epsilons; contours are kept for later calls."""
 
     def __init__(self, direction: Direction) -> None:
+        if has_allocation(direction) and not has_contour(direction):
+            direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
         below = direction.below

@@ -248,6 +248,10 @@ class _SampledGaussian(_OfSample):
     def _own_transform(self, substitute: Any) -> Transform:
         return SampledGaussianTransform(self.loss, substitute, self.rounded)
 
+    @property
+    def opposite(self) -> EnclosedLoss:
+        return type(self)(self.loss.opposite, self.rounded)
+
     def moment_bound(self, c: Ball) -> Ball:
         growth = ((c * c + c) / (2 * self.pair.sigma**2)).exp()
         if self.loss.direction == "add":

@@ -32,15 +32,15 @@ import numpy as np
 from scipy.special import bdtrik, betaincc
 
 from dpcal import _validate
+from dpcal._lazy import Module
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
-from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.correlated.shuffling_below import Attack, attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.inversion.parity import both_log_deltas
 from dpcal.accountants.losses.allocation import MixedAllocation
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.leaves import refuse_reordering
 
@@ -58,6 +58,9 @@ __all__ = [
 
 _Answer = TypeVar("_Answer", Epsilon, Delta)
 
+# Contours in ball arithmetic, which other runs do not load.
+_BALLS = Module("dpcal.accountants.inversion.puts")
+
 # Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
 _LOG_ALPHAS = 0.01, 12.0
 # Share of delta that each of two failures may take: more leaves less for the allocation.
@@ -66,8 +69,9 @@ _SHARE = 0.02
 _MARGIN = 1 + 1e-9
 # Groups of numbers of clones, and the probability that there are more than in the last one's start.
 _GROUPS, _RARE = 32, 1e-3
-# Width of what parity tells, relative to epsilon and in log delta, at which it is taken.
-_CLOSE = 1e-3
+# Nats by which errors of a contour lie below a slack, which is a share of delta; and about the most
+# seconds that it takes.
+_NATS, _SECONDS = 6.0, 8.0
 # Norm above which no shuffle gains: alpha would be too small for a clone.
 _LARGEST_NORM = 2.0
 # Relative distance of an upper end from the least one that the theorem gives.
@@ -131,10 +135,13 @@ class Reduction:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
-        found = list(both_log_deltas(self.directions[1], epsilon) or ())
-        if not found or max(each.upper - each.lower for each in found) > _CLOSE:
-            found = [log_delta_bounds(each, epsilon) for each in self.directions]
-        return math.exp(max(each.upper for each in found)) * _MARGIN + self.slack
+        nats = _NATS - math.log(self.slack) + epsilon
+        try:
+            put = _BALLS.Put(self.directions[1].parts, epsilon, nats, _SECONDS)
+        except OutOfReach:
+            return 1.0
+        largest: float = max(put.removed(epsilon)[1], put.added(epsilon)[1])
+        return largest * _MARGIN + self.slack
 
 
 def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:

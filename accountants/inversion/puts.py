@@ -17,9 +17,8 @@ as large as those of one batch that is drawn again and again. All rounding is th
 
 * aliases of the step h of u, P = 2 pi / h: exactly sums over j of exp(-(1 + b) j P) E (K exp(j P) -
   Lambda)_+, where E (K - Lambda)_+ <= K^(1 + p) E Lambda^-p for each p >= 0;
-* nodes beyond the last one: abs(F(-b + i u)) <= F(-b) exp(-u^2 / (2 sum of 1 / t_j^2)), since the
-  projection of X on (1 / t_j)_j moves all t_j X_j alike; of equal batches with little noise also
-  :class:`dpcal.accountants.losses.allocation_powers.MovedLines`;
+* nodes beyond the last one: abs(F(-b + i u)) <= F(-b) exp(-rate u^2)
+  (:attr:`~dpcal.accountants.losses.allocation.Allocation.rate_of_decay`);
 * a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
   (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u
   on a logarithmic scale;
@@ -46,10 +45,8 @@ from flint import acb, arb
 from numpy.typing import NDArray
 
 from dpcal._precision import workprec
-from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.inversion.put_rays import Ball, Ray
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import next_up
 
@@ -75,8 +72,6 @@ _OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
 # Least b: the sums over v are long below it.
 _LEAST_LINE = 1.0
-# Where the last node is sought, over that of a normal law, and how closely.
-_NEAREST, _FOUND = 0.02, Stop(relative=0.02)
 # Relative error of a group's probability: those of alike batches are added, and divided by all.
 _ROUNDING = 2.0**-51
 # Most nodes.
@@ -110,7 +105,7 @@ class Put:
 
     def __init__(self, parts: Epochs, most: float, nats: float, seconds: float) -> None:
         self._parts, self.most, self.nats = parts, most, nats
-        deviation = math.sqrt(sum(count * _variance(loss) for loss, count in parts))
+        deviation = math.sqrt(sum(count * loss.variance for loss, count in parts))
         costs: dict[float, float] = {}
         first = max(_LEAST_FIRST, nats / _NATS) / deviation
         for line in _LINES:
@@ -125,10 +120,8 @@ class Put:
         best = min(costs, key=lambda b: costs[b])
         if best != b:
             self._choose_line(best, most, nats)
-        self._bits = max(ray.bits for each in self._rays for ray in _flat(each))
-        values = [[_values(rays) for rays in each] for each in self._rays]
         with workprec(self._bits):
-            self._terms = self._integrand(values)
+            self._terms = self._integrand()
 
     # -- along the line
 
@@ -143,36 +136,25 @@ class Put:
         self._rays = [
             [self._rays_of(one, digits) for one, _ in loss.mixed] for loss, _ in self._parts
         ]
-        return sum(_seconds(_flat(each)) for each in self._rays)
+        rays = [ray for each in self._rays for law in each for ray in law]
+        self._bits = max([int(digits / math.log(2)) + 96, *(ray.bits for ray in rays)])
+        return _seconds(rays)
 
     def _choose_nodes(self, most: float, nats: float, size: float) -> None:
         b = self._b
         self._tilts = [(p, _log_moment(self._parts, p)) for p in b * _TILTS]
         period = min(((1 + p) * most + log_f + nats) / (p - b) for p, log_f in self._tilts)
         self._h = 2 * math.pi / max((most + nats) / b, period)
-        # The normal law's last node is far enough; often a nearer one is.
-        rate = sum(count * _normal_rate(loss) for loss, count in self._parts)
-        last = math.sqrt(max(size + nats, 1.0) / rate)
-        sides = Sides(meet=last, miss=_NEAREST * last)
-        last = bisect(lambda u: self._log_fall(u) <= -(size + nats), sides, _FOUND).meet
+        self._rate = sum(count * loss.rate_of_decay for loss, count in self._parts)
+        last = math.sqrt(max(size + nats, 1.0) / self._rate)
         self._nodes = math.ceil(last / self._h) + 1
         if self._nodes > _MOST_NODES:
             raise OutOfReach
-        self._fall = self._log_fall((self._nodes - 1) * self._h * (1 - 1e-12))
-
-    def _log_fall(self, u: float) -> float:
-        """Return a bound on log abs(F(-b + i s) / F(-b)) for all s >= u."""
-        falls = [
-            float(loss.log_decay(self._b, np.array([u]))[0])
-            if type(loss) in (Allocation, MixedAllocation)
-            else -_normal_rate(loss) * u * u
-            for loss, _ in self._parts
-        ]
-        total = sum(count * fall for fall, (_, count) in zip(falls, self._parts, strict=True))
-        return total * (1 - 1e-12)
 
     def _rays_of(self, loss: Allocation, digits: float) -> list[Ray]:
-        """Return rays for all nodes, each for a block of them."""
+        """Return rays for all nodes, each for a block of them; none where F has a closed form."""
+        if _is_one_batch(loss):
+            return []
         u = self._h * np.arange(self._nodes)
         log_f = _log_moment(((loss, 1),), self._b)
 
@@ -190,16 +172,19 @@ class Put:
             return rays
         return min([rays, *map(found, _OTHERS)], key=_seconds)
 
-    def _integrand(self, values: list[list[list[Ball]]]) -> list[Ball]:
+    def _integrand(self) -> list[Ball]:
         """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
-        terms = []
-        for k in range(self._nodes):
-            q = acb(-self._b, arb(self._h) * k)
-            term = 1 / (q * (q - 1))
-            for each, (loss, count) in zip(values, self._parts, strict=True):
-                mixed = zip(each, loss.mixed, strict=True)
-                term *= sum(value[k] * chance for value, (_, chance) in mixed) ** count
-            terms.append(term / 2 if k == 0 else term)
+        q = [acb(-self._b, arb(self._h) * k) for k in range(self._nodes)]
+        terms = [1 / (each * (each - 1)) for each in q]
+        for each, (loss, count) in zip(self._rays, self._parts, strict=True):
+            means = [acb(0)] * self._nodes
+            for rays, (law, chance) in zip(each, loss.mixed, strict=True):
+                values = [value for ray in rays for value in ray.values()]
+                if _is_one_batch(law):
+                    values = [(x * (x - 1) / (2 * arb(law.noise_multiplier) ** 2)).exp() for x in q]
+                means = [x + y * chance for x, y in zip(means, values, strict=True)]
+            terms = [x * mean**count for x, mean in zip(terms, means, strict=True)]
+        terms[0] /= 2
         return terms
 
     def _mass(self) -> Ball:
@@ -266,22 +251,19 @@ class Put:
             lost += min(others, key=lambda ball: float(ball.upper()))
             # Nodes beyond the last one.
             last = arb(self._nodes - 1) * h
-            beyond = (1 + b) * e + self._log_f + self._fall
+            beyond = (1 + b) * e + self._log_f - arb(self._rate) * (1 - 1e-12) * last * last
             lost += beyond.exp() / (arb.pi() * last)
             k, (least, most) = arb(epsilon).exp(), ((value + x) / mean for x in (-lost, lost))
             low, high = delta_of(least, k).lower(), delta_of(most, k).upper()
+            if not (low.is_finite() and high.is_finite()):
+                return 0.0, 1.0
             low, high = math.nextafter(float(low), -math.inf), next_up(float(high))
             return max(0.0, low), min(1.0, max(0.0, high))
 
 
-def _flat(mixed: list[list[Ray]]) -> list[Ray]:
-    """Return the rays of all laws of a mixture."""
-    return [ray for rays in mixed for ray in rays]
-
-
-def _values(rays: list[Ray]) -> list[Ball]:
-    """Return the transform of a law at the nodes of all rays."""
-    return [value for ray in rays for value in ray.values()]
+def _is_one_batch(loss: Allocation) -> bool:
+    """Return whether a loss is that of one batch, which every record draws: F is known."""
+    return len(loss.groups) == loss.groups[0].batches == 1
 
 
 def _seconds(rays: list[Ray]) -> float:
@@ -289,45 +271,13 @@ def _seconds(rays: list[Ray]) -> float:
     return sum(ray.seconds for ray in rays)
 
 
-def _normal_rate(loss: Allocation) -> float:
-    """Return a number such that abs(F) falls at least like exp(-rate u^2)."""
-    return min(
-        1 / (2 * sum(group.batches * group.noise_multiplier**2 for group in one.groups))
-        for one, _ in loss.mixed
-    )
-
-
-def _variance(loss: Allocation) -> float:
-    """Return about the variance of a loss."""
-    square = sum(
-        chance**2 * math.expm1(min(sigma**-2, 600.0)) / m for sigma, m, chance in loss.groups
-    )
-    return math.log1p(square) if len(loss.groups) > 1 else Total(((loss, 1),)).at_zero[1]
-
-
 def _log_moment(parts: Epochs, p: float) -> float:
-    """Return log E Lambda^-p, rounded up, or its bound in closed form where it is out of reach.
-
-    L is at least the product of the means over groups, each to the power of its probability.
-    """
+    """Return log E Lambda^-p, rounded up, or its bound in closed form where it is out of reach."""
     total = 0.0
     for loss, count in parts:
-        mixed = [(_log_moment_of(one, p), chance) for one, chance in loss.mixed]
-        top = max(found for found, _ in mixed)
-        shares = sum(math.exp(found - top) * chance for found, chance in mixed)
-        total += count * (top + math.log(shares))
-    return total + abs(total) * 1e-9 + 1e-12
-
-
-def _log_moment_of(loss: Allocation, p: float) -> float:
-    """Return log E L^-p of one epoch, rounded up, or its bound in closed form."""
-    total = 0.0
-    for sigma, m, chance in loss.groups:
-        if sigma == math.inf:
-            continue
-        law = Allocation(sigma, m, "add")
-        found = law.log_mgf_bound(p * chance)
-        with contextlib.suppress(OutOfReach):
-            found = float(law.cumulants([p * chance])[0, 0])
-        total += found
-    return total
+        try:
+            found = float(loss.cumulants(p)[0, 0])
+        except OutOfReach:
+            found = loss.log_mgf_bound(p)
+        total += count * found
+    return total * (1 + 1e-12)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -265,6 +265,11 @@ class SampledGaussian(PrivacyLoss):
         _validate.probability(sampling_probability=self.sampling_probability)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.choice(("remove", "add"), direction=self.direction)
+
+    @property
+    def opposite(self) -> SampledGaussian:
+        """The loss of the other direction."""
+        return replace(self, direction="add" if self.direction == "remove" else "remove")
 
     @property
     def upper(self) -> float:

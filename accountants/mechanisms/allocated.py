@@ -30,20 +30,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from dpcal._lazy import special
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined, law_of
 from dpcal.accountants.inversion.masses import require_kept
+from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.leaves import Pairs
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["allocated"]
+__all__ = ["allocated", "on_finite_laws"]
 
 # A law, and the probabilities of outcomes that P alone has, and Q alone.
 _Side = tuple[FiniteLaw, float, float]
@@ -100,6 +104,28 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     )
 
 
+def on_finite_laws(direction: Direction) -> Direction:
+    """Return a direction with finite laws in place of random allocations of Gaussians."""
+    parts = tuple(
+        (_of_gaussians(loss.groups)[loss.direction == "add"], times)
+        if isinstance(loss, Allocation)
+        else (loss, times)
+        for loss, times in direction.parts
+    )
+    return Direction(direction.name, parts)
+
+
+@lru_cache(maxsize=16)
+def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
+    """Return the losses of an epoch of groups of batches, for removing and for adding a record."""
+    (_, first), *others = ((p, _means(law_of(Gaussian(sigma)), m, m)[0]) for sigma, m, p in groups)
+    found, total = first, groups[0].probability
+    for chance, law in others:
+        found, total = _mean(found, total, law, chance), total + chance
+    name = f"an epoch of {groups!r}"
+    return loss_of(found, name), loss_of(_reversed(found), f"{name}, added")
+
+
 def _given(law: FiniteLaw, below: FiniteLaw | None = None) -> FiniteLaw:
     """Return a law given that neither P nor Q has an outcome of its own."""
     return FiniteLaw(law.values, law.log_reference - math.log1p(-law.outside), below=below)
@@ -153,8 +179,8 @@ def _means(law: FiniteLaw, first: int, last: int) -> list[FiniteLaw]:
     return laws
 
 
-def _mean(one: FiniteLaw, m: int, other: FiniteLaw, n: int) -> FiniteLaw:
-    """Return the law of the mean over m + n batches from those over m and over n."""
+def _mean(one: FiniteLaw, m: float, other: FiniteLaw, n: float) -> FiniteLaw:
+    """Return the law of a mean of two means, with weights proportional to m and n."""
     one, other = gathered(one, _MOST), gathered(other, _MOST)
     shares = math.log(m / (m + n)), math.log(n / (m + n))
 

@@ -39,7 +39,7 @@ from dpcal.accountants.certificates.search.threshold import choose_threshold
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -49,8 +49,6 @@ __all__ = ["by_order", "candidates"]
 # Most attempts at a proof of the given width, each of a hundredth of the last one's width: the
 # third is for widths near 1e-15.
 _ATTEMPTS, _TIGHTER = 3, 1e-2
-# Tilt, of a normal loss of the same variance, from which parity comes first.
-_STEEP = 40.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +120,7 @@ def candidates(
 
     if negligible:
         yield from chosen(choose_chernoff, width=width)
-    only_allocations = all(isinstance(loss, Allocation) for loss, _ in parts)
-    differ = any(isinstance(loss, UnequalAllocation) for loss, _ in parts)
-    if differ or (only_allocations and epsilon > _STEEP * Total(parts).at_zero[1]):
+    if any(isinstance(loss, Allocation) for loss, _ in parts):
         yield from chosen(choose_parity, width=width)
     has_transforms = all(isinstance(loss, _WITH_TRANSFORMS) for loss, _ in parts)
     for attempt in range(_ATTEMPTS):

@@ -45,11 +45,9 @@ from dpcal.accountants.certificates.search.lattices import (
     Decay,
     Integrand,
     choose_rays,
-    largest_power,
     nats_of,
 )
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
-from dpcal.accountants.certificates.search.unequal import untold
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
@@ -81,9 +79,6 @@ _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# Largest relative error of a moment that a contour is chosen by, and most reductions of a tilt, by
-# a twentieth, until its moments have no more.
-_LARGEST_ERROR, _SMALLER = 1e-6, 60
 # Number of smoothings that are tried, each three times the last, so up to 20,000 times.
 _SMOOTHINGS = 9
 # Bits in addition to those for the width and for the number of uses, and bits that masses of
@@ -94,7 +89,10 @@ _SPARE_DIGITS = 3.0
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
-    """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there."""
+    """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there.
+
+    Rays of random allocations are long at small tilts, so that theirs are 1 or more.
+    """
 
     def equation(c: float) -> tuple[float, float, float]:
         _, mean, variance = total.cumulants([c])[0]
@@ -106,6 +104,8 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     root = math.hypot(gap, 2 * math.sqrt(variance))
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
     c = increasing_root(equation, 0.0, math.inf, min(max(guess, 1e-9), 8.0))
+    if any(isinstance(loss, Allocation) for loss, _ in total.parts):
+        c = max(c, 1.0)
     return c, 1 / math.sqrt(equation(c)[1])
 
 
@@ -126,37 +126,14 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     bounds = log_delta_bounds(Direction("", parts), epsilon)
     if bounds.lower > -math.inf:
         return bounds.lower
-    has_allocation = any(isinstance(loss, Allocation) for loss, _ in parts)
-    if bounds.upper > -math.inf and not has_allocation:
+    if bounds.upper > -math.inf:
         return bounds.upper
     total = Total(parts)
     if total.upper <= epsilon:
         raise OutOfReach
-    c, peak_width = _reachable(parts, *saddle(total, epsilon))
+    c, peak_width = saddle(total, epsilon)
     peak = float(total.cumulants([c])[0, 0]) - c * epsilon
-    estimate = peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
-    return min(estimate, bounds.upper) if bounds.upper > -math.inf else estimate
-
-
-def _reachable(parts: Parts, c: float, peak_width: float) -> tuple[float, float]:
-    """Return a tilt, not above c, around which the moments of random allocations have digits."""
-    allocations = [loss for loss, _ in parts if isinstance(loss, Allocation)]
-
-    def has_digits(tilt: float) -> bool:
-        try:
-            errors = [loss.values(tilt)[1] for loss in allocations]
-        except OutOfReach:
-            return False
-        within = all(loss.power(tilt) < largest_power(loss) for loss in allocations)
-        return max(errors) < _LARGEST_ERROR and within
-
-    for _ in range(_SMALLER if allocations else 0):
-        if has_digits(c) and has_digits(c + peak_width * float(_DISTANCES[2])):
-            return c, peak_width
-        c *= 0.95
-    if allocations:
-        raise OutOfReach
-    return c, peak_width
+    return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
 
 
 @dataclass(frozen=True)
@@ -191,7 +168,7 @@ class Piece:
         source = on_grid(loss, grid) if grid and isinstance(loss, LINE_FAMILIES) else loss
         size = float(source.cumulants([c])[0, 0])
         if isinstance(loss, Allocation):
-            return lambda t: (size + float(loss.log_decay_of_mean(c, np.array([t]))[0]), None)
+            return lambda t: (size - loss.rate_of_decay * t * t, None)
         return lambda t: (size, grid)
 
 
@@ -227,14 +204,8 @@ def _choose_aliases(
     below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
     above = c + peak_width * _DISTANCES
 
-    allocations = [loss for loss, _ in total.parts if isinstance(loss, Allocation)]
-
-    def moment(tilt: float) -> float:
-        too_large = any(loss.power(tilt) > largest_power(loss) for loss in allocations)
-        return math.inf if too_large else log_moment(total, tilt)
-
     def steps(tilts: Reals) -> Reals:
-        moments = np.array([moment(float(tilt)) for tilt in tilts])
+        moments = np.array([log_moment(total, float(tilt)) for tilt in tilts])
         bounds = moments + log_chernoff(tilts) - tilts * epsilon
         return 2 * math.pi * np.abs(tilts - c) / np.maximum(bounds - log_floor, 1.0)
 
@@ -300,11 +271,9 @@ def choose_contour(
     check_covered(parts)
     grids = grids or {}
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
-    # Batches that differ have moments of their own, also where a loss is that of telling groups.
-    parts = tuple((untold(x) if type(x) is UnequalAllocation else x, times) for x, times in parts)
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
     total = total_on_grids(parts + added, grids)
-    c, peak_width = _reachable(parts, *saddle(total, epsilon))
+    c, peak_width = saddle(total, epsilon)
     log_floor = log_delta + math.log(SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
     pieces = pieces_of(parts + added, (below, c, above), width, log_delta, grids)

@@ -7,9 +7,9 @@ A sampled Gaussian is summed on a shifted line, a random allocation on a ray.
 >>> lattice = integrand.coarsest()
 >>> lattice.points < 100, 0 < lattice.angle < 1.57
 (True, True)
->>> rays = choose_rays(Allocation(1.0, 100, "remove"), (4.0,), digits=20.0)
->>> rays.order > 5, 0 < rays.angle < 1.57, nats_of(rays, 1.0) > 20
-(True, True, True)
+>>> rays = choose_rays(Allocation(1.0, 100, "add"), (4.0,), digits=20.0)
+>>> 0 < rays.angle < 1.57, nats_of(rays, 1.0) > 20
+(True, True)
 """
 
 from __future__ import annotations
@@ -21,24 +21,19 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, loggamma
 
 from dpcal._ext.contour import mixture_log_weights
-from dpcal.accountants.certificates.proofs import MAX_ORDER, MAX_POINTS, Rays, ShiftedLattice
-from dpcal.accountants.losses.allocation import Allocation, MixedAllocation
-from dpcal.accountants.losses.allocation_rays import log_whole_moment
+from dpcal.accountants.certificates.proofs import MAX_POINTS, Rays, ShiftedLattice
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["Decay", "Integrand", "choose_rays", "largest_power", "nats_of"]
+__all__ = ["Decay", "Integrand", "choose_rays", "nats_of"]
 
 Reals = NDArray[np.float64]
 
 # Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down to
 # 1.3e-3; the bounds on the strip end at pi / 2.
 _SHIFTS = 1.3 * 0.8 ** np.arange(32.0)
-# Largest powers of the likelihood ratio for which an order is chosen, of one number of batches and
-# of random ones, each of which takes coefficients of its own.
-_LARGEST_POWER, _LARGEST_OF_MANY = 90.0, 45.0
-# Orders above the least one, and angles, that are tried.
-_HIGHER = (0, 1, 2, 4, 8)
+# Angles that are tried.
 _ANGLES = np.pi / 2 - np.geomspace(0.06, 1.2, 14)
 # Shares of a strip's width.
 _SHARES = np.arange(1.0, 32.0) / 32
@@ -48,9 +43,8 @@ _POWERS = 2.0 ** (np.arange(-4.0, 24.0) / 2)
 _SPARE = 6.0
 # Most work: a few seconds.
 _MOST_WORK = 1.5e8
-# Work of a point, in products of a point and a node: functions, and products of polynomials; that
-# of each order beside them.
-_FUNCTIONS, _POLYNOMIALS, _ORDERS = 150.0, 40.0, 5.0
+# Work of a point, in products of a point and a node: functions, and products of polynomials.
+_FUNCTIONS, _POLYNOMIALS = 150.0, 40.0
 
 
 # -- shifted lines of a sampled Gaussian
@@ -134,11 +128,6 @@ class Decay:
 # -- rays of a random allocation
 
 
-def largest_power(loss: Allocation) -> float:
-    """Return the largest power of the likelihood ratio for which an order is chosen."""
-    return _LARGEST_OF_MANY if isinstance(loss, MixedAllocation) else _LARGEST_POWER
-
-
 def nats_of(rays: Rays, noise_multiplier: float) -> float:
     """Return the nats to which the sums over x are accurate: their reach is chosen by them."""
     return (rays.reach * rays.step * noise_multiplier) ** 2 / 2
@@ -147,7 +136,7 @@ def nats_of(rays: Rays, noise_multiplier: float) -> float:
 def choose_rays(
     loss: Allocation, tilts: tuple[float, ...], *, digits: float, far: float = 0.0, nodes: int = 1
 ) -> Rays:
-    """Return the ray and lattices with nearly the least work.
+    """Return the ray and lattices with nearly the least work, of the loss of adding a record.
 
     The transform is needed at tilts >= 0 on the real axis, where it is 1 at 0, and on the line
     through the middle one of them up to Im z = ``far``, at so many ``nodes``. ``digits`` is the
@@ -156,19 +145,10 @@ def choose_rays(
     middle = tilts[len(tilts) // 2]
     line = (0.0, far / 2, far)
     at = [(c, u) for c in tilts if c > 0 for u in (line if c == middle else (0.0,))]
-    powers = np.array([loss.power(c) for c, _ in at])
-    u = np.array([u for _, u in at])
-    sizes = np.array([loss.cumulants([c])[0, 0] for c, _ in at])
-    least = max(0, math.floor(powers.max()) + 1)
-    # Where batches differ, the order is 0.
-    alike = len(loss.groups) == 1
-    orders = [least + more for more in _HIGHER] if alike else [0] * (least == 0)
-    found = [
-        _rays(loss, _Needed(order - powers, u, sizes, digits), order, float(angle), nodes)
-        for order in orders
-        for angle in _ANGLES
-    ]
-    work, rays = min(found, key=lambda item: item[0], default=(math.inf, None))
+    b, u = (np.array(each) for each in zip(*at, strict=True))
+    needed = _Needed(b, u, loss.cumulants(b)[:, 0], digits)
+    found = [_rays(loss, needed, float(angle), nodes) for angle in _ANGLES]
+    work, rays = min(found, key=lambda item: item[0])
     if rays is None or not work < _MOST_WORK:
         raise OutOfReach
     return rays
@@ -196,20 +176,14 @@ class _Needed:
         return float(np.min(steps))
 
 
-def _rays(
-    loss: Allocation, needed: _Needed, order: int, angle: float, nodes: int
-) -> tuple[float, Rays | None]:
-    """Return the work of a ray at this order and angle, and the ray; infinity if too much."""
-    if order > MAX_ORDER or needed.b.min() < 1e-3:
+def _rays(loss: Allocation, needed: _Needed, angle: float, nodes: int) -> tuple[float, Rays | None]:
+    """Return the work of a ray at this angle, and the ray; infinity if too much."""
+    if needed.b.min() < 1e-3:
         return math.inf, None
     largest_t = 1 / loss.noise_multiplier
-    try:
-        whole = log_whole_moment(largest_t, loss.batches, order) if order else 0.0
-    except OutOfReach:
-        return math.inf, None
     step, goal = needed.step(angle), needed.scale(angle) - needed.digits
-    low = float(((goal - whole - np.log(1 / needed.b + step)) / needed.b).min())
-    k = (order + _POWERS)[:, None]
+    low = float(((goal - np.log(1 / needed.b + step)) / needed.b).min())
+    k = _POWERS[:, None]
     # The log of a bound on G at Re s = r, for each power, without its -k log r.
     bounds = _log_moment_bounds(loss)[:, None] + k * (np.log(k) - 1)
     falls = k - needed.b
@@ -218,7 +192,7 @@ def _rays(
         high = float(np.where(falls > 0, ends / falls, math.inf).min(0).max())
     if not low < high < math.inf:
         return math.inf, None
-    nats = needed.digits + _SPARE + _lost(needed, angle, (low, high), (loss, order), whole)
+    nats = needed.digits + _SPARE + _lost(needed, angle, (low, high), loss)
     for group in loss.groups:
         t = 1 / group.noise_multiplier
         d = (math.pi / 2 - angle) / t * _SHARES
@@ -228,10 +202,9 @@ def _rays(
     points = (high - low) / step
     if not max(points, reach) < MAX_POINTS / 4:
         return math.inf, None
-    rays = Rays(order, angle, step, math.floor(low / step), math.ceil(high / step), reach)
-    table = (points + 2 * reach) * len(loss.groups) + order * largest_t**2 / step
-    work = points * (nodes + _FUNCTIONS + _ORDERS * order * order) + table * _FUNCTIONS
-    work += (order + 1) * _POLYNOMIALS * (table + 2 * reach)
+    rays = Rays(0, angle, step, math.floor(low / step), math.ceil(high / step), reach)
+    table = (points + 2 * reach) * len(loss.groups)
+    work = points * (nodes + _FUNCTIONS) + table * _FUNCTIONS + _POLYNOMIALS * (table + 2 * reach)
     return work * max(1.0, nats / 90) ** 1.5, rays
 
 
@@ -242,26 +215,18 @@ def _log_moment_bounds(loss: Allocation) -> Reals:
     return np.asarray(_POWERS * drift / 2 + _POWERS**2 * spread / 2)
 
 
-def _lost(
-    needed: _Needed,
-    angle: float,
-    ends: tuple[float, float],
-    law: tuple[Allocation, int],
-    whole: float,
-) -> float:
+def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Allocation) -> float:
     """Return the nats that errors of the means grow by in F.
 
-    An error of a mean is multiplied by the other factors of the power, of which all but ``order``
-    fall with v as G does at order 0.
+    An error of a mean is multiplied by the other factors of the power, which fall with v as G does.
     """
-    loss, order = law
     batches = sum(group.batches for group in loss.groups)
     largest = max(chance / m for _, m, chance in loss.groups)
     v = np.linspace(*ends, 65)
     log_r = v + math.log(math.cos(angle))
     powers = _POWERS[:, None]
     falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(loss)[:, None]
-    share = max(0.0, 1 - (1 + order) * largest)
-    grown = whole + math.log(batches) + share * np.minimum(falls.min(0), 0.0)
+    share = max(0.0, 1 - largest)
+    grown = math.log(batches) + share * np.minimum(falls.min(0), 0.0)
     sizes = needed.b * v[:, None] + grown[:, None] - needed.scale(angle)
     return max(0.0, float(sizes.max()) + math.log(ends[1] - ends[0] + 1))

@@ -122,7 +122,8 @@ def _by_attacks(loss: Shuffled, epochs: int, epsilon: float) -> Candidates:
     """Yield a proof of a lower bound."""
     if loss.replacing:
         parts = ((Allocation(loss.noise_multiplier, loss.answers, loss.direction), epochs),)
-        proof = choose_contour(parts, epsilon, width=_WIDTH)
+        choose = choose_parity if loss.direction == "remove" else choose_contour
+        proof = choose(parts, epsilon, width=_WIDTH)
         yield bits_of_contour(proof, parts, width=_WIDTH), proof
         return
     step = loss.noise_multiplier / _FINE

@@ -128,7 +128,7 @@ def test_bounds_from_above_prove_nothing_below():
     delta = math.exp(log_gaussian_delta(epsilon, 1.0)[0])
     assert holds(run, epsilon, ("0", str(delta * 1.001)), "upper", known)
     # Epochs of an allocation, and of known batches, cost less and more than those of a shuffle.
-    rays = choose_contour(((Allocation(1.0, 100, "remove"), 1),), epsilon, width=1e-6)
+    rays = choose_parity(((Allocation(1.0, 100, "remove"), 1),), epsilon, width=1e-6)
     scores = Scores(Grid(0.1, -50, 100), 1e-3, 512)
     summed = replace(known, sums=(scores,), tails=(scores,))
     forged = [

@@ -14,13 +14,11 @@ from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
 )
-from dpcal.accountants.inversion.parity import epsilon_by_parity, log_delta_by_parity
 from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.inversion.solve import epsilon_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import decompose
 
 
 def test_the_recursion_ends_with_the_largest_loss():
@@ -54,26 +52,6 @@ def test_many_rare_losses_cost_nothing_where_delta_is_met_at_zero():
     for target in (-1.0, -3.0, at_zero.upper):
         assert accountants.epsilon(event, delta=math.exp(target) * (1 + 1e-12)) == 0.0
     assert accountants.epsilon(event, delta=math.exp(at_zero.lower) / 2).upper > 0.0
-
-
-@pytest.mark.parametrize("log_delta", [-3.0, math.log(1e-6)])
-def test_both_sides_of_parity_are_in_the_bounds_of_the_direction_itself(log_delta):
-    """Epochs beside a Gaussian: contours of the losses of adding tell those of removing."""
-    epochs = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(2.0, 10), 20)
-    event = events.ComposedDpEvent([epochs, events.GaussianDpEvent(8.0)])
-    remove, add = decompose(event, "add-or-remove-one").directions
-    found = epsilon_by_parity(remove, log_delta)
-    own = epsilon_on_contours(Total(remove.parts), log_delta)
-    assert found.lower <= own.upper
-    assert own.lower <= found.upper
-    assert found.upper - found.lower < 1e-3 * found.upper
-    # The contour at the end is another one than that which proved it.
-    assert log_delta_by_parity(remove, found.upper).lower <= log_delta
-    assert log_delta_by_parity(remove, found.lower).upper >= log_delta
-    # An added record's losses do not tell their other; and beyond 20 no digits are left.
-    assert epsilon_by_parity(add, log_delta) is None
-    assert log_delta_by_parity(remove, 25.0) is None
-    assert epsilon_by_parity(remove, -1e9) is None
 
 
 def test_a_participation_that_cannot_be_missed_costs_its_probability():
