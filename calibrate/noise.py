@@ -34,7 +34,7 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.interface import has_bracket
-from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.calibrate.targets import (
     CHANGE,
     FAR,

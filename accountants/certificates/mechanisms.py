@@ -47,7 +47,7 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
     UnequalAllocationDpEvent,
 )
-from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]

@@ -42,7 +42,7 @@ from dpcal.accountants.interface import delta as event_delta, epsilon as event_e
 from dpcal.accountants.inversion.parity import both_log_deltas
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.accountants.mechanisms.leaves import refuse_reordering
+from dpcal.accountants.mechanisms.whole_runs import refuse_reordering
 
 __all__ = [
     "Reduction",

@@ -40,7 +40,7 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
-from dpcal.accountants.mechanisms.leaves import Pairs
+from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated"]

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 
+from dpcal import _lazy
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import PrivacyLoss
 
@@ -19,6 +19,8 @@ __all__ = ["GROUP", "check_loss", "mechanism"]
 GROUP = "dpcal.mechanisms"
 """Entry points of this group name functions that return an event."""
 
+# Few programs read the list of installed packages, which takes 40 ms.
+_metadata = _lazy.Module("importlib.metadata")
 # Tilts c at which a loss is checked: inside of the strip Re z > -1, on both sides of 0.
 _TILTS = np.array([-0.75, -0.5, -0.25, 0.0, 0.5, 1.0, 2.0])
 # Relative errors of differences with this step, in units of c, are far below the tolerance.
@@ -43,7 +45,7 @@ def mechanism(name: str, **parameters: Any) -> DpEvent:
     ValueError
         If no installed package offers this name.
     """
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
+    offered = {entry.name: entry for entry in _metadata.entry_points(group=GROUP)}
     if name not in offered:
         names = ", ".join(map(repr, offered)) or "none, since no installed package offers any"
         raise ValueError(f"name must be one of {names}, got {name!r}.")

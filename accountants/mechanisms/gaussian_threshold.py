@@ -45,10 +45,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpcal import _validate
+from dpcal.accountants import events
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.best_run import law_of_profile
+from dpcal.accountants.mechanisms.row import Row, distance, over
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["above_threshold_law"]
@@ -124,3 +127,21 @@ def _gaussian(epsilons: Reals, mu: float) -> Reals:
     return np.asarray(
         np.exp(first) * (rounding - np.expm1(np.minimum(epsilons + second - first, 0)))
     )
+
+
+@Row(
+    events.GaussianAboveThresholdDpEvent,
+    answers=("yes", "yes, at twice the sensitivity", "yes"),
+    source="a law, proved in `accountants/mechanisms/gaussian_threshold.py`; the form is that of "
+    "Zhu and Wang 2020",
+    example="GaussianAboveThresholdDpEvent(8.0, 16.0, 20)",
+    record="scaled",
+    group=over("threshold_noise", "query_noise"),
+    bounded=False,
+)
+def _above_threshold(event: events.GaussianAboveThresholdDpEvent, relation: str) -> PrivacyLoss:
+    threshold = _validate.noise(threshold_noise=event.threshold_noise)
+    query = _validate.noise(query_noise=event.query_noise)
+    queries, moved = _validate.count(queries=event.queries), distance(relation)
+    law: PrivacyLoss = above_threshold_law(threshold / moved, query / moved, queries)
+    return law

@@ -44,6 +44,7 @@ from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals, Tilt
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.best_run import lower_hull
+from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["OnlyAbove", "from_density", "from_pld", "from_pmf", "from_profile"]
@@ -478,3 +479,19 @@ class _Cell:
             math.nextafter(float(found.lower()), -math.inf),
             math.nextafter(float(found.upper()), math.inf),
         )
+
+
+@Row(
+    DominatingPairDpEvent,
+    answers=("yes, as it names a relation", *("refused, unless it names this one",) * 2),
+    source="[your own mechanism](your_own_mechanism.md)",
+    example="from_pmf([0.6, 0.4], [0.4, 0.6])",
+)
+def _pair(event: DominatingPairDpEvent, relation: str) -> Pairs:
+    if relation != event.neighboring_relation:
+        reason = f"Its pair dominates it under {event.neighboring_relation!r}."
+        raise refuse(event, relation, reason)
+    for name, loss in (("removed", event.removed), ("added", event.added)):
+        if not isinstance(loss, PrivacyLoss):
+            raise TypeError(f"{name} must be a PrivacyLoss, got {loss!r}.")
+    return event.removed, event.added
