@@ -1,5 +1,10 @@
 """The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, a few more, and shorthands.
 
+Classes that files of ``accountants/mechanisms/`` declare beside their losses are found here, too:
+
+>>> SkellamDpEvent = __getattr__("SkellamDpEvent")      # events.SkellamDpEvent
+>>> SkellamDpEvent(variance=8.0)
+SkellamDpEvent(variance=8.0, sensitivity=1, l2_sensitivity=None)
 >>> dpsgd(sampling_probability=0.01, noise_multiplier=1.1, steps=100)
 ... # doctest: +NORMALIZE_WHITESPACE
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
@@ -13,7 +18,7 @@ from typing import Any
 
 import attr
 
-from dpcal import _validate
+from dpcal import _lazy, _validate
 
 __all__ = [
     "AboveThresholdDpEvent",
@@ -92,6 +97,17 @@ from dp_accounting.dp_event import (  # noqa: E402
     UnsupportedDpEvent,
     ZCDpEvent,
 )
+
+_mechanisms = _lazy.Module("dpcal.accountants.mechanisms.row")
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of events of this name that is declared beside its losses."""
+    if name.endswith("DpEvent"):
+        for event in _mechanisms.rows():
+            if event.__name__ == name:
+                return event
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

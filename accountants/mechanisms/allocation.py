@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants import epsilon
 >>> print(f"{epsilon(events.RandomAllocationDpEvent(2.0, 100), delta=1e-6):.4f}")
-0.2340
+0.2049
 """
 
 from __future__ import annotations

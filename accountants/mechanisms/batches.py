@@ -18,7 +18,7 @@ share of their end, attain both at once. For alpha < 1 exchange a and b.
 A rule takes an event, whose mechanism is perhaps a composition of answers about one batch, a
 neighboring relation, and a function that returns the dominating pairs of an elementary event.
 
->>> from dpcal.accountants.mechanisms.table import dominating_pairs
+>>> from dpcal.accountants.mechanisms.row import dominating_pairs
 >>> event = events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(2.0))
 >>> remove, add = dominating_pairs(event, "add-or-remove-one")
 >>> remove.failure_probability < 1e-290, f"{add.upper:.6f}"      # -log(0.9)

@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants import epsilon
 >>> print(f"{epsilon(events.DiscreteGaussianDpEvent(4.0), delta=1e-6):.4f}")
-1.0889
+1.0634
 """
 
 from __future__ import annotations

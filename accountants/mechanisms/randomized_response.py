@@ -3,7 +3,7 @@
 >>> from dpcal.accountants import epsilon
 >>> event = events.RandomizedResponseDpEvent(noise_parameter=0.5, num_buckets=2)
 >>> print(f"{epsilon(event, delta=0, neighboring_relation='replace-one'):.6f}")      # log 3
-1.098613
+1.098612
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 >>> from dpcal.accountants import epsilon
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=1)
 >>> print(f"{epsilon(run, delta=1e-6, neighboring_relation='replace-special'):.2f}")
-0.15
+0.05
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One small event of every class, its answers, and what the page of mechanisms says of it."""
+"""One small event of every class, its answers, and what the page of mechanisms says of it.
+
+``PYTHONPATH=tests python -m contracts._events`` writes the table of the page from the rows.
+"""
 
 import functools
 import math
@@ -11,37 +14,39 @@ from _tree import DATA, ROOT
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.mechanisms.row import rows
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
+PAGE = ROOT / "docs" / "accountants.md"
 GAUSSIAN = events.GaussianDpEvent(1.0)
 # Expressions of events, by the name of a table, as the file explains.
 WRITTEN = tomllib.loads((DATA / "events.toml").read_text(encoding="utf-8"))
-NAMES = {name.removesuffix("DpEvent"): value for name, value in vars(events).items()}
+# The row of each class of events, in the order of the page.
+ROWS = sorted(rows().values(), key=lambda row: row.event.__name__)
+NAMES = vars(events) | {row.event.__name__: row.event for row in ROWS}
+NAMES |= {name.removesuffix("DpEvent"): value for name, value in NAMES.items()}
 NAMES |= {"from_pmf": accountants.from_pmf, "matrix": matrix, "correlated": correlated}
 NAMES |= {"np": np, "Fraction": Fraction, "inf": math.inf, "nan": math.nan}
 
 
 def made(text):
-    """Return the event that an expression of the file makes."""
+    """Return the event that an expression of the file, or of a row, makes."""
     return eval(text, NAMES)
 
 
-EXAMPLES = [made(each) for each in WRITTEN["examples"]]
+EXAMPLES = [made(row.example) for row in ROWS]
 # Compositions and samples of which only some accountants know a law.
 ALL = EXAMPLES + [made(each) for each in WRITTEN["composed"]]
 
 
-def documented():
-    """Return the cells of the table in ``docs/accountants.md``, by name of event and relation."""
-    lines = (ROOT / "docs" / "accountants.md").read_text().splitlines()
-    start = lines.index("| event | " + " | ".join(RELATIONS) + " | by |") + 2
-    end = lines.index("", start)
-    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end])
-    return {
-        (name.strip("`"), relation): cell
-        for name, *cells in rows
-        for relation, cell in zip(RELATIONS, cells, strict=False)
-    }
+def page(text):
+    """Return the text of ``docs/accountants.md`` with the table that the rows say."""
+    start = text.index("| event |")
+    lines = ["| event | " + " | ".join(RELATIONS) + " | by |", "|" + "---|" * (len(RELATIONS) + 2)]
+    lines += [
+        f"| `{row.event.__name__}` | {' | '.join(row.answers)} | {row.source} |" for row in ROWS
+    ]
+    return text[:start] + "\n".join(lines) + text[text.index("\n\n", start) :]
 
 
 @functools.cache
@@ -60,3 +65,7 @@ def priced():
     for place, event in enumerate(EXAMPLES):
         seen = {answered(place, relation): relation for relation in reversed(RELATIONS)}
         yield from ((event, r, answer) for answer, r in seen.items() if not isinstance(answer, str))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
