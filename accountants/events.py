@@ -20,43 +20,6 @@ import attr
 
 from dpcal import _lazy, _validate
 
-__all__ = [
-    "AboveThresholdDpEvent",
-    "AllocatedDpEvent",
-    "ComposedDpEvent",
-    "CorrelatedGaussianDpEvent",
-    "DiscreteGaussianDpEvent",
-    "DiscreteLaplaceDpEvent",
-    "DominatingPairDpEvent",
-    "DpEvent",
-    "EpsilonDeltaDpEvent",
-    "ExchangedRowsDpEvent",
-    "ExponentialMechanismDpEvent",
-    "GaussianAboveThresholdDpEvent",
-    "GaussianDpEvent",
-    "LaplaceDpEvent",
-    "LastIterateDpEvent",
-    "MixtureOfGaussiansDpEvent",
-    "NoOpDpEvent",
-    "NonPrivateDpEvent",
-    "PermuteAndFlipDpEvent",
-    "PoissonSampledDpEvent",
-    "RandomAllocationDpEvent",
-    "RandomizedResponseDpEvent",
-    "RepeatAndSelectDpEvent",
-    "ReportNoisyMaxDpEvent",
-    "SampledWithReplacementDpEvent",
-    "SampledWithoutReplacementDpEvent",
-    "SelfComposedDpEvent",
-    "ShuffledEpochsDpEvent",
-    "SingleEpochTreeAggregationDpEvent",
-    "TruncatedSubsampledGaussianDpEvent",
-    "UnequalAllocationDpEvent",
-    "UnsupportedDpEvent",
-    "ZCDpEvent",
-    "dpsgd",
-]
-
 
 def _load_vocabulary() -> None:
     """Load the module ``dp_accounting.dp_event`` without its package's accountants.
@@ -78,24 +41,24 @@ def _load_vocabulary() -> None:
 _load_vocabulary()
 
 from dp_accounting.dp_event import (  # noqa: E402
-    ComposedDpEvent,
-    DiscreteLaplaceDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    MixtureOfGaussiansDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    SampledWithoutReplacementDpEvent,
-    SampledWithReplacementDpEvent,
-    SelfComposedDpEvent,
-    SingleEpochTreeAggregationDpEvent,
-    TruncatedSubsampledGaussianDpEvent,
-    UnsupportedDpEvent,
-    ZCDpEvent,
+    ComposedDpEvent as ComposedDpEvent,
+    DiscreteLaplaceDpEvent as DiscreteLaplaceDpEvent,
+    DpEvent as DpEvent,
+    GaussianDpEvent as GaussianDpEvent,
+    LaplaceDpEvent as LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent as MixtureOfGaussiansDpEvent,
+    NonPrivateDpEvent as NonPrivateDpEvent,
+    NoOpDpEvent as NoOpDpEvent,
+    PoissonSampledDpEvent as PoissonSampledDpEvent,
+    RandomizedResponseDpEvent as RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent as RepeatAndSelectDpEvent,
+    SampledWithoutReplacementDpEvent as SampledWithoutReplacementDpEvent,
+    SampledWithReplacementDpEvent as SampledWithReplacementDpEvent,
+    SelfComposedDpEvent as SelfComposedDpEvent,
+    SingleEpochTreeAggregationDpEvent as SingleEpochTreeAggregationDpEvent,
+    TruncatedSubsampledGaussianDpEvent as TruncatedSubsampledGaussianDpEvent,
+    UnsupportedDpEvent as UnsupportedDpEvent,
+    ZCDpEvent as ZCDpEvent,
 )
 
 _mechanisms = _lazy.Module("dpcal.accountants.mechanisms.row")
@@ -439,3 +402,6 @@ def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -
     gaussian = GaussianDpEvent(sigma)
     step = gaussian if q == 1 else PoissonSampledDpEvent(q, gaussian)
     return SelfComposedDpEvent(step, _validate.count(steps=steps))
+
+
+__all__ = ["dpsgd", *(name for name in globals() if name.endswith("DpEvent"))]

@@ -13,6 +13,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.allocation import Allocation, Group, KnownBatch, UnequalAllocation
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
 from dpcal.errors import TooLarge
 
@@ -35,11 +36,9 @@ _MOST_BATCHES = 1 << 27
 
 
 @Row(
-    events.RandomAllocationDpEvent,
-    answers=("yes, both directions", "a bracket", "yes, both directions"),
-    source="[random allocation](#random-allocation)",
-    example="RandomAllocationDpEvent(2.0, 5)",
-    bounded=False,
+    events.RandomAllocationDpEvent(2.0, 5),
+    "[random allocation](#random-allocation)",
+    largest=without_bound,
 )
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
@@ -54,11 +53,9 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
 
 
 @Row(
-    events.UnequalAllocationDpEvent,
-    answers=("yes, both directions", "a bracket", "yes, both directions"),
-    source="[batches that differ](#random-allocation)",
-    example="UnequalAllocationDpEvent(((2.0, 5, 0.8), (2.0, 1, 0.2)))",
-    bounded=False,
+    events.UnequalAllocationDpEvent(((2.0, 5, 0.8), (2.0, 1, 0.2))),
+    "[batches that differ](#random-allocation)",
+    largest=without_bound,
 )
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""

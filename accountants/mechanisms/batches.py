@@ -83,23 +83,17 @@ def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pu
         return pure.largest_losses(inner, relation) if q else (pure.NOTHING, pure.NOTHING)
     if relation == "replace-one" and is_sum(inner):
         single = pure.largest_losses(inner, "add-or-remove-one")[0]
-        above, below = (
-            pure.on_sample(single, q),
-            pure.negative(pure.on_sample(pure.negative(single), q)),
-        )
-        both = pure.total([(above, 1), (below, 1)])
+        both = pure.total([(pure.on_sample(single, q), 1), (pure.added(single, q), 1)])
         return both, both
     remove, add = pure.largest_losses(inner, relation)
     if relation == "add-or-remove-one" or is_sum(inner):
-        return pure.on_sample(remove, q), pure.negative(pure.on_sample(pure.negative(add), q))
+        return pure.on_sample(remove, q), pure.added(add, q)
     return pure.at_most(remove), pure.at_most(add)
 
 
 @Row(
-    events.PoissonSampledDpEvent,
-    answers=("yes, both directions", "yes", "yes, both directions"),
-    source=_SAMPLERS,
-    example="PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))",
+    events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.0)),
+    _SAMPLERS,
     largest=_largest_of_sample,
 )
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
@@ -124,7 +118,8 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         with _refusing(event, relation):
             loss = loss_of(row.replaced(inner, q), repr(event), q)
         return loss, loss
-    if relation == "add-or-remove-one" and _may_fail(inner):
+    may_fail = isinstance(inner, events.EpsilonDeltaDpEvent) and inner.delta > 0
+    if relation == "add-or-remove-one" and may_fail:
         return dominating_pairs(_amplified_claim(q, inner), relation)
     laws = _laws(event, relation)
     if relation == "replace-one" and laws and is_sum(inner):
@@ -186,14 +181,12 @@ def _largest_of_fixed_size(
     more = pure.on_sample(single, q)
     if relation != "add-or-remove-one":
         return more, more
-    return more, pure.negative(pure.on_sample(pure.negative(single), q))
+    return more, pure.added(single, q)
 
 
 @Row(
-    events.SampledWithoutReplacementDpEvent,
-    answers=("yes, both directions", "yes", "yes"),
-    source=_SAMPLERS,
-    example="SampledWithoutReplacementDpEvent(10, 2, GaussianDpEvent(1.0))",
+    events.SampledWithoutReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)),
+    _SAMPLERS,
     largest=_largest_of_fixed_size,
 )
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
@@ -250,10 +243,8 @@ def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sid
 
 
 @Row(
-    events.AllocatedDpEvent,
-    answers=("yes, both directions", "a bracket, for sums alone", "yes, for sums alone"),
-    source="[allocation of any mechanism](#any-mechanism-on-a-batch)",
-    example="AllocatedDpEvent(DiscreteLaplaceDpEvent(0.5, 1), 2)",
+    events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 2),
+    "[any mechanism on a batch](#any-mechanism-on-a-batch); blanked or replaced in sums",
     largest=_largest_of_epoch,
 )
 def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
@@ -279,13 +270,7 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
         return allocated(laws[0], batches, repr(inner))
 
 
-@Row(
-    events.SampledWithReplacementDpEvent,
-    answers=("yes, both directions", "yes", "yes"),
-    source=_SAMPLERS,
-    example="SampledWithReplacementDpEvent(10, 2, GaussianDpEvent(1.0))",
-    bounded=False,
-)
+@Row(events.SampledWithReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)), _SAMPLERS)
 def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
     """Return the pairs of Gaussian answers about independent draws of records."""
     sigma = noise_of(event.event)
@@ -295,13 +280,7 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
 
 
-@Row(
-    events.TruncatedSubsampledGaussianDpEvent,
-    answers=("yes, both directions", "yes", "yes, both directions"),
-    source=_SAMPLERS,
-    example="TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0)",
-    bounded=False,
-)
+@Row(events.TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0), _SAMPLERS)
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
     q, sigma = event.sampling_probability, _validate.noise(noise_multiplier=event.noise_multiplier)
     size, batch = event.dataset_size, event.truncated_batch_size
@@ -323,10 +302,6 @@ def _all_are(event: events.DpEvent, *kinds: str) -> bool:
 def is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
     return _all_are(event, "sum")
-
-
-def _may_fail(event: events.DpEvent) -> bool:
-    return isinstance(event, events.EpsilonDeltaDpEvent) and event.delta > 0
 
 
 def _amplified_claim(q: float, claim: Any) -> events.EpsilonDeltaDpEvent:

@@ -37,10 +37,9 @@ def _for_group(event: events.EpsilonDeltaDpEvent, k: int) -> events.EpsilonDelta
 
 
 @Row(
-    events.EpsilonDeltaDpEvent,
-    answers=("yes, as stated",) * 3,
-    source="Kairouz, Oh and Viswanath 2015",
-    example="EpsilonDeltaDpEvent(0.5, 1e-6)",
+    events.EpsilonDeltaDpEvent(0.5, 1e-6),
+    "Kairouz, Oh and Viswanath 2015",
+    record="stated",
     group=_for_group,
 )
 def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyLoss:
@@ -66,59 +65,27 @@ def claim(epsilon: float, delta: float = 0.0) -> PrivacyLoss:
     return LossWithFailure(given, failure) if failure > 0 else given
 
 
-@Row(
-    events.ZCDpEvent,
-    answers=("Renyi, as stated",) * 3,
-    source="Bun and Steinke 2016",
-    example="ZCDpEvent(0.5)",
-    bounded=False,
-)
+@Row(events.ZCDpEvent(0.5), "Bun and Steinke 2016", record="stated")
 def _concentrated(event: events.ZCDpEvent, relation: str) -> PrivacyLoss:
     rho, xi = _validate.non_negative(rho=event.rho), _validate.non_negative(xi=event.xi)
     return Concentrated(rho=rho, xi=xi)
 
 
-def _by_its_parts(event: events.DpEvent, relation: str) -> Pairs:
+@Row(
+    events.ComposedDpEvent([events.GaussianDpEvent(1.0), events.LaplaceDpEvent(1.0)]),
+    "as its parts",
+)
+@Row(events.SelfComposedDpEvent(events.GaussianDpEvent(1.0), 2), "as its parts")
+@Row(events.NonPrivateDpEvent())
+def _without_losses(event: events.DpEvent, relation: str) -> Pairs:
     raise refuse(event, relation)
 
 
-Row(
-    events.SelfComposedDpEvent,
-    answers=("yes",) * 3,
-    source="as its parts",
-    example="SelfComposedDpEvent(GaussianDpEvent(1.0), 2)",
-)(_by_its_parts)
-Row(
-    events.ComposedDpEvent,
-    answers=("yes",) * 3,
-    source="as its parts",
-    example="ComposedDpEvent([GaussianDpEvent(1.0), LaplaceDpEvent(1.0)])",
-)(_by_its_parts)
-Row(
-    events.NonPrivateDpEvent,
-    answers=("yes, infinite",) * 3,
-    source="",
-    example="NonPrivateDpEvent()",
-)(_by_its_parts)
-
-
-@Row(
-    events.NoOpDpEvent,
-    answers=("yes, 0",) * 3,
-    source="",
-    example="NoOpDpEvent()",
-    record="sum",
-    group=lambda event, k: event,
-)
+@Row(events.NoOpDpEvent(), record="sum", group=lambda event, k: event)
 def _nothing(event: events.NoOpDpEvent, relation: str) -> PrivacyLoss:
     return NO_LOSS
 
 
-@Row(
-    events.UnsupportedDpEvent,
-    answers=("refused",) * 3,
-    source="",
-    example="UnsupportedDpEvent()",
-)
+@Row(events.UnsupportedDpEvent())
 def _undescribed(event: events.UnsupportedDpEvent, relation: str) -> Pairs:
     raise refuse(event, relation, "It stands for an operation that has no description.")

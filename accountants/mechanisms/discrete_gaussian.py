@@ -44,14 +44,11 @@ def _replaced(event: events.DiscreteGaussianDpEvent, q: float) -> FiniteLaw:
 
 
 @Row(
-    events.DiscreteGaussianDpEvent,
-    answers=("yes", "yes, at twice the shift", "yes"),
-    source="theta functions (Canonne, Kamath and Steinke 2020)",
-    example="DiscreteGaussianDpEvent(1.0, 1)",
+    events.DiscreteGaussianDpEvent(1.0, 1),
+    "theta functions (Canonne, Kamath and Steinke 2020)",
     record="sum",
     group=lambda event, k: attr.evolve(event, sensitivity=k * event.sensitivity),
     replaced=_replaced,
-    bounded=False,
 )
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> DiscreteGaussian:
     shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)

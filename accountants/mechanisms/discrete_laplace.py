@@ -40,14 +40,7 @@ def _replaced(event: events.DiscreteLaplaceDpEvent, q: float) -> FiniteLaw:
     return FiniteLaw(*between(log_noise, above, below, q))
 
 
-@Row(
-    events.DiscreteLaplaceDpEvent,
-    answers=("yes", "yes, at twice the shift", "yes"),
-    source="finite sums",
-    example="DiscreteLaplaceDpEvent(0.5, 1)",
-    record="sum",
-    replaced=_replaced,
-)
+@Row(events.DiscreteLaplaceDpEvent(0.5, 1), "finite sums", record="sum", replaced=_replaced)
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)
     hold(shift, f"sensitivity={event.sensitivity!r}", _BYTES_OF_VALUE)

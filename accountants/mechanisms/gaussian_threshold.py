@@ -130,14 +130,11 @@ def _gaussian(epsilons: Reals, mu: float) -> Reals:
 
 
 @Row(
-    events.GaussianAboveThresholdDpEvent,
-    answers=("yes", "yes, at twice the sensitivity", "yes"),
-    source="a law, proved in `accountants/mechanisms/gaussian_threshold.py`; the form is that of "
+    events.GaussianAboveThresholdDpEvent(8.0, 16.0, 20),
+    "a law, proved in `accountants/mechanisms/gaussian_threshold.py`; the form is that of "
     "Zhu and Wang 2020",
-    example="GaussianAboveThresholdDpEvent(8.0, 16.0, 20)",
     record="scaled",
     group=over("threshold_noise", "query_noise"),
-    bounded=False,
 )
 def _above_threshold(event: events.GaussianAboveThresholdDpEvent, relation: str) -> PrivacyLoss:
     threshold = _validate.noise(threshold_noise=event.threshold_noise)

@@ -45,10 +45,8 @@ def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
 
 
 @Row(
-    events.LaplaceDpEvent,
-    answers=("yes", "yes, at twice the sensitivity", "yes"),
-    source="closed form (Mironov 2017)",
-    example="LaplaceDpEvent(1.0)",
+    events.LaplaceDpEvent(1.0),
+    "closed form (Mironov 2017)",
     record="sum",
     group=over("noise_multiplier"),
     replaced=_replaced,

@@ -107,14 +107,11 @@ class _LastIterate(Gaussian):
 
 
 @Row(
-    events.LastIterateDpEvent,
-    answers=("yes", "yes, at twice the distance", "yes"),
-    source="shifted interpolation (Bok, Su and Altschuler 2024), proved in "
+    events.LastIterateDpEvent(8.0, 60, 0.9),
+    "shifted interpolation (Bok, Su and Altschuler 2024), proved in "
     "`accountants/mechanisms/last_iterate.py`",
-    example="LastIterateDpEvent(8.0, 60, 0.9)",
     # The set is rounded down with the noise, which costs more by as much.
     group=over("noise_multiplier", "diameter"),
-    bounded=False,
 )
 def _last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""

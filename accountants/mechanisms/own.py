@@ -482,10 +482,8 @@ class _Cell:
 
 
 @Row(
-    DominatingPairDpEvent,
-    answers=("yes, as it names a relation", *("refused, unless it names this one",) * 2),
-    source="[your own mechanism](your_own_mechanism.md)",
-    example="from_pmf([0.6, 0.4], [0.4, 0.6])",
+    from_pmf([0.6, 0.4], [0.4, 0.6]),
+    "[your own mechanism](your_own_mechanism.md), under the relation that it names",
 )
 def _pair(event: DominatingPairDpEvent, relation: str) -> Pairs:
     if relation != event.neighboring_relation:

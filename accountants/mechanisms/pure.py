@@ -63,18 +63,19 @@ def largest_losses(event: events.DpEvent, relation: str) -> Sides:
 def _of_leaf(leaf: events.DpEvent, relation: str) -> Sides:
     if isinstance(leaf, events.NonPrivateDpEvent):
         return _WITHOUT_END, _WITHOUT_END
-    if isinstance(leaf, events.NoOpDpEvent):
-        return NOTHING, NOTHING
     row = row_of(leaf)
-    rule = (row and row.largest) or _of_pair
-    unbounded = row is not None and not row.bounded
-    sides = (_WITHOUT_END, _WITHOUT_END) if unbounded else rule(leaf, relation)
+    sides = ((row and row.largest) or _of_pair)(leaf, relation)
     if any(side.upper == math.inf for side in sides):
         raise UnsupportedEvent(
             f"delta must be a number in (0, 1) for {leaf!r}, got 0: its privacy losses have no "
             f"bound under neighboring relation {relation!r}."
         )
     return sides
+
+
+def without_bound(event: events.DpEvent, relation: str) -> Sides:
+    """Return that losses have no bound, of an event without losses of its own."""
+    return _WITHOUT_END, _WITHOUT_END
 
 
 def _of_pair(leaf: Any, relation: str) -> Sides:
@@ -101,8 +102,10 @@ def at_most(bounds: Bounds) -> Bounds:
     return Bounds(0.0, bounds.upper, bounds.method)
 
 
-def negative(bounds: Bounds) -> Bounds:
-    return Bounds(-bounds.upper, -bounds.lower, bounds.method)
+def added(bounds: Bounds, q: float) -> Bounds:
+    """Return bounds on -log(1 - q + q exp(-l)), the loss of the reversed pair."""
+    found = on_sample(Bounds(-bounds.upper, -bounds.lower, bounds.method), q)
+    return Bounds(-found.upper, -found.lower, bounds.method)
 
 
 def on_sample(bounds: Bounds, q: float) -> Bounds:

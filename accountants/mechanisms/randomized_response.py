@@ -16,13 +16,7 @@ from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 __all__: list[str] = []
 
 
-@Row(
-    events.RandomizedResponseDpEvent,
-    answers=("refused", "yes", "yes, both directions"),
-    source="finite sums",
-    example="RandomizedResponseDpEvent(0.5, 3)",
-    record="scaled",
-)
+@Row(events.RandomizedResponseDpEvent(0.5, 3), "finite sums", record="scaled")
 def _response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs | PrivacyLoss:
     if relation == "add-or-remove-one":
         raise refuse(

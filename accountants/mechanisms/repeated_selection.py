@@ -177,11 +177,9 @@ class RepeatedSelection(MomentBound):
 
 
 @Row(
-    events.RepeatAndSelectDpEvent,
-    answers=("Renyi, and a law",) * 3,
-    source="Papernot and Steinke 2022, Theorems 2 and 6; [the profile of a run]"
+    events.RepeatAndSelectDpEvent(events.GaussianDpEvent(1.0), 3.0, 1.0),
+    "Papernot and Steinke 2022, Theorems 2 and 6; a law from [the profile of a run]"
     "(#the-best-of-many-runs)",
-    example="RepeatAndSelectDpEvent(GaussianDpEvent(1.0), 3.0, 1.0)",
 )
 def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
     single = decompose(event.event, relation)

@@ -70,49 +70,39 @@ class Row:
 
     Attributes
     ----------
-    event
-        The class of events.
-    answers
-        What the page says under each of :data:`~dpcal.accountants.directions.RELATIONS`: it begins
-        with ``yes``, ``a bracket``, ``Renyi`` or ``refused``, which a test compares with answers.
+    example
+        A small event of the class that has a price.
     source
         The theorem, and where it is printed or proved, in Markdown.
-    example
-        An event, as an expression of the names of :mod:`dpcal.accountants.events`.
     record
         How a record enters. ``"sum"``: noise on a sum, of which a blanked record leaves the law of
         no record. ``"scaled"``: the losses for a replaced record follow from the parameters.
-        ``"stated"``: the parameters state a claim for the relation of the question, or it is
-        neither. It decides which random batches of the mechanism have a price.
+        ``"stated"``: parameters are a claim for the relation of the question. It decides which
+        random batches of the mechanism have a price; empty for none but Poisson samples.
     group
         From an event and a number k to an event that bounds what k records reveal together, or None
         where no theorem does; such as :func:`over`.
     replaced
         The law of a record that is replaced on a Poisson sample, from an event and the sampling
         probability; None where only a known draw dominates it.
-    bounded
-        Whether losses may have a bound; without one, delta = 0 has no answer.
     largest
         Bounds on the largest losses, from an event and a relation, where the losses do not tell.
     whole_run
         Annex that prices a run as a whole, with no price for a step; empty for others.
     """
 
-    event: type[DpEvent]
-    answers: tuple[str, str, str]
-    source: str
-    example: str
-    record: str = "stated"
+    example: DpEvent
+    source: str = ""
+    record: str = ""
     group: Callable[[Any, int], DpEvent | None] = lambda event, k: None
     replaced: Callable[[Any, float], FiniteLaw] | None = None
-    bounded: bool = True
     largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
     whole_run: str = ""
     losses: Rule | None = field(default=None, repr=False)
 
     def __call__(self, losses: _Rule) -> _Rule:
         """Declare the function that returns the losses of such events."""
-        _ROWS[self.event] = replace(self, losses=losses)
+        _ROWS[type(self.example)] = replace(self, losses=losses)
         return losses
 
 
@@ -127,12 +117,9 @@ def rows() -> Mapping[type[DpEvent], Row]:
 
 def row_of(event: DpEvent) -> Row | None:
     """Return the row of an event's class, or of the nearest class above it that has one."""
-    # Files are imported when an event needs one of them: few questions do.
-    for known in (_ROWS, rows()) if type(event) not in _ROWS else (_ROWS,):
-        for cls in type(event).__mro__:
-            if cls in known:
-                return known[cls]
-    return None
+    # The other files are imported when an event needs one of them: few questions do.
+    known = _ROWS if type(event) in _ROWS else rows()
+    return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
 
 
 def dominating_pairs(event: DpEvent, relation: str) -> Pairs:

@@ -21,8 +21,6 @@ from dpcal.accountants.mechanisms.row import Row, distance, normal, over
 
 __all__: list[str] = []
 
-_AS_STATED = "yes, as stated; half if monotone"
-
 
 def _is_monotone(event: Any) -> bool:
     return bool(_validate.flag(monotone=event.monotone))
@@ -43,11 +41,10 @@ def _halved(event: Any, relation: str) -> float:
 
 
 @Row(
-    events.ExponentialMechanismDpEvent,
-    answers=(_AS_STATED, "yes, as stated", _AS_STATED),
-    source="bounded range, and its [recursion](#how-the-answer-was-found) (Dong, Durfee and Rogers "
-    "2020)",
-    example="ExponentialMechanismDpEvent(0.5)",
+    events.ExponentialMechanismDpEvent(0.5),
+    "bounded range, and its [recursion](#how-the-answer-was-found) (Dong, Durfee and Rogers "
+    "2020); half if `monotone` and not replaced",
+    record="stated",
     # Ranges add up along the steps from one record to the next.
     group=lambda event, k: attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf)),
 )
@@ -57,24 +54,17 @@ def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> 
 
 
 @Row(
-    events.PermuteAndFlipDpEvent,
-    answers=(_AS_STATED, "yes, as stated", _AS_STATED),
-    source="pure privacy (McKenna and Sheldon 2020)",
-    example="PermuteAndFlipDpEvent(0.5)",
+    events.PermuteAndFlipDpEvent(0.5),
+    "pure privacy (McKenna and Sheldon 2020); half if `monotone` and not replaced",
+    record="stated",
 )
 def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> PrivacyLoss:
     return claim(_halved(event, relation))
 
 
 @Row(
-    events.ReportNoisyMaxDpEvent,
-    answers=(
-        "yes, half if monotone",
-        "yes, at twice the sensitivity; half if monotone",
-        "yes, half if monotone",
-    ),
-    source="pure privacy (Dwork and Roth 2014, Claim 3.9)",
-    example="ReportNoisyMaxDpEvent(8.0)",
+    events.ReportNoisyMaxDpEvent(8.0),
+    "pure privacy (Dwork and Roth 2014, Claim 3.9); half if `monotone`",
     record="scaled",
     group=over("noise"),
 )
@@ -91,10 +81,8 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
 
 
 @Row(
-    events.AboveThresholdDpEvent,
-    answers=("yes", "yes, at twice the sensitivity", "yes"),
-    source="pure privacy (Dwork and Roth 2014, Theorem 3.23; Lyu, Su and Li 2017)",
-    example="AboveThresholdDpEvent(8.0, 16.0)",
+    events.AboveThresholdDpEvent(8.0, 16.0),
+    "pure privacy (Dwork and Roth 2014, Theorem 3.23; Lyu, Su and Li 2017)",
     record="scaled",
     group=over("threshold_noise", "query_noise"),
 )

@@ -28,7 +28,7 @@ from dpcal import _validate
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered
 from dpcal.accountants.limits import hold
-from dpcal.accountants.losses.base import PrivacyLoss, Reals
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import WholeOrders
 from dpcal.accountants.mechanisms.amplification import between, loss_of
 from dpcal.accountants.mechanisms.row import Row, distance
@@ -38,8 +38,8 @@ __all__ = ["SkellamDpEvent"]
 
 # Bits of ball arithmetic: differences of logarithms of neighboring masses keep 53 of them.
 _BITS = 192
-# Log of the probability on either side that is left out, and counts as an infinite loss.
-_LOG_OUTSIDE = -680.0
+# Noise that is rarer than exp(-680) on either side counts as an infinite loss.
+_NATS = 680.0
 # Variances that are priced: the largest has 400,000 whole numbers in reach, which take 3 seconds;
 # below the smallest, which is almost no noise, nobody needs a price.
 _VARIANCES = 1e-12, 1e8
@@ -66,7 +66,7 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Vector(WholeOrders):
-    """The bound of Agarwal, Kairouz and Liu 2021, Corollary 3.6."""
+    """The bound of Agarwal, Kairouz and Liu 2021 on vectors, at whole orders."""
 
     variance: float
     l1: float
@@ -78,7 +78,7 @@ class _Vector(WholeOrders):
         return order * square / (2 * mu) + min(more)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _log_masses(variance: float, most: int) -> list[Any]:
     """Return the log probabilities of 0, 1, ..., most as balls: a recurrence of positive terms."""
     import flint
@@ -91,49 +91,37 @@ def _log_masses(variance: float, most: int) -> list[Any]:
         return [mass.log() for mass in masses[:0:-1]]
 
 
-def _noise(variance: float, shifts: tuple[int, ...]) -> tuple[Reals, list[Reals], float]:
-    """Return log probabilities, the losses of noise that is moved, and what is left out."""
-    nats = -_LOG_OUTSIDE
-    far = math.ceil(nats / 3 + math.sqrt((nats / 3) ** 2 + 2 * nats * variance))
-    low, high = min(0, *shifts) - far, max(0, *shifts) + far
-    largest = max(map(abs, shifts))
-    hold(high - low + largest, f"sensitivity={largest!r}", BYTES_OF_NOISE)
-    logs = _log_masses(variance, max(-low, high) + largest)
-    x = range(low, high + 1)
-    found = [np.array([float(logs[abs(n - s)] - logs[abs(n)]) for n in x]) for s in shifts]
-    return np.array([float(logs[abs(n)]) for n in x]), found, 2 * math.exp(_LOG_OUTSIDE)
-
-
-def _law(log_q: Reals, values: Reals, outside: float) -> FiniteLaw:
-    exact = FiniteLaw(values, log_q)
-    return gathered(replace(exact, outside=outside, below=exact))
+def _law(variance: float, shifts: tuple[int, ...], q: float = 1.0) -> FiniteLaw:
+    """Return the law of noise that is moved, or that a sampled record moves either way."""
+    third, shift = _NATS / 3, max(shifts)
+    far = shift + math.ceil(third + math.sqrt(third**2 + 2 * _NATS * variance))
+    hold(2 * far, f"a shift by {shift}", BYTES_OF_NOISE)
+    logs = _log_masses(variance, far + shift)
+    x = range(-far, far + 1)
+    noise = np.array([float(logs[abs(n)]) for n in x])
+    moved = [np.array([float(logs[abs(n - s)] - logs[abs(n)]) for n in x]) for s in shifts]
+    law = FiniteLaw(*(between(noise, moved[0], moved[1], q) if q < 1 else (moved[0], noise)))
+    return gathered(replace(law, outside=2 * math.exp(-_NATS), below=law))
 
 
 def _replaced(event: SkellamDpEvent, q: float) -> FiniteLaw:
-    """Return the law of a number that is replaced on a Poisson sample."""
     if event.l2_sensitivity is not None:
         raise UnsupportedEvent("The law of what is sampled is not known.")
-    s = event.sensitivity
-    logs, (above, below), outside = _noise(event.variance, (s, -s))
-    values, log_q = between(logs, above, below, q)
-    return _law(log_q, values, outside)
+    shift = int(event.sensitivity)
+    return _law(float(event.variance), (shift, -shift), q)
 
 
 def _of_group(event: SkellamDpEvent, k: int) -> SkellamDpEvent:
-    norm = event.l2_sensitivity
-    norm = norm if norm is None else math.nextafter(k * norm, math.inf)
+    norm = event.l2_sensitivity and math.nextafter(k * event.l2_sensitivity, math.inf)
     return attr.evolve(event, sensitivity=k * event.sensitivity, l2_sensitivity=norm)
 
 
 @Row(
-    SkellamDpEvent,
-    answers=("yes", "yes, at twice the shift", "yes"),
-    source="finite sums; of vectors Renyi alone (Agarwal, Kairouz and Liu 2021, Corollary 3.6)",
-    example="SkellamDpEvent(8.0)",
+    SkellamDpEvent(8.0),
+    "finite sums; of vectors Renyi alone (Agarwal, Kairouz and Liu 2021)",
     record="sum",
     group=_of_group,
     replaced=_replaced,
-    bounded=False,
 )
 def _skellam(event: SkellamDpEvent, relation: str) -> PrivacyLoss:
     mu = _validate.within(*_VARIANCES, variance=event.variance)
@@ -141,5 +129,4 @@ def _skellam(event: SkellamDpEvent, relation: str) -> PrivacyLoss:
     if event.l2_sensitivity is not None:
         norm = _validate.positive(l2_sensitivity=event.l2_sensitivity)
         return _Vector(mu, shift, distance(relation) * norm)
-    logs, (values,), outside = _noise(mu, (shift,))
-    return loss_of(_law(logs, values, outside), repr(event))
+    return loss_of(_law(mu, (shift,)), repr(event))

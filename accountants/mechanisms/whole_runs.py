@@ -9,19 +9,16 @@
 from __future__ import annotations
 
 from dpcal.accountants import events
+from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
-from dpcal.errors import UnsupportedEvent
 
-__all__ = ["refuse_reordering"]
+__all__: list[str] = []
 
 
 @Row(
-    events.CorrelatedGaussianDpEvent,
-    answers=("yes, not in a composition",) * 3,
-    source="[correlated noise](correlated.md)",
-    example="CorrelatedGaussianDpEvent(matrix.Banded(6, 2), correlated.CyclicPoisson(3, 0.5), 3.0, "
-    "draws=1024, seed=1)",
-    bounded=False,
+    events.CorrelatedGaussianDpEvent(None, None, 3.0),
+    "[correlated noise](correlated.md), alone",
+    largest=without_bound,
     whole_run="pricing",
 )
 def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
@@ -29,23 +26,17 @@ def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs
 
 
 @Row(
-    events.ShuffledEpochsDpEvent,
-    answers=("refused", *("yes, a bracket, once in a composition",) * 2),
-    source="[shuffled epochs](#shuffled-epochs)",
-    example="ShuffledEpochsDpEvent(3.0, 2, 1)",
-    bounded=False,
+    events.ShuffledEpochsDpEvent(3.0, 2, 1),
+    "[shuffled epochs](#shuffled-epochs), once in a composition",
+    largest=without_bound,
     whole_run="shuffling",
 )
 def _shuffled(event: events.ShuffledEpochsDpEvent, relation: str) -> Pairs:
     if relation == "add-or-remove-one":
-        raise refuse_reordering(event, relation)
+        reason = (
+            "A record that is added or removed moves others to other batches: use "
+            "'replace-special' (its contribution becomes 0, and it keeps its place) or "
+            "'replace-one'."
+        )
+        raise refuse(event, relation, reason)
     raise only_auto(event, relation, "as a whole run, once in a composition")
-
-
-def refuse_reordering(event: events.ShuffledEpochsDpEvent, relation: str) -> UnsupportedEvent:
-    """Return the refusal of shuffled epochs where the number of records differs."""
-    reason = (
-        "A record that is added or removed moves others to other batches: use 'replace-special' "
-        "(its contribution becomes 0, and it keeps its place) or 'replace-one'."
-    )
-    return refuse(event, relation, reason)

@@ -22,31 +22,23 @@ GAUSSIAN = events.GaussianDpEvent(1.0)
 # Expressions of events, by the name of a table, as the file explains.
 WRITTEN = tomllib.loads((DATA / "events.toml").read_text(encoding="utf-8"))
 # The row of each class of events, in the order of the page.
-ROWS = sorted(rows().values(), key=lambda row: row.event.__name__)
-NAMES = vars(events) | {row.event.__name__: row.event for row in ROWS}
+ROWS = sorted(rows().values(), key=lambda row: type(row.example).__name__)
+NAMES = vars(events) | {type(row.example).__name__: type(row.example) for row in ROWS}
 NAMES |= {name.removesuffix("DpEvent"): value for name, value in NAMES.items()}
 NAMES |= {"from_pmf": accountants.from_pmf, "matrix": matrix, "correlated": correlated}
 NAMES |= {"np": np, "Fraction": Fraction, "inf": math.inf, "nan": math.nan}
 
 
 def made(text):
-    """Return the event that an expression of the file, or of a row, makes."""
+    """Return the event that an expression of the file makes."""
     return eval(text, NAMES)
 
 
-EXAMPLES = [made(row.example) for row in ROWS]
+# An annex makes the parts of one example.
+CORRELATED = made(WRITTEN["correlated"])
+EXAMPLES = [CORRELATED if type(row.example) is type(CORRELATED) else row.example for row in ROWS]
 # Compositions and samples of which only some accountants know a law.
 ALL = EXAMPLES + [made(each) for each in WRITTEN["composed"]]
-
-
-def page(text):
-    """Return the text of ``docs/accountants.md`` with the table that the rows say."""
-    start = text.index("| event |")
-    lines = ["| event | " + " | ".join(RELATIONS) + " | by |", "|" + "---|" * (len(RELATIONS) + 2)]
-    lines += [
-        f"| `{row.event.__name__}` | {' | '.join(row.answers)} | {row.source} |" for row in ROWS
-    ]
-    return text[:start] + "\n".join(lines) + text[text.index("\n\n", start) :]
 
 
 @functools.cache
@@ -58,6 +50,29 @@ def answered(place, relation, accountant="auto"):
         return accountants.epsilon(ALL[place], delta=1e-5, **how)
     except (UnsupportedEvent, BackendRefused) as error:
         return str(error)
+
+
+def verdict(answer):
+    """Return the word of the page: bounds on either side, a bracket, an upper end, or none."""
+    if isinstance(answer, str):
+        return "refused"
+    if answer.method.startswith("bracket"):
+        return "a bracket"
+    if answer.upper in (0, math.inf):
+        return f"yes, {answer.upper:g}"
+    return "Renyi" if answer.lower == 0 else "yes"
+
+
+def page(text):
+    """Return the text of ``docs/accountants.md`` with the table of all rows and their answers."""
+    lines = [("event", *RELATIONS, "by"), ("---",) * (2 + len(RELATIONS))]
+    for place, row in enumerate(ROWS):
+        stated = ", as stated" if row.record == "stated" else ""
+        cells = [verdict(answered(place, relation)) + stated for relation in RELATIONS]
+        lines.append((f"`{type(row.example).__name__}`", *cells, row.source))
+    start = text.index("| event |")
+    table = "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+    return text[:start] + table + text[text.index("\n\n", start) :]
 
 
 def priced():

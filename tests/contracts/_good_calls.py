@@ -14,7 +14,7 @@ import attr
 import numpy as np
 from _built_plans import BUILT, CONSTANTS, built, logistic, target
 from _tree import DATA, ROOT
-from contracts._events import EXAMPLES
+from contracts._events import EXAMPLES, answered, verdict
 
 import dpcal
 from dpcal import accountants, calibrate, estimators, events, optim
@@ -266,8 +266,8 @@ class Call:
 
 def priced(cls, **given):
     """Return the price of an event, which checks what events hold."""
-    said = zip(RELATIONS, mechanisms()[cls].answers, strict=True)
-    relation = next(name for name, cell in said if not cell.startswith("refused"))
+    place = [type(example) for example in EXAMPLES].index(cls)
+    relation = next(each for each in RELATIONS if verdict(answered(place, each)) != "refused")
     return dpcal.epsilon(cls(**given), delta=1e-5, neighboring_relation=relation)
 
 

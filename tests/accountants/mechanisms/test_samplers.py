@@ -260,16 +260,6 @@ def test_transform_agrees_with_integrals(loss):
         assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
 
 
-def test_mixture_of_two_is_the_sampled_gaussian():
-    pair = mixture_of_gaussians([0.0, 1.0], [0.98, 0.02], standard_deviation=0.9)
-    for loss, name in zip(pair, ("remove", "add"), strict=True):
-        sampled = SampledGaussian(0.02, 0.9, name)
-        c = [0.3, 4.0, 25.0]
-        np.testing.assert_allclose(loss.cumulants(c), sampled.cumulants(c), rtol=1e-12)
-        assert loss.upper == pytest.approx(sampled.upper)
-        assert loss.log_unaffected == pytest.approx(sampled.log_unaffected)
-
-
 def test_decay_bounds_hold_along_the_line():
     choices = (
         (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
