@@ -278,23 +278,6 @@ def test_decay_bounds_hold_along_the_line():
         assert bounds[-1] < -0.001, loss
 
 
-def test_choices_keep_their_moments():
-    """Against the moments of the law's own points; the fourth is only bounded."""
-    mixed = RandomChoice(
-        (
-            (0.6, SampledGaussian(0.1, 1.0, "remove")),
-            (0.4, SampledGaussian(0.3, 2.0, "remove")),
-        )
-    )
-    log_mgf, mean, variance, fourth = mixed.cumulants([1.5])[0]
-    values, weights = mixed.tilt(1.5).law
-    assert (weights @ values).real == pytest.approx(mean, rel=1e-12)
-    assert (weights @ (values - mean) ** 2).real == pytest.approx(variance, rel=1e-10)
-    assert (weights @ (values - mean) ** 4).real <= fourth * (1 + 1e-10)
-    each = [loss.cumulants([1.5])[0, 0] for _, loss in mixed.choices]
-    assert math.exp(log_mgf) == pytest.approx(0.6 * math.exp(each[0]) + 0.4 * math.exp(each[1]))
-
-
 # -- dp-accounting
 
 
