@@ -1,5 +1,10 @@
 """The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, a few more, and shorthands.
 
+Classes that files of ``accountants/mechanisms/`` declare beside their losses are found here, too:
+
+>>> SkellamDpEvent = __getattr__("SkellamDpEvent")      # events.SkellamDpEvent
+>>> SkellamDpEvent(variance=8.0)
+SkellamDpEvent(variance=8.0, sensitivity=1, l2_sensitivity=None)
 >>> dpsgd(sampling_probability=0.01, noise_multiplier=1.1, steps=100)
 ... # doctest: +NORMALIZE_WHITESPACE
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
@@ -13,43 +18,7 @@ from typing import Any
 
 import attr
 
-from dpcal import _validate
-
-__all__ = [
-    "AboveThresholdDpEvent",
-    "AllocatedDpEvent",
-    "ComposedDpEvent",
-    "CorrelatedGaussianDpEvent",
-    "DiscreteGaussianDpEvent",
-    "DiscreteLaplaceDpEvent",
-    "DominatingPairDpEvent",
-    "DpEvent",
-    "EpsilonDeltaDpEvent",
-    "ExchangedRowsDpEvent",
-    "ExponentialMechanismDpEvent",
-    "GaussianDpEvent",
-    "LaplaceDpEvent",
-    "LastIterateDpEvent",
-    "MixtureOfGaussiansDpEvent",
-    "NoOpDpEvent",
-    "NonPrivateDpEvent",
-    "PermuteAndFlipDpEvent",
-    "PoissonSampledDpEvent",
-    "RandomAllocationDpEvent",
-    "RandomizedResponseDpEvent",
-    "RepeatAndSelectDpEvent",
-    "ReportNoisyMaxDpEvent",
-    "SampledWithReplacementDpEvent",
-    "SampledWithoutReplacementDpEvent",
-    "SelfComposedDpEvent",
-    "ShuffledEpochsDpEvent",
-    "SingleEpochTreeAggregationDpEvent",
-    "TruncatedSubsampledGaussianDpEvent",
-    "UnequalAllocationDpEvent",
-    "UnsupportedDpEvent",
-    "ZCDpEvent",
-    "dpsgd",
-]
+from dpcal import _lazy, _validate
 
 
 def _load_vocabulary() -> None:
@@ -72,25 +41,36 @@ def _load_vocabulary() -> None:
 _load_vocabulary()
 
 from dp_accounting.dp_event import (  # noqa: E402
-    ComposedDpEvent,
-    DiscreteLaplaceDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    MixtureOfGaussiansDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    SampledWithoutReplacementDpEvent,
-    SampledWithReplacementDpEvent,
-    SelfComposedDpEvent,
-    SingleEpochTreeAggregationDpEvent,
-    TruncatedSubsampledGaussianDpEvent,
-    UnsupportedDpEvent,
-    ZCDpEvent,
+    ComposedDpEvent as ComposedDpEvent,
+    DiscreteLaplaceDpEvent as DiscreteLaplaceDpEvent,
+    DpEvent as DpEvent,
+    GaussianDpEvent as GaussianDpEvent,
+    LaplaceDpEvent as LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent as MixtureOfGaussiansDpEvent,
+    NonPrivateDpEvent as NonPrivateDpEvent,
+    NoOpDpEvent as NoOpDpEvent,
+    PoissonSampledDpEvent as PoissonSampledDpEvent,
+    RandomizedResponseDpEvent as RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent as RepeatAndSelectDpEvent,
+    SampledWithoutReplacementDpEvent as SampledWithoutReplacementDpEvent,
+    SampledWithReplacementDpEvent as SampledWithReplacementDpEvent,
+    SelfComposedDpEvent as SelfComposedDpEvent,
+    SingleEpochTreeAggregationDpEvent as SingleEpochTreeAggregationDpEvent,
+    TruncatedSubsampledGaussianDpEvent as TruncatedSubsampledGaussianDpEvent,
+    UnsupportedDpEvent as UnsupportedDpEvent,
+    ZCDpEvent as ZCDpEvent,
 )
+
+_mechanisms = _lazy.Module("dpcal.accountants.mechanisms.row")
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of events of this name that is declared beside its losses."""
+    if name.endswith("DpEvent"):
+        for event in _mechanisms.rows():
+            if event.__name__ == name:
+                return event
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -401,3 +381,6 @@ def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -
     gaussian = GaussianDpEvent(sigma)
     step = gaussian if q == 1 else PoissonSampledDpEvent(q, gaussian)
     return SelfComposedDpEvent(step, _validate.count(steps=steps))
+
+
+__all__ = ["dpsgd", *(name for name in globals() if name.endswith("DpEvent"))]

@@ -31,7 +31,6 @@ from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import (
     AllocatedDpEvent,
     ComposedDpEvent,
-    CorrelatedGaussianDpEvent,
     DpEvent,
     GaussianDpEvent,
     NoOpDpEvent,
@@ -41,10 +40,11 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.mechanisms.allocation import DRAWN
 from dpcal.accountants.mechanisms.batches import is_sum
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
-from dpcal.accountants.mechanisms.leaves import DRAWN
 from dpcal.accountants.mechanisms.pure import pure_epsilon
+from dpcal.accountants.mechanisms.row import row_of
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import (
     AccountantsDisagree,
@@ -70,12 +70,6 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 _BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
 _EXACT = "characteristic"
 _OWN = {_EXACT: characteristic, "renyi": renyi}
-# Events of whole runs, which are priced as one: for each, the annex whose functions ``epsilon``
-# and ``delta`` price it. Such a module imports this one, so it is loaded at the first call.
-_WHOLE_RUNS: dict[type[DpEvent], str] = {
-    CorrelatedGaussianDpEvent: "pricing",
-    ShuffledEpochsDpEvent: "shuffling",
-}
 # Events whose mechanism may be a composition, of which the answers are about the same batches.
 _ON_BATCHES = (PoissonSampledDpEvent, SampledWithoutReplacementDpEvent, AllocatedDpEvent)
 
@@ -274,16 +268,17 @@ def _whole_run(
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
     found = leaves(event)
-    runs = [item for item in found if type(item) in _WHOLE_RUNS]
-    if len(runs) != 1 or found[runs[0]] != 1:
+    runs = [(item, row.whole_run) for item in found if (row := row_of(item)) and row.whole_run]
+    if len(runs) != 1 or found[runs[0][0]] != 1:
         return None
-    pricing = getattr(_annexes, _WHOLE_RUNS[type(runs[0])])
-    nothing = (runs[0], NoOpDpEvent())
+    # Such an annex imports this module, so it is loaded at the first call.
+    run, pricing = runs[0][0], getattr(_annexes, runs[0][1])
+    nothing = (run, NoOpDpEvent())
     others = [SelfComposedDpEvent(item, n) for item, n in found.items() if item not in nothing]
     if not others:
-        return pricing, runs[0], how
-    is_shuffle = isinstance(runs[0], ShuffledEpochsDpEvent)
-    return (pricing, runs[0], {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
+        return pricing, run, how
+    is_shuffle = isinstance(run, ShuffledEpochsDpEvent)
+    return (pricing, run, {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:

@@ -12,23 +12,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import attr
-
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.mechanisms.row import row_of
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["for_group", "in_batches", "rows_of_one_person", "unit_of"]
-
-# Scales of noise, and of a set, over what a single record moves: a group moves it so many times as
-# far. A set is rounded down with its noise, which costs more by as much.
-_SCALES = {
-    events.GaussianDpEvent: ("noise_multiplier",),
-    events.LaplaceDpEvent: ("noise_multiplier",),
-    events.ReportNoisyMaxDpEvent: ("noise",),
-    events.AboveThresholdDpEvent: ("threshold_noise", "query_noise"),
-    events.LastIterateDpEvent: ("noise_multiplier", "diameter"),
-}
 
 
 def unit_of(group_size: int) -> str:
@@ -73,7 +62,7 @@ def for_group(
     SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.9999999999999996), count=3)
     """
     k = _validate.count(group_size=group_size)
-    if k == 1 or isinstance(event, events.NoOpDpEvent):
+    if k == 1:
         return event
     if isinstance(event, events.ComposedDpEvent):
         parts = [for_group(each, k, neighboring_relation) for each in event.events]
@@ -82,15 +71,10 @@ def for_group(
         return events.SelfComposedDpEvent(
             for_group(event.event, k, neighboring_relation), event.count
         )
-    if type(event) in _SCALES:
-        scales = {name: getattr(event, name) / k for name in _SCALES[type(event)]}
-        return attr.evolve(event, **{name: math.nextafter(x, 0.0) for name, x in scales.items()})
-    if isinstance(event, events.DiscreteGaussianDpEvent):
-        return attr.evolve(event, sensitivity=k * event.sensitivity)
-    if isinstance(event, events.ExponentialMechanismDpEvent):
-        return attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf))
-    if isinstance(event, events.EpsilonDeltaDpEvent) and (event.epsilon or not event.delta):
-        return _pure_or_approximate(event, k)
+    row = row_of(event)
+    together = row and row.group(event, k)
+    if together is not None:
+        return together
     sampled = _of_samples(event, k, neighboring_relation)
     if sampled is not None:
         return sampled
@@ -124,14 +108,6 @@ def _of_samples(
         n=event.source_dataset_size,
         batch_size=event.sample_size,
     )
-
-
-def _pure_or_approximate(event: events.DpEvent, k: int) -> events.DpEvent:
-    epsilon = math.nextafter(k * event.epsilon, math.inf)
-    if event.delta == 0:
-        return attr.evolve(event, epsilon=epsilon)
-    factor = math.fsum(math.exp(min(700.0, j * event.epsilon)) for j in range(k))
-    return attr.evolve(event, epsilon=epsilon, delta=min(1.0, event.delta * factor * (1 + 1e-14)))
 
 
 def rows_of_one_person(

@@ -27,14 +27,9 @@ from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton
 from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants import delta as delta_of, events
-from dpcal.accountants.events import (
-    DpEvent,
-    RandomAllocationDpEvent,
-    RepeatAndSelectDpEvent,
-    ShuffledEpochsDpEvent,
-)
+from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import has_bracket
-from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.calibrate.targets import (
     CHANGE,
     FAR,
@@ -195,7 +190,7 @@ def _from_first(
 ) -> float:
     """Solve for one target from a first noise multiplier, and from a guess if there is one."""
     event = event_of_sigma(first)
-    if isinstance(event, ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event, first):
+    if isinstance(event, events.ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event, first):
         found = _annexes.shuffling.noise_multiplier(
             event,
             epsilon=target.epsilon,
@@ -235,10 +230,10 @@ def _from_first(
 
 def _is_a_selection(event: DpEvent) -> bool:
     """Whether the best of many runs is in an event: it has a price, and no derivatives of it."""
-    return any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf in leaves(event))
+    return any(isinstance(leaf, events.RepeatAndSelectDpEvent) for leaf in leaves(event))
 
 
-def _is_scaled(event_of_sigma: EventOf, event: ShuffledEpochsDpEvent, first: float) -> bool:
+def _is_scaled(event_of_sigma: EventOf, event: events.ShuffledEpochsDpEvent, first: float) -> bool:
     """Whether the noise of a shuffled run is in proportion to the multiplier, and nothing else."""
     return bool(
         event_of_sigma(2 * first) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
@@ -263,7 +258,7 @@ def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
 
 def _is_allocated(event: DpEvent) -> bool:
     """Whether records draw batches in an event: its price has no derivatives."""
-    drawn = RandomAllocationDpEvent | events.UnequalAllocationDpEvent
+    drawn = events.RandomAllocationDpEvent | events.UnequalAllocationDpEvent
     return any(isinstance(leaf, drawn) for leaf in leaves(event))
 
 
@@ -282,7 +277,7 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
     parts: list[DpEvent] = []
     for leaf, count in leaves(event).items():
         groups: tuple[tuple[DpEvent, int], ...] = ((leaf, count),)
-        if isinstance(leaf, RandomAllocationDpEvent):
+        if isinstance(leaf, events.RandomAllocationDpEvent):
             groups = _samples(((leaf.noise_multiplier, leaf.batches, 1.0),), count)
         elif isinstance(leaf, events.UnequalAllocationDpEvent):
             groups = _samples(leaf.groups, count)
@@ -356,7 +351,7 @@ def sampling_probability(
         ) from None
 
 
-def _meets(event: ShuffledEpochsDpEvent, target: Target) -> bool:
+def _meets(event: events.ShuffledEpochsDpEvent, target: Target) -> bool:
     """Whether a shuffled run meets a target by the upper end of its price."""
     return bool(
         _annexes.shuffling.meets(
@@ -374,7 +369,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: Target, high
     def excess(count: int) -> tuple[float, float | None]:
         neighbor = count + 1 if count < highest else count - 1
         here, there = (event_of_count(at) for at in (count, neighbor))
-        if isinstance(here, ShuffledEpochsDpEvent):
+        if isinstance(here, events.ShuffledEpochsDpEvent):
             return (-1.0 if _meets(here, target) else 1.0), None
         if has_bracket(here, target.relation):
             return (1.0 if target.missed_by(here) else -1.0), None

@@ -19,6 +19,7 @@ from typing import Any
 
 import attr
 
+from dpcal.accountants import events
 from dpcal.accountants.certificates.schema import (
     Reader,
     Shape,
@@ -29,25 +30,8 @@ from dpcal.accountants.certificates.schema import (
     text,
     whole,
 )
-from dpcal.accountants.events import (
-    DiscreteGaussianDpEvent,
-    DiscreteLaplaceDpEvent,
-    DpEvent,
-    EpsilonDeltaDpEvent,
-    ExchangedRowsDpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    MixtureOfGaussiansDpEvent,
-    NoOpDpEvent,
-    PermuteAndFlipDpEvent,
-    PoissonSampledDpEvent,
-    RandomAllocationDpEvent,
-    RandomizedResponseDpEvent,
-    SampledWithoutReplacementDpEvent,
-    ShuffledEpochsDpEvent,
-    UnequalAllocationDpEvent,
-)
-from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]
@@ -87,7 +71,7 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
     """Return the different mechanisms that an event composes; refuse those that no proof covers."""
     found = []
     for leaf, count in leaves(event).items():
-        if isinstance(leaf, NoOpDpEvent):
+        if isinstance(leaf, events.NoOpDpEvent):
             continue
         if not _CONDITIONS.get(type(leaf), lambda event: False)(leaf):
             raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
@@ -102,26 +86,26 @@ def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
 
 def _is_rounded(event: DpEvent) -> bool:
     """Return whether a sampling probability is a quotient, or weights are scaled to sum to 1."""
-    if isinstance(event, MixtureOfGaussiansDpEvent):
+    if isinstance(event, events.MixtureOfGaussiansDpEvent):
         distinct = len(set(event.sensitivities)) == len(event.sensitivities)
         return not distinct or sum(Fraction(weight) for weight in event.sampling_probs) != 1
-    return isinstance(event, SampledWithoutReplacementDpEvent)
+    return isinstance(event, events.SampledWithoutReplacementDpEvent)
 
 
 def values_of(event: DpEvent) -> int:
     """Return the number of values or components from which a covered event is priced."""
-    if isinstance(event, DiscreteLaplaceDpEvent):
+    if isinstance(event, events.DiscreteLaplaceDpEvent):
         return int(event.sensitivity)
-    if isinstance(event, UnequalAllocationDpEvent):
+    if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
-    return len(event.sensitivities) if isinstance(event, MixtureOfGaussiansDpEvent) else 1
+    return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
 
 
 # -- the events that are covered, and their parameters
 
 
 def _has_gaussian(event: Any) -> bool:
-    return type(event.event) is GaussianDpEvent
+    return type(event.event) is events.GaussianDpEvent
 
 
 def _has_few_values(event: Any) -> bool:
@@ -147,20 +131,20 @@ def _has_exact_groups(event: Any) -> bool:
 # For each class of events the condition under which its dominating pair follows from its parameters
 # in balls. The price checks the parameters' ranges.
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
-    GaussianDpEvent: lambda event: True,
-    PoissonSampledDpEvent: _has_gaussian,
-    RandomAllocationDpEvent: lambda event: True,
-    SampledWithoutReplacementDpEvent: _has_gaussian,
-    MixtureOfGaussiansDpEvent: _has_few_components,
-    ExchangedRowsDpEvent: _has_few_components,
-    LaplaceDpEvent: lambda event: True,
-    DiscreteLaplaceDpEvent: _has_few_values,
-    DiscreteGaussianDpEvent: lambda event: True,
-    RandomizedResponseDpEvent: lambda event: True,
-    EpsilonDeltaDpEvent: lambda event: True,
-    PermuteAndFlipDpEvent: lambda event: True,
-    ShuffledEpochsDpEvent: _has_few_epochs,
-    UnequalAllocationDpEvent: _has_exact_groups,
+    events.GaussianDpEvent: lambda event: True,
+    events.PoissonSampledDpEvent: _has_gaussian,
+    events.RandomAllocationDpEvent: lambda event: True,
+    events.SampledWithoutReplacementDpEvent: _has_gaussian,
+    events.MixtureOfGaussiansDpEvent: _has_few_components,
+    events.ExchangedRowsDpEvent: _has_few_components,
+    events.LaplaceDpEvent: lambda event: True,
+    events.DiscreteLaplaceDpEvent: _has_few_values,
+    events.DiscreteGaussianDpEvent: lambda event: True,
+    events.RandomizedResponseDpEvent: lambda event: True,
+    events.EpsilonDeltaDpEvent: lambda event: True,
+    events.PermuteAndFlipDpEvent: lambda event: True,
+    events.ShuffledEpochsDpEvent: _has_few_epochs,
+    events.UnequalAllocationDpEvent: _has_exact_groups,
 }
 
 
@@ -181,7 +165,7 @@ def _shape(cls: type[DpEvent], readers: Mapping[str, Reader], without: str = "")
     return Shape(cls.__name__, build, entries, (covered,))
 
 
-_gaussian_shape = _shape(GaussianDpEvent, {})
+_gaussian_shape = _shape(events.GaussianDpEvent, {})
 _gaussian = one_of_shapes(
     lambda value: _gaussian_shape if value.get("type") == "GaussianDpEvent" else None,
     "a GaussianDpEvent",

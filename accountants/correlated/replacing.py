@@ -31,7 +31,8 @@ from dpcal.accountants.interface import (
     epsilon as event_epsilon,
     log_delta as event_log_delta,
 )
-from dpcal.accountants.mechanisms.leaves import DRAWN, leaves
+from dpcal.accountants.mechanisms.allocation import DRAWN
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = ["delta", "epsilon", "log_delta"]

@@ -42,7 +42,7 @@ from dpcal.accountants.interface import delta as event_delta, epsilon as event_e
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.accountants.mechanisms.leaves import refuse_reordering
+from dpcal.accountants.mechanisms.row import dominating_pairs
 
 __all__ = [
     "Reduction",
@@ -100,7 +100,7 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
     )
     _validate.flag(remainder=run.remainder)
     if relation == "add-or-remove-one":
-        raise refuse_reordering(run, relation)
+        dominating_pairs(run, relation)  # refuses it, and says why
     _validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
     return sigma, T, E
 

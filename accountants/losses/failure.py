@@ -21,6 +21,7 @@ such a loss, and adds it to the exact divergences of the other mechanisms.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +29,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals, Tilt
+from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Concentrated", "LossWithFailure", "MomentBound"]
+__all__ = ["Concentrated", "LossWithFailure", "MomentBound", "WholeOrders"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,29 @@ class MomentBound(PrivacyLoss):
     def tilt(self, c: float) -> Tilt:
         """Refuse: the law is not known."""
         raise self._refuse()
+
+
+class WholeOrders(MomentBound):
+    """A mechanism with known Renyi divergences at whole orders: between two, log M is convex."""
+
+    @abstractmethod
+    def divergence(self, order: int) -> float:
+        """Return a bound on the divergence at a whole order >= 2."""
+
+    def _between(self, c: float) -> tuple[float, float]:
+        """Return the value at c, and the slope, of the chord between two whole numbers."""
+        low = math.floor(c)
+        ends = [k * self.divergence(k + 1) if k else 0.0 for k in (low, low + 1)]
+        slope = ends[1] - ends[0]
+        return (ends[0] + (c - low) * slope) * (1 + 8 * UNIT), slope
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return chords of the bound on log M, whose derivatives are steps."""
+        return np.array([[*self._between(float(at)), 0.0] for at in np.atleast_1d(c)])
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the chord of the bound on log M."""
+        return self._between(c)[0]
 
 
 @dataclass(frozen=True)

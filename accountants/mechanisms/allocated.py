@@ -44,7 +44,7 @@ from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.amplification import loss_of
-from dpcal.accountants.mechanisms.leaves import Pairs
+from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated", "on_finite_laws"]

@@ -27,10 +27,10 @@ from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.leaves import Pairs
+from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["amplified", "fixed_batch", "loss_of", "revealed", "sampled"]
+__all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sampled"]
 
 # Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0
@@ -59,6 +59,27 @@ def amplified(values: Reals, q: float) -> Reals:
         near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
     far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
     return np.asarray(np.where(values < _LARGE, near, far))
+
+
+def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
+    """Return the law of a record that is replaced in a sum with symmetric log-concave noise.
+
+    It is drawn with probability q, and moves the sum up in one world and down in the other.
+
+    Parameters
+    ----------
+    log_noise
+        Log probabilities of the noise.
+    above, below
+        Losses at each of its values of noise moved up, and of noise moved down, against it.
+
+    Returns
+    -------
+    tuple
+        Losses, and their log probabilities under Q.
+    """
+    up, down = amplified(above, q), amplified(below, q)
+    return up - down, log_noise + down
 
 
 def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:

@@ -18,7 +18,7 @@ share of their end, attain both at once. For alpha < 1 exchange a and b.
 A rule takes an event, whose mechanism is perhaps a composition of answers about one batch, a
 neighboring relation, and a function that returns the dominating pairs of an elementary event.
 
->>> from dpcal.accountants.mechanisms.table import dominating_pairs
+>>> from dpcal.accountants.mechanisms.row import dominating_pairs
 >>> event = events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(2.0))
 >>> remove, add = dominating_pairs(event, "add-or-remove-one")
 >>> remove.failure_probability < 1e-290, f"{add.upper:.6f}"      # -log(0.9)
@@ -28,7 +28,7 @@ neighboring relation, and a function that returns the dominating pairs of an ele
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -38,22 +38,14 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.inversion.finite_laws import (
-    BYTES_OF_NOISE,
-    FiniteLaw,
-    cut,
-    gathered,
-    law_of,
-    mirrored,
-    noise_reach,
-    summed,
-)
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
 from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.limits import hold
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss
-from dpcal.accountants.mechanisms import sampling as samplers
+from dpcal.accountants.mechanisms import pure, sampling as samplers
 from dpcal.accountants.mechanisms.allocated import allocated
+from dpcal.accountants.mechanisms.allocation import count_of_batches
 from dpcal.accountants.mechanisms.amplification import (
     amplified,
     fixed_batch,
@@ -61,26 +53,16 @@ from dpcal.accountants.mechanisms.amplification import (
     revealed,
     sampled,
 )
-from dpcal.accountants.mechanisms.leaves import Pairs, composed, leaves, only_auto, refuse
+from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.mechanisms.gaussian import noise_of
+from dpcal.accountants.mechanisms.row import Pairs, Row, dominating_pairs, only_auto, refuse, row_of
 from dpcal.accountants.rounding import rounded_up
 from dpcal.errors import TooLarge, UnsupportedEvent
 
-__all__ = [
-    "checked_share",
-    "count_of_batches",
-    "is_sum",
-    "poisson_sampled",
-    "thinned",
-    "with_replacement",
-    "without_replacement",
-]
-
-PairsOf = Callable[[events.DpEvent, str], Pairs]
+__all__ = ["is_sum", "thinned"]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
-# Number of intervals into which each half of the outputs between two shifts is cut.
-_INTERVALS = 512
 # Values that each of two laws keeps before they are added, up to so many sums of such laws: each
 # takes a second. Of more sums, they are fewer, for as much work in all.
 _FEW, _MOST_SUMS = 2048, 4
@@ -89,27 +71,35 @@ _MOST_ANSWERS = 10**12
 # Relative change of each mass, per answer, that rounding explains: half a unit in the last place of
 # logarithms up to 256 nats, of which the masses are that add up to 1.
 _ROUNDING = 2.0**-46
-# Most batches of an epoch: a contour, and means, take some seconds with so many, and longer with
-# more.
-_MOST_BATCHES = 1 << 27
-# Sums with noise: a blanked record that is sampled leaves the same law as one that is not.
-_SUMS = (
-    events.GaussianDpEvent,
-    events.LaplaceDpEvent,
-    events.DiscreteLaplaceDpEvent,
-    events.DiscreteGaussianDpEvent,
-)
-# Other mechanisms whose pair for a replaced record follows from their parameters, or is stated for
-# a replaced record, and is not a claim for the relation in question.
-_SCALED = (
-    events.DominatingPairDpEvent,
-    events.RandomizedResponseDpEvent,
-    events.AboveThresholdDpEvent,
-    events.ReportNoisyMaxDpEvent,
-)
+_SAMPLERS = "[samplers](#samplers-and-relations)"
 
 
-def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
+def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pure.Sides:
+    """Return the largest losses on a Poisson sample.
+
+    With the record the law is (1 - q) M + q M', of a mechanism without it and with it on everyone.
+    A replaced record of a sum may leave M' = e^l M or M' = e^-l M at the same answer, and no more.
+    Of other mechanisms, whether the record was drawn may be told.
+    """
+    q, inner = thinned(event)
+    if q in (0, 1):
+        return pure.largest_losses(inner, relation) if q else (pure.NOTHING, pure.NOTHING)
+    if relation == "replace-one" and is_sum(inner):
+        single = pure.largest_losses(inner, "add-or-remove-one")[0]
+        both = pure.total([(pure.on_sample(single, q), 1), (pure.added(single, q), 1)])
+        return both, both
+    remove, add = pure.largest_losses(inner, relation)
+    if relation == "add-or-remove-one" or is_sum(inner):
+        return pure.on_sample(remove, q), pure.added(add, q)
+    return pure.at_most(remove), pure.at_most(add)
+
+
+@Row(
+    events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.0)),
+    _SAMPLERS,
+    largest=_largest_of_sample,
+)
+def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     """Return the pairs of a mechanism on a batch that each record joins with probability q.
 
     Where neither theorem on samples applies, whether the record was drawn counts as known.
@@ -118,22 +108,25 @@ def poisson_sampled(event: events.PoissonSampledDpEvent, relation: str, pairs_of
     if q == 0:
         # No record is ever read, so the output does not depend on the data.
         return NO_LOSS, NO_LOSS
-    sigma = gaussian_noise(inner)
+    sigma = noise_of(inner)
     if sigma is not None:
         return samplers.poisson(q, sigma, relation)
     event = events.PoissonSampledDpEvent(q, inner)
     if q == 1:
-        return _on_everyone(event, relation, pairs_of)
-    if relation == "replace-one" and type(inner) in _REPLACED:
+        return _on_everyone(event, relation)
+    row = row_of(inner)
+    if relation == "replace-one" and row is not None and row.replaced is not None:
         # The pairs on everyone check the parameters.
-        pairs_of(inner, relation)
-        loss = loss_of(_replaced(event, relation), repr(event), q)
+        dominating_pairs(inner, relation)
+        with _refusing(event, relation):
+            loss = loss_of(row.replaced(inner, q), repr(event), q)
         return loss, loss
-    if relation == "add-or-remove-one" and _may_fail(inner):
-        return pairs_of(_amplified_claim(q, inner), relation)
-    laws = _laws(event, relation, pairs_of)
+    may_fail = isinstance(inner, events.EpsilonDeltaDpEvent) and inner.delta > 0
+    if relation == "add-or-remove-one" and may_fail:
+        return dominating_pairs(_amplified_claim(q, inner), relation)
+    laws = _laws(event, relation)
     if relation == "replace-one" and laws and is_sum(inner):
-        return _replaced_in_sums(q, event, laws, _laws(event, "add-or-remove-one", pairs_of, 2))
+        return _replaced_in_sums(q, event, laws, _laws(event, "add-or-remove-one", 2))
     return _amplified(q, event, relation, laws)
 
 
@@ -176,9 +169,30 @@ def _amplified(q: float, event: Any, relation: str, laws: list[FiniteLaw]) -> Pa
     return losses[0], losses[-1]
 
 
-def without_replacement(
-    event: events.SampledWithoutReplacementDpEvent, relation: str, pairs_of: PairsOf
-) -> Pairs:
+def _largest_of_fixed_size(
+    event: events.SampledWithoutReplacementDpEvent, relation: str
+) -> pure.Sides:
+    """Return the largest losses on a batch of distinct records: another record takes the place.
+
+    Added or removed, the law is (1 - q) M + q M' against M; replaced, the same, where all other
+    records are as the one that replaces it.
+    """
+    q, inner = _checked_share(event, relation), event.event
+    if q == 1:
+        return pure.largest_losses(inner, relation)
+    single = Bounds.worst(list(pure.largest_losses(inner, "replace-one")))
+    more = pure.on_sample(single, q)
+    if relation != "add-or-remove-one":
+        return more, more
+    return more, pure.added(single, q)
+
+
+@Row(
+    events.SampledWithoutReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)),
+    _SAMPLERS,
+    largest=_largest_of_fixed_size,
+)
+def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
     """Return the pairs of a mechanism on a batch of distinct records, of fixed size.
 
     A record always takes its place in the batch from another one, so that the mechanism's pair for
@@ -189,13 +203,13 @@ def without_replacement(
     """
     inner = event.event
     size, batch = event.source_dataset_size, event.sample_size
-    sigma = gaussian_noise(inner)
+    sigma = noise_of(inner)
     if sigma is not None:
         return samplers.without_replacement(size, batch, sigma, relation)
-    q = checked_share(event, relation)
+    q = _checked_share(event, relation)
     if q == 1:
-        return _on_everyone(event, relation, pairs_of)
-    laws = _laws(event, "replace-one", pairs_of)
+        return _on_everyone(event, relation)
+    laws = _laws(event, "replace-one")
     if not laws:
         return NO_LOSS, NO_LOSS
     if len(laws) > 1:
@@ -206,80 +220,74 @@ def without_replacement(
     return loss, loss
 
 
-def checked_share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
+def _checked_share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
     """Return the share of a batch of distinct records, about which a mechanism has a price."""
     q = samplers.share_of_batch(event.source_dataset_size, event.sample_size, relation)
     if q < 1 and relation == "replace-special" and not is_sum(event.event):
         reason = "A blanked record may leave a law that no record that takes its place leaves."
         raise refuse(event, relation, reason)
-    if q < 1 and relation == "add-or-remove-one" and not _all_are(event.event, _SUMS + _SCALED):
+    if q < 1 and relation == "add-or-remove-one" and not _all_are(event.event, "sum", "scaled"):
         # A stated claim holds for the relation in question, and here another one is needed.
         reason = "Its claim for an added record does not cover one that takes another's place."
         raise refuse(event, relation, reason)
     return q
 
 
-def random_allocation(event: events.AllocatedDpEvent, relation: str, pairs_of: PairsOf) -> Pairs:
+def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sides:
+    """Return the largest losses of an epoch: a mean of likelihood ratios, which may all be largest.
+
+    Of a replaced record, ratios of means are at most the largest ratio of two terms.
+    """
+    batches = _validate.count(batches=event.batches)
+    remove, add = pure.largest_losses(event.event, relation)
+    if batches == 1 or relation == "add-or-remove-one":
+        return remove, add
+    return pure.at_most(remove), pure.at_most(add)
+
+
+@Row(
+    events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 2),
+    "[any mechanism on a batch](#any-mechanism-on-a-batch); blanked or replaced in sums",
+    largest=_largest_of_epoch,
+)
+def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
     """Return the pairs of an epoch of a mechanism on batches of which each record draws one.
 
     A record is added or removed, or, for sums alone, blanked.
     """
     inner, batches = event.event, count_of_batches(event.batches)
-    sigma = gaussian_noise(inner)
+    sigma = noise_of(inner)
     if sigma is not None:
-        return pairs_of(events.RandomAllocationDpEvent(sigma, batches), relation)
+        return dominating_pairs(events.RandomAllocationDpEvent(sigma, batches), relation)
     if batches == 1:
-        return _on_everyone(event, relation, pairs_of)
+        return _on_everyone(event, relation)
     if relation == "replace-one" and is_sum(inner):
         raise only_auto(event, relation, "by a bracket, from two blanked records")
     if relation != "add-or-remove-one" and not is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
-    laws = _laws(event, relation, pairs_of)
+    laws = _laws(event, relation)
     if not laws:
         return NO_LOSS, NO_LOSS
     with _refusing(event, relation):
         return allocated(laws[0], batches, repr(inner))
 
 
-def count_of_batches(batches: int) -> int:
-    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
-    count = _validate.count(batches=batches)
-    if count > _MOST_BATCHES:
-        raise TooLarge(
-            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
-            f"{batches!r}: more batches cost less."
-        )
-    return count
-
-
-def with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+@Row(events.SampledWithReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)), _SAMPLERS)
+def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
     """Return the pairs of Gaussian answers about independent draws of records."""
-    sigma = gaussian_noise(event.event)
+    sigma = noise_of(event.event)
     if sigma is None:
         reason = "Only Gaussian mechanisms and compositions of them are priced on repeated draws."
         raise refuse(event, relation, reason)
     return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
 
 
-def gaussian_noise(event: events.DpEvent) -> float | None:
-    """Return the noise multiplier of one Gaussian that equals several on the same records.
-
-    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
-
-    Returns
-    -------
-    float or None
-        None if the event composes anything but Gaussian mechanisms.
-    """
-    if isinstance(event, events.GaussianDpEvent):
-        return _validate.noise(noise_multiplier=event.noise_multiplier)
-    total = 0.0
-    for item, times in leaves(event).items():
-        if not isinstance(item, events.GaussianDpEvent):
-            return None
-        total += times / _validate.noise(noise_multiplier=item.noise_multiplier) ** 2
-    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
+@Row(events.TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0), _SAMPLERS)
+def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
+    q, sigma = event.sampling_probability, _validate.noise(noise_multiplier=event.noise_multiplier)
+    size, batch = event.dataset_size, event.truncated_batch_size
+    return samplers.truncated_poisson(size, q, batch, sigma, relation)
 
 
 def _probability(event: Any) -> float:
@@ -288,18 +296,15 @@ def _probability(event: Any) -> float:
     return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
-def _all_are(event: events.DpEvent, classes: tuple[type[events.DpEvent], ...]) -> bool:
-    """Return whether every mechanism that an event composes is of one of these classes."""
-    return all(isinstance(leaf, (*classes, events.NoOpDpEvent)) for leaf in leaves(event))
+def _all_are(event: events.DpEvent, *kinds: str) -> bool:
+    """Return whether a record enters every mechanism that an event composes in one of some ways."""
+    found = (row_of(leaf) for leaf in leaves(event))
+    return all(row is not None and row.record in kinds for row in found)
 
 
 def is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
-    return _all_are(event, _SUMS)
-
-
-def _may_fail(event: events.DpEvent) -> bool:
-    return isinstance(event, events.EpsilonDeltaDpEvent) and event.delta > 0
+    return _all_are(event, "sum")
 
 
 def _amplified_claim(q: float, claim: Any) -> events.EpsilonDeltaDpEvent:
@@ -310,9 +315,9 @@ def _amplified_claim(q: float, claim: Any) -> events.EpsilonDeltaDpEvent:
     return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
 
-def _losses(event: Any, relation: str, pairs_of: PairsOf) -> list[Parts]:
+def _losses(event: Any, relation: str) -> list[Parts]:
     """Return the losses of the answers about one batch, in each direction."""
-    composition = composed(event.event, relation, pairs_of)
+    composition = decompose(event.event, relation)
     laws = composition.laws
     if not composition.private:
         raise refuse(event, relation, "What is sampled is not private.")
@@ -332,12 +337,12 @@ def _refusing(event: Any, relation: str) -> Iterator[None]:
         raise refuse(event, relation, str(error)) from None
 
 
-def _laws(event: Any, relation: str, pairs_of: PairsOf, coarser: int = 1) -> list[FiniteLaw]:
+def _laws(event: Any, relation: str, coarser: int = 1) -> list[FiniteLaw]:
     """Return the law of the answers about one batch, in each direction; none without a loss.
 
     A law that is added keeps fewer values by the factor ``coarser``.
     """
-    found = _losses(event, relation, pairs_of)
+    found = _losses(event, relation)
     most = max((times for parts in found for _, times in parts), default=0)
     if most > _MOST_ANSWERS:
         raise TooLarge(
@@ -383,73 +388,11 @@ def _costly_sums(loss: PrivacyLoss, times: int) -> int:
     return costly
 
 
-def _on_everyone(event: Any, relation: str, pairs_of: PairsOf) -> Pairs:
+def _on_everyone(event: Any, relation: str) -> Pairs:
     """Return the pairs where every record is in the batch."""
-    found = _losses(event, relation, pairs_of)
+    found = _losses(event, relation)
     if all(len(parts) == 1 and parts[0][1] == 1 for parts in found):
         losses = [parts[0][0] for parts in found]
     else:
-        losses = [loss_of(law, repr(event)) for law in _laws(event, relation, pairs_of)]
+        losses = [loss_of(law, repr(event)) for law in _laws(event, relation)]
     return (losses[0], losses[-1]) if losses else (NO_LOSS, NO_LOSS)
-
-
-# -- a replaced record of a sum on a Poisson sample
-
-
-def _replaced(event: Any, relation: str) -> FiniteLaw:
-    """Return the law of a replaced record of a sum."""
-    with _refusing(event, relation):
-        return _REPLACED[type(event.event)](event.event, event.sampling_probability)
-
-
-def _between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
-    """Return losses and log probabilities under Q from those of noise, and of noise moved."""
-    up, down = amplified(above, q), amplified(below, q)
-    return up - down, log_noise + down
-
-
-def _replaced_discrete_gaussian(event: Any, q: float) -> FiniteLaw:
-    s, variance = event.sensitivity, event.sigma**2
-    far, log_norm, outside = noise_reach(event.sigma)
-    hold(2 * (far + s), f"sensitivity={s!r}", BYTES_OF_NOISE)
-    x = np.arange(-far - s, far + s + 1.0)
-    above, below = (s * (sign * 2 * x - s) / (2 * variance) for sign in (1, -1))
-    exact = FiniteLaw(*_between(-(x**2) / (2 * variance) - log_norm, above, below, q))
-    return gathered(replace(exact, outside=outside, below=exact))
-
-
-def _replaced_discrete_laplace(event: Any, q: float) -> FiniteLaw:
-    a, s = event.noise_parameter, event.sensitivity
-    x = np.arange(-s, s + 1.0)
-    log_noise = math.log(math.tanh(a / 2)) - a * np.abs(x)
-    # Outputs further out have the losses of s and -s.
-    log_noise[[0, -1]] = -a * s - math.log1p(math.exp(-a))
-    above, below = (a * (np.abs(x) - np.abs(x - shift)) for shift in (s, -s))
-    return FiniteLaw(*_between(log_noise, above, below, q))
-
-
-def _replaced_laplace(event: Any, q: float) -> FiniteLaw:
-    """Return the law, cut into intervals of outputs between the shifts -1 and 1."""
-    a = 1 / event.noise_multiplier
-    x = np.linspace(0.0, 1.0, _INTERVALS + 1)
-    low, high = x[:-1], x[1:]
-    log_noise = -a * low + math.log(-math.expm1(-a / _INTERVALS) / 2)
-    away = np.full(_INTERVALS, -a)
-    ends, _ = _between(x, a * (2 * x - 1), np.full(len(x), -a), q)
-    values, log_q = _between(log_noise, a * (low + high - 1), away, q)
-    half = cut(ends, log_q, log_q + values)
-    # All outputs beyond 1 have one loss.
-    tail, log_tail = _between(np.array([-a - math.log(2.0)]), np.array([a]), np.array([-a]), q)
-    laws = [
-        FiniteLaw(np.append(item.values, tail), np.append(item.log_reference, log_tail))
-        for item in (half, half.down)
-    ]
-    up, down = (mirrored(law.values, law.log_reference) for law in laws)
-    return FiniteLaw(*up, below=FiniteLaw(*down))
-
-
-_REPLACED: dict[type[events.DpEvent], Callable[[Any, float], FiniteLaw]] = {
-    events.DiscreteGaussianDpEvent: _replaced_discrete_gaussian,
-    events.DiscreteLaplaceDpEvent: _replaced_discrete_laplace,
-    events.LaplaceDpEvent: _replaced_laplace,
-}

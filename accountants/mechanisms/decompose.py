@@ -8,15 +8,139 @@
 ['remove', 'add']
 >>> composition.directions[0].parts
 ((SampledGaussian(sampling_probability=0.01, noise_multiplier=1.0, direction='remove'), 50),)
+
+>>> step = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=50)
+>>> leaves(events.ComposedDpEvent([step, step]))  # doctest: +NORMALIZE_WHITESPACE
+{PoissonSampledDpEvent(sampling_probability=0.01, event=GaussianDpEvent(noise_multiplier=1.0)): 100}
 """
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import attr
+import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.mechanisms.leaves import composed, leaves
-from dpcal.accountants.mechanisms.table import dominating_pairs
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.mechanisms.row import dominating_pairs
+from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
+
+# Most uses of a mechanism: squares of variances are doubles, too.
+_MOST_USES = 10**100
+
+
+def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+    """Flatten any nesting of compositions into distinct elementary events and their counts.
+
+    Raises
+    ------
+    TypeError
+        If ``event`` is not a ``DpEvent``.
+    ValueError
+        If a count is not a whole number >= 0.
+    TooLarge
+        If events are too many, or too deep inside each other.
+    """
+    counts: dict[events.DpEvent, int] = {}
+    stack, visits = [(event, 1)], 0
+    while stack:
+        item, times = stack.pop()
+        visits += 1
+        if visits > MOST_PARTS:
+            raise _too_many()
+        if isinstance(item, events.SelfComposedDpEvent):
+            if item.count != 0:
+                stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in reversed(_parts(item)))
+        elif _runs_once(item):
+            stack.append((item.event, times))
+        elif isinstance(item, events.DpEvent):
+            _check_levels(item)
+            try:
+                counts[item] = counts.get(item, 0) + times
+            except TypeError:
+                leaf = _hashable(item)
+                counts[leaf] = counts.get(leaf, 0) + times
+        else:
+            raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
+    most = max(counts.values(), default=0)
+    if most > _MOST_USES:
+        digits = math.log10(most)
+        raise ValueError(
+            f"count must add up to at most 1e100 uses of a mechanism, got about 1e{digits:.0f}."
+        )
+    return counts
+
+
+def _parts(item: Any) -> list[Any] | tuple[Any, ...]:
+    """Return the events of a composition."""
+    parts: Any = item.events
+    if not isinstance(parts, list | tuple):
+        raise TypeError(f"events must be a list of DpEvents, got {parts!r}.")
+    return parts
+
+
+def _check_levels(leaf: Any) -> None:
+    """Refuse an event with too many others inside, or too deep inside each other."""
+    stack, visits = [(leaf, 1, 0)], 0
+    while stack:
+        item, level, best = stack.pop()
+        inner = [item.event] if hasattr(item, "event") else []
+        if isinstance(item, events.ComposedDpEvent):
+            inner = list(_parts(item))
+        best += isinstance(item, events.RepeatAndSelectDpEvent)
+        visits += 1
+        if level > MOST_LEVELS or best > MOST_SELECTIONS:
+            raise TooLarge(
+                f"event must have at most {MOST_LEVELS} events inside each other, and at most "
+                f"{MOST_SELECTIONS} selections, got {type(leaf).__name__} with more."
+            )
+        if visits > MOST_PARTS:
+            raise _too_many()
+        stack += [(each, level + 1, best) for each in inner]
+
+
+def _too_many() -> TooLarge:
+    return TooLarge(
+        f"event must compose at most {MOST_PARTS} events, got more: write equal ones as one "
+        "SelfComposedDpEvent."
+    )
+
+
+def _runs_once(item: Any) -> bool:
+    """Return whether an event is the best of exactly one run, which is the run itself."""
+    if not isinstance(item, events.RepeatAndSelectDpEvent):
+        return False
+    known = all(isinstance(each, numbers.Real) for each in (item.mean, item.shape))
+    return bool(known and item.mean == 1 and -1 < item.shape < math.inf)
+
+
+def _hashable(value: Any) -> Any:
+    """Return an event with tuples for its lists and arrays, which have no hash, at every depth."""
+    try:
+        hash(value)
+    except TypeError:
+        if isinstance(value, np.ndarray):
+            return _hashable(value.tolist())
+        if isinstance(value, list | tuple):
+            return tuple(_hashable(item) for item in value)
+        if isinstance(value, events.DpEvent):
+            names = [field.name for field in attr.fields(type(value))]
+            return attr.evolve(value, **{name: _hashable(getattr(value, name)) for name in names})
+        raise TypeError(
+            f"event must hold numbers, lists, arrays and events, got {value!r} of type "
+            f"{type(value).__name__}."
+        ) from None
+    return value
 
 
 def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
@@ -35,4 +159,23 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
         If no theorem in this package covers a mechanism under this relation.
     """
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-    return composed(event, neighboring_relation, dominating_pairs)
+    forward: dict[PrivacyLoss, int] = {}
+    backward: dict[PrivacyLoss, int] = {}
+    private = True
+    for leaf, times in leaves(event).items():
+        if isinstance(leaf, events.NonPrivateDpEvent):
+            private = False
+        elif not isinstance(leaf, events.NoOpDpEvent):
+            remove, add = dominating_pairs(leaf, neighboring_relation)
+            if remove is not NO_LOSS or add is not NO_LOSS:
+                forward[remove] = forward.get(remove, 0) + times
+                backward[add] = backward.get(add, 0) + times
+    directions: tuple[Direction, ...]
+    if forward == backward:
+        directions = (Direction("both", tuple(forward.items())),)
+    else:
+        directions = (
+            Direction("remove", tuple(forward.items())),
+            Direction("add", tuple(backward.items())),
+        )
+    return Composition(neighboring_relation, directions, private)

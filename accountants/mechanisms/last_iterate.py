@@ -46,8 +46,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms.row import Row, distance, over
 
-__all__ = ["amplitude", "last_iterate"]
+__all__ = ["amplitude"]
 
 # Relative: more than the rounding of all formulas here.
 _ROUNDING = 1e-12
@@ -105,9 +106,16 @@ class _LastIterate(Gaussian):
     rounded_down: PrivacyLoss | None = None
 
 
-def last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
+@Row(
+    events.LastIterateDpEvent(8.0, 60, 0.9),
+    "shifted interpolation (Bok, Su and Altschuler 2024), proved in "
+    "`accountants/mechanisms/last_iterate.py`",
+    # The set is rounded down with the noise, which costs more by as much.
+    group=over("noise_multiplier", "diameter"),
+)
+def _last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
-    moved = 2 if relation == "replace-one" else 1
+    moved = distance(relation)
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
     diameter = _validate.radius(diameter=event.diameter)
     grown = amplitude(event.steps, event.contraction, diameter / moved)

@@ -31,10 +31,11 @@ from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of
-from dpcal.accountants.losses.base import NO_LOSS, Reals
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.best_run import lower_hull
+from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.accountants.rounding import log_of
 from dpcal.errors import TooLarge
 
@@ -273,3 +274,17 @@ def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteL
     values, logs = values[first], logs[first]
     starts = np.flatnonzero(np.diff(values, prepend=-math.inf) > 0)
     return FiniteLaw(values[starts], np.logaddexp.reduceat(logs, starts), gained)
+
+
+@Row(
+    from_pmf([0.6, 0.4], [0.4, 0.6]),
+    "[your own mechanism](your_own_mechanism.md), under the relation that it names",
+)
+def _pair(event: DominatingPairDpEvent, relation: str) -> Pairs:
+    if relation != event.neighboring_relation:
+        reason = f"Its pair dominates it under {event.neighboring_relation!r}."
+        raise refuse(event, relation, reason)
+    for name, loss in (("removed", event.removed), ("added", event.added)):
+        if not isinstance(loss, PrivacyLoss):
+            raise TypeError(f"{name} must be a PrivacyLoss, got {loss!r}.")
+    return event.removed, event.added

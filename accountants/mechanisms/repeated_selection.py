@@ -21,12 +21,14 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._roots import minimum
-from dpcal.accountants import renyi
+from dpcal.accountants import events, renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.mechanisms.best_run import best_run_laws, log_inverse_gamma
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.row import Pairs, Row, normal, refuse
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection"]
@@ -41,6 +43,8 @@ _LARGEST = 1e4
 _LEAST_TILT = 1e-6
 # They find the logarithm of that c to 1e-5, where the bound is flat to ten digits.
 _SECTIONS = 30
+# Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
+_MOST_RUNS = 1e15
 
 
 @dataclass(frozen=True)
@@ -170,3 +174,33 @@ class RepeatedSelection(MomentBound):
             curvature = max((high - 2 * here + low) / step**2, 1e-9)
             rows.append([here, (high - low) / (2 * step), curvature])
         return np.array(rows)
+
+
+@Row(
+    events.RepeatAndSelectDpEvent(events.GaussianDpEvent(1.0), 3.0, 1.0),
+    "Papernot and Steinke 2022, Theorems 2 and 6; a law from [the profile of a run]"
+    "(#the-best-of-many-runs)",
+)
+def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
+    single = decompose(event.event, relation)
+    if not single.private:
+        raise refuse(event, relation, "What is repeated is not private.")
+    mean = _validate.positive(mean=event.mean)
+    shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    normal(shape=shape)
+    if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
+        raise ValueError(
+            f"mean and shape must be at most {_MOST_RUNS:g}, or shape infinite, got {mean!r} and "
+            f"{shape!r}."
+        )
+    pairs = [
+        RepeatedSelection(single.directions, mean, shape, forward)
+        for forward in (True, len(single.directions) == 1)
+    ]
+    if all(item.finite[0] == 0 for item in single.directions):
+        return pairs[0], pairs[1]
+    # A run that may fail has no finite Renyi divergences, but its profile may be known.
+    remove, add = (pair.law for pair in pairs)
+    if remove is None or add is None:
+        raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
+    return remove, add

@@ -32,7 +32,7 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.leaves import Pairs
+from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [

@@ -19,8 +19,7 @@ from dpcal.accountants import characteristic, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import TargetUnreachable
 

@@ -1,4 +1,7 @@
-"""One small event of every class, its answers, and what the page of mechanisms says of it."""
+"""One small event of every class, its answers, and what the page of mechanisms says of it.
+
+``PYTHONPATH=tests python -m contracts._events`` writes the table of the page from the rows.
+"""
 
 import functools
 import math
@@ -11,12 +14,17 @@ from _tree import DATA, ROOT
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.mechanisms.row import rows
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
+PAGE = ROOT / "docs" / "accountants.md"
 GAUSSIAN = events.GaussianDpEvent(1.0)
 # Expressions of events, by the name of a table, as the file explains.
 WRITTEN = tomllib.loads((DATA / "events.toml").read_text(encoding="utf-8"))
-NAMES = {name.removesuffix("DpEvent"): value for name, value in vars(events).items()}
+# The row of each class of events, in the order of the page.
+ROWS = sorted(rows().values(), key=lambda row: type(row.example).__name__)
+NAMES = vars(events) | {type(row.example).__name__: type(row.example) for row in ROWS}
+NAMES |= {name.removesuffix("DpEvent"): value for name, value in NAMES.items()}
 NAMES |= {"from_pmf": accountants.from_pmf, "matrix": matrix, "correlated": correlated}
 NAMES |= {"np": np, "Fraction": Fraction, "inf": math.inf, "nan": math.nan}
 
@@ -26,22 +34,11 @@ def made(text):
     return eval(text, NAMES)
 
 
-EXAMPLES = [made(each) for each in WRITTEN["examples"]]
+# An annex makes the parts of one example.
+CORRELATED = made(WRITTEN["correlated"])
+EXAMPLES = [CORRELATED if type(row.example) is type(CORRELATED) else row.example for row in ROWS]
 # Compositions and samples of which only some accountants know a law.
 ALL = EXAMPLES + [made(each) for each in WRITTEN["composed"]]
-
-
-def documented():
-    """Return the cells of the table in ``docs/accountants.md``, by name of event and relation."""
-    lines = (ROOT / "docs" / "accountants.md").read_text().splitlines()
-    start = lines.index("| event | " + " | ".join(RELATIONS) + " | by |") + 2
-    end = lines.index("", start)
-    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end])
-    return {
-        (name.strip("`"), relation): cell
-        for name, *cells in rows
-        for relation, cell in zip(RELATIONS, cells, strict=False)
-    }
 
 
 @functools.cache
@@ -55,8 +52,35 @@ def answered(place, relation, accountant="auto"):
         return str(error)
 
 
+def verdict(answer):
+    """Return the word of the page: bounds on either side, a bracket, an upper end, or none."""
+    if isinstance(answer, str):
+        return "refused"
+    if answer.method.startswith("bracket"):
+        return "a bracket"
+    if answer.upper in (0, math.inf):
+        return f"yes, {answer.upper:g}"
+    return "Renyi" if answer.lower == 0 else "yes"
+
+
+def page(text):
+    """Return the text of ``docs/accountants.md`` with the table of all rows and their answers."""
+    lines = [("event", *RELATIONS, "by"), ("---",) * (2 + len(RELATIONS))]
+    for place, row in enumerate(ROWS):
+        stated = ", as stated" if row.record == "stated" else ""
+        cells = [verdict(answered(place, relation)) + stated for relation in RELATIONS]
+        lines.append((f"`{type(row.example).__name__}`", *cells, row.source))
+    start = text.index("| event |")
+    table = "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+    return text[:start] + table + text[text.index("\n\n", start) :]
+
+
 def priced():
     """Yield every example with each of its answers and the first relation that has it."""
     for place, event in enumerate(EXAMPLES):
         seen = {answered(place, relation): relation for relation in reversed(RELATIONS)}
         yield from ((event, r, answer) for answer, r in seen.items() if not isinstance(answer, str))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))

@@ -10,13 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import GenericAlias
 
+import attr
 import numpy as np
 from _built_plans import BUILT, CONSTANTS, built, logistic, target
 from _tree import DATA, ROOT
+from contracts._events import EXAMPLES, answered, verdict
 
 import dpcal
 from dpcal import accountants, calibrate, estimators, events, optim
 from dpcal.accountants import correlated, matrix
+from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.mechanisms.row import rows as mechanisms
 from dpcal.optim import attacks, minimax
 from dpcal.optim.registry import OPTIMIZERS
 
@@ -43,6 +47,8 @@ def public():
                 inspect.isclass(value) and type(value) is not GenericAlias
             ):
                 found.setdefault(value, f"{home}.{name}".removeprefix("dpcal."))
+    for event in mechanisms():
+        found.setdefault(event, f"accountants.events.{event.__name__}")
     return {name: value for value, name in found.items()}
 
 
@@ -121,13 +127,6 @@ GOOD = {
 SCORES = [f"estimators.noisy_{score}" for score in ("accuracy", "roc_auc", "r2")]
 FLAGS = np.arange(100) % 2 == 0
 
-ADD = "add-or-remove-one"
-RELATION_OF = {
-    events.RandomizedResponseDpEvent: "replace-one",
-    events.ShuffledEpochsDpEvent: "replace-special",
-    events.SingleEpochTreeAggregationDpEvent: "replace-special",
-}
-
 
 @functools.cache
 def built_for(name):
@@ -167,9 +166,19 @@ def ledger():
     return optim.run(objective(), plan(), seed=1).ledger
 
 
+def arguments(event):
+    """Return the arguments without a default of an event."""
+    needed = [each.name for each in attr.fields(type(event)) if each.default is attr.NOTHING]
+    return {name: getattr(event, name) for name in needed}
+
+
 # Callables that take more, or other, arguments than these names say.
 CALLS = {
     **fresh(TABLES["calls"]),
+    **{
+        f"accountants.events.{type(event).__name__}": functools.partial(arguments, event)
+        for event in EXAMPLES
+    },
     "FromGradients": lambda: {"gradients": lambda w, rows: np.ones((len(rows), 3))},
     "optim.Minimax": lambda: {"gradients": lambda w, rows: np.ones((len(rows), 4))},
     "optim.minimax.CovariateShift": lambda: {"tilts": rows()},
@@ -184,8 +193,6 @@ CALLS = {
         "table": {"a": np.linspace(-1, 1, 200), "sick": ["no", "yes"] * 100},
         "target": "sick",
     },
-    "accountants.events.AllocatedDpEvent": lambda: {"event": events.LaplaceDpEvent(1.0)},
-    "accountants.events.ComposedDpEvent": lambda: {"events": [events.LaplaceDpEvent(1.0)]},
     "accountants.events.CorrelatedGaussianDpEvent": lambda: {
         "strategy": matrix.LambdaCGD(4, 0.5),
         "draws": 2000,
@@ -254,7 +261,9 @@ class Call:
 
 def priced(cls, **given):
     """Return the price of an event, which checks what events hold."""
-    return dpcal.epsilon(cls(**given), delta=1e-5, neighboring_relation=RELATION_OF.get(cls, ADD))
+    place = [type(example) for example in EXAMPLES].index(cls)
+    relation = next(each for each in RELATIONS if verdict(answered(place, each)) != "refused")
+    return dpcal.epsilon(cls(**given), delta=1e-5, neighboring_relation=relation)
 
 
 def listed(function, **given):

@@ -12,6 +12,7 @@ from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
+from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 REMOVED, ADDED = (SampledGaussian(0.1, 1.5, side) for side in ("remove", "add"))
@@ -20,6 +21,7 @@ LOSSES = [
     *(Gaussian(2.0), Laplace(1.5), BoundedRange(0.8), DiscreteGaussian(2.0, 1), pure(1.0)),
     *(FixedBatchGaussian(0.02, 0.7), REMOVED, ADDED, GEOMETRIC),
     *(randomized_response(noise_parameter=0.3, num_buckets=4),),
+    RandomChoice(((0.6, REMOVED), (0.4, SampledGaussian(0.3, 2.0, "remove")))),
 ]
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 # Tilts inside of the strip Re z > -1, on both sides of 0, and a step along them.

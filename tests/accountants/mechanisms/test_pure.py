@@ -203,17 +203,6 @@ def test_monotone_selections_cost_half(cls, mechanism):
     assert epsilon / 2 < worst["both ways"] <= epsilon * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("delta", [0, 1e-300, 1e-6, 0.2])
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_monotone_is_the_event_of_half_the_epsilon(relation, delta):
-    share = 1.0 if relation == REPLACE else 0.5
-    for cls in (events.PermuteAndFlipDpEvent, events.ExponentialMechanismDpEvent):
-        pair = cls(0.8, monotone=True), cls(0.8 * share)
-        pair = [events.SelfComposedDpEvent(each, 3) for each in pair]
-        found = [dpcal.epsilon(e, delta=delta, neighboring_relation=relation) for e in pair]
-        assert found[0] == found[1]
-
-
 def test_monotone_is_a_flag_that_a_group_and_a_certificate_keep():
     for cls in (events.ExponentialMechanismDpEvent, events.ReportNoisyMaxDpEvent):
         assert cls(1.0, monotone=np.True_) == cls(1.0, True)

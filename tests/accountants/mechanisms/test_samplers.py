@@ -261,16 +261,6 @@ def test_transform_agrees_with_integrals(loss):
         assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
 
 
-def test_mixture_of_two_is_the_sampled_gaussian():
-    pair = mixture_of_gaussians([0.0, 1.0], [0.98, 0.02], standard_deviation=0.9)
-    for loss, name in zip(pair, ("remove", "add"), strict=True):
-        sampled = SampledGaussian(0.02, 0.9, name)
-        c = [0.3, 4.0, 25.0]
-        np.testing.assert_allclose(loss.cumulants(c), sampled.cumulants(c), rtol=1e-12)
-        assert loss.upper == pytest.approx(sampled.upper)
-        assert loss.log_unaffected == pytest.approx(sampled.log_unaffected)
-
-
 def test_decay_bounds_hold_along_the_line():
     choices = (
         (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
@@ -287,23 +277,6 @@ def test_decay_bounds_hold_along_the_line():
         bounds = tilt.log_decay(step * np.arange(1, 4000), 1.0)
         assert np.all(values <= np.exp(bounds) * (1 + 1e-12) + 1e-12), loss
         assert bounds[-1] < -0.001, loss
-
-
-def test_choices_keep_their_moments():
-    """Against the moments of the law's own points; the fourth is only bounded."""
-    mixed = RandomChoice(
-        (
-            (0.6, SampledGaussian(0.1, 1.0, "remove")),
-            (0.4, SampledGaussian(0.3, 2.0, "remove")),
-        )
-    )
-    log_mgf, mean, variance, fourth = mixed.cumulants([1.5])[0]
-    values, weights = mixed.tilt(1.5).law
-    assert (weights @ values).real == pytest.approx(mean, rel=1e-12)
-    assert (weights @ (values - mean) ** 2).real == pytest.approx(variance, rel=1e-10)
-    assert (weights @ (values - mean) ** 4).real <= fourth * (1 + 1e-10)
-    each = [loss.cumulants([1.5])[0, 0] for _, loss in mixed.choices]
-    assert math.exp(log_mgf) == pytest.approx(0.6 * math.exp(each[0]) + 0.4 * math.exp(each[1]))
 
 
 # -- dp-accounting

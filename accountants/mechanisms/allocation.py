@@ -1,0 +1,108 @@
+"""Random allocation: an epoch of Gaussian noise on batches of which each record draws one.
+
+>>> from dpcal.accountants import epsilon
+>>> print(f"{epsilon(events.RandomAllocationDpEvent(2.0, 100), delta=1e-6):.4f}")
+0.2049
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.losses.allocation import Allocation, Group, KnownBatch, UnequalAllocation
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms.pure import without_bound
+from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
+from dpcal.errors import TooLarge
+
+__all__ = ["DRAWN", "count_of_batches"]
+
+DRAWN = (
+    events.RandomAllocationDpEvent,
+    events.UnequalAllocationDpEvent,
+    events.AllocatedDpEvent,
+)
+"""Epochs in which each record draws a batch: a replaced record has a bracket."""
+
+_BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
+# Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
+# range of a double, and a contour takes half a minute.
+_LEAST_NOISE = 1 / 20
+# Most batches of an epoch: a contour, and means, take some seconds with so many, and longer with
+# more.
+_MOST_BATCHES = 1 << 27
+
+
+@Row(
+    events.RandomAllocationDpEvent(2.0, 5),
+    "[random allocation](#random-allocation)",
+    largest=without_bound,
+)
+def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
+    """Return the pair of docs/accountants.md, "Random allocation"."""
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    batches = count_of_batches(event.batches)
+    if relation == "replace-one":
+        raise only_auto(event, relation, _BRACKET)
+    if batches == 1:
+        return Gaussian(sigma), Gaussian(sigma)
+    loss = KnownBatch if sigma < _LEAST_NOISE else Allocation
+    return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
+
+
+@Row(
+    events.UnequalAllocationDpEvent(((2.0, 5, 0.8), (2.0, 1, 0.2))),
+    "[batches that differ](#random-allocation)",
+    largest=without_bound,
+)
+def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
+    """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
+    groups = _groups_of(event)
+    if relation == "replace-one":
+        raise only_auto(event, relation, _BRACKET)
+    if len(groups) == 1:
+        (sigma, batches, _), *_ = groups
+        return _random_allocation(events.RandomAllocationDpEvent(sigma, batches), relation)
+    least = min(group.noise_multiplier for group in groups)
+    if least < _LEAST_NOISE:
+        reason = (
+            f"Batches that differ are priced with noise of at least {_LEAST_NOISE:g}, "
+            f"got {least!r}: with less, one Gaussian answer an epoch costs hardly more."
+        )
+        raise refuse(event, relation, reason)
+    return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
+
+
+def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
+    """Return the groups that a record may draw, alike batches in one group."""
+    alike: dict[tuple[float, float], Group] = {}
+    try:
+        groups = [(sigma, batches, probability) for sigma, batches, probability in event.groups]
+    except (TypeError, ValueError):
+        raise TypeError(
+            "groups must be triples of a noise multiplier, a number of batches and a probability, "
+            f"got {event.groups!r}."
+        ) from None
+    for sigma, batches, probability in groups:
+        sigma, m = _validate.noise(noise_multiplier=sigma), count_of_batches(batches)
+        chance = _validate.within(0.0, 1.0, probability=probability)
+        if chance > 0:
+            known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
+            alike[sigma, chance / m] = Group(sigma, known.batches + m, known.probability + chance)
+    total = math.fsum(group.probability for group in alike.values())
+    if abs(total - 1) > 1e-9:
+        raise ValueError(f"groups must have probabilities that add up to 1, got {event.groups!r}.")
+    return tuple(group._replace(probability=group.probability / total) for group in alike.values())
+
+
+def count_of_batches(batches: int) -> int:
+    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
+    count = _validate.count(batches=batches)
+    if count > _MOST_BATCHES:
+        raise TooLarge(
+            f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "
+            f"{batches!r}: more batches cost less."
+        )
+    return count

@@ -1,0 +1,91 @@
+"""Claims that hold under the relation of the question, and events that compose others.
+
+>>> from dpcal.accountants.mechanisms.row import dominating_pairs
+>>> dominating_pairs(events.EpsilonDeltaDpEvent(0.0, 0.25), "replace-one")[0].failure_probability
+0.25
+"""
+
+from __future__ import annotations
+
+import math
+
+import attr
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.discrete import pure
+from dpcal.accountants.losses.failure import Concentrated, LossWithFailure
+from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
+
+__all__ = ["claim"]
+
+
+def _for_group(event: events.EpsilonDeltaDpEvent, k: int) -> events.EpsilonDeltaDpEvent | None:
+    """Return (k epsilon, delta (1 + ... + e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2).
+
+    A delta without an epsilon stands beside noise that it is the failure of, as a threshold's does:
+    of several records one after another the noise makes more of it.
+    """
+    if event.delta and not event.epsilon:
+        return None
+    epsilon = math.nextafter(k * event.epsilon, math.inf)
+    if event.delta == 0:
+        return attr.evolve(event, epsilon=epsilon)
+    factor = math.fsum(math.exp(min(700.0, j * event.epsilon)) for j in range(k))
+    return attr.evolve(event, epsilon=epsilon, delta=min(1.0, event.delta * factor * (1 + 1e-14)))
+
+
+@Row(
+    events.EpsilonDeltaDpEvent(0.5, 1e-6),
+    "Kairouz, Oh and Viswanath 2015",
+    record="stated",
+    group=_for_group,
+)
+def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyLoss:
+    """Return the loss of failing with probability delta (Kairouz, Oh and Viswanath 2015)."""
+    return claim(event.epsilon, event.delta)
+
+
+def claim(epsilon: float, delta: float = 0.0) -> PrivacyLoss:
+    """Return the loss that dominates every (epsilon, delta)-private mechanism.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number >= 0.
+    delta
+        A number in [0, 1].
+    """
+    epsilon = _validate.non_negative(epsilon=epsilon)
+    failure = _validate.non_negative(delta=delta)
+    if failure > 1:
+        raise ValueError(f"delta must be a number in [0, 1], got {delta!r}.")
+    given = pure(epsilon) if epsilon > 0 else NO_LOSS
+    return LossWithFailure(given, failure) if failure > 0 else given
+
+
+@Row(events.ZCDpEvent(0.5), "Bun and Steinke 2016", record="stated")
+def _concentrated(event: events.ZCDpEvent, relation: str) -> PrivacyLoss:
+    rho, xi = _validate.non_negative(rho=event.rho), _validate.non_negative(xi=event.xi)
+    return Concentrated(rho=rho, xi=xi)
+
+
+@Row(
+    events.ComposedDpEvent([events.GaussianDpEvent(1.0), events.LaplaceDpEvent(1.0)]),
+    "as its parts",
+)
+@Row(events.SelfComposedDpEvent(events.GaussianDpEvent(1.0), 2), "as its parts")
+@Row(events.NonPrivateDpEvent())
+def _without_losses(event: events.DpEvent, relation: str) -> Pairs:
+    raise refuse(event, relation)
+
+
+@Row(events.NoOpDpEvent(), record="sum", group=lambda event, k: event)
+def _nothing(event: events.NoOpDpEvent, relation: str) -> PrivacyLoss:
+    return NO_LOSS
+
+
+@Row(events.UnsupportedDpEvent())
+def _undescribed(event: events.UnsupportedDpEvent, relation: str) -> Pairs:
+    raise refuse(event, relation, "It stands for an operation that has no description.")

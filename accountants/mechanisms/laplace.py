@@ -1,0 +1,56 @@
+"""Laplace noise on a sum.
+
+>>> from dpcal.accountants import epsilon
+>>> f"{epsilon(events.LaplaceDpEvent(2.0), delta=0)}"
+'0.5'
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, cut, mirrored
+from dpcal.accountants.losses.laplace import Laplace
+from dpcal.accountants.mechanisms.amplification import between
+from dpcal.accountants.mechanisms.row import Row, distance, over
+
+__all__: list[str] = []
+
+# Number of intervals into which each half of the outputs between two shifts is cut.
+_INTERVALS = 512
+
+
+def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
+    """Return the law, cut into intervals of outputs between the shifts -1 and 1."""
+    a = 1 / event.noise_multiplier
+    x = np.linspace(0.0, 1.0, _INTERVALS + 1)
+    low, high = x[:-1], x[1:]
+    log_noise = -a * low + math.log(-math.expm1(-a / _INTERVALS) / 2)
+    away = np.full(_INTERVALS, -a)
+    ends, _ = between(x, a * (2 * x - 1), np.full(len(x), -a), q)
+    values, log_q = between(log_noise, a * (low + high - 1), away, q)
+    half = cut(ends, log_q, log_q + values)
+    # All outputs beyond 1 have one loss.
+    tail, log_tail = between(np.array([-a - math.log(2.0)]), np.array([a]), np.array([-a]), q)
+    laws = [
+        FiniteLaw(np.append(item.values, tail), np.append(item.log_reference, log_tail))
+        for item in (half, half.down)
+    ]
+    up, down = (mirrored(law.values, law.log_reference) for law in laws)
+    return FiniteLaw(*up, below=FiniteLaw(*down))
+
+
+@Row(
+    events.LaplaceDpEvent(1.0),
+    "closed form (Mironov 2017)",
+    record="sum",
+    group=over("noise_multiplier"),
+    replaced=_replaced,
+)
+def _laplace(event: events.LaplaceDpEvent, relation: str) -> Laplace:
+    scale = _validate.noise(noise_multiplier=event.noise_multiplier)
+    return Laplace(scale / distance(relation))

@@ -1,0 +1,180 @@
+"""What must be known of a mechanism? One record, beside the function that returns its losses.
+
+A file of this folder, which is found by itself, declares the class of an event, where dp-accounting
+has none, and a function from such an event and a neighboring relation to privacy losses. A
+:class:`Row` above that function says the rest: samples, groups, the page of mechanisms and the
+tests that every mechanism must pass read it, and name no class.
+
+>>> from dpcal.accountants import events
+>>> remove, add = dominating_pairs(events.GaussianDpEvent(2.0), "replace-one")
+>>> remove
+Gaussian(noise_multiplier=1.0)
+>>> dominating_pairs(events.UnsupportedDpEvent(), "replace-one")
+Traceback (most recent call last):
+    ...
+dpcal.errors.UnsupportedEvent: No theorem here prices UnsupportedDpEvent() under neighboring \
+relation 'replace-one'. It stands for an operation that has no description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import attr
+
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.inversion.finite_laws import FiniteLaw
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.errors import UnsupportedEvent
+
+__all__ = [
+    "Pairs",
+    "Row",
+    "distance",
+    "dominating_pairs",
+    "normal",
+    "only_auto",
+    "over",
+    "refuse",
+    "row_of",
+    "rows",
+]
+
+Pairs = tuple[PrivacyLoss, PrivacyLoss]
+"""Losses of one mechanism when a record is removed, and when one is added."""
+
+Rule = Callable[[Any, str], Pairs | PrivacyLoss]
+_Rule = TypeVar("_Rule", bound=Rule)
+
+# Smallest number > 0 by which losses are multiplied or divided: its half, and a share of it, are
+# normal doubles.
+_LEAST = 1e-300
+_ROWS: dict[type[DpEvent], Row] = {}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of a class of events; called with the function of its losses, it is declared.
+
+    That function takes an event and one of :data:`~dpcal.accountants.directions.RELATIONS`. It
+    returns the losses when a record is removed, and when one is added, or one loss for both, and
+    raises :func:`refuse` where no theorem covers the relation.
+
+    Attributes
+    ----------
+    example
+        A small event of the class that has a price.
+    source
+        The theorem, and where it is printed or proved, in Markdown.
+    record
+        How a record enters. ``"sum"``: noise on a sum, of which a blanked record leaves the law of
+        no record. ``"scaled"``: the losses for a replaced record follow from the parameters.
+        ``"stated"``: parameters are a claim for the relation of the question. It decides which
+        random batches of the mechanism have a price; empty for none but Poisson samples.
+    group
+        From an event and a number k to an event that bounds what k records reveal together, or None
+        where no theorem does; such as :func:`over`.
+    replaced
+        The law of a record that is replaced on a Poisson sample, from an event and the sampling
+        probability; None where only a known draw dominates it.
+    largest
+        Bounds on the largest losses, from an event and a relation, where the losses do not tell.
+    whole_run
+        Annex that prices a run as a whole, with no price for a step; empty for others.
+    """
+
+    example: DpEvent
+    source: str = ""
+    record: str = ""
+    group: Callable[[Any, int], DpEvent | None] = lambda event, k: None
+    replaced: Callable[[Any, float], FiniteLaw] | None = None
+    largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
+    whole_run: str = ""
+    losses: Rule | None = field(default=None, repr=False)
+
+    def __call__(self, losses: _Rule) -> _Rule:
+        """Declare the function that returns the losses of such events."""
+        _ROWS[type(self.example)] = replace(self, losses=losses)
+        return losses
+
+
+@cache
+def rows() -> Mapping[type[DpEvent], Row]:
+    """Return the rows of every mechanism, by class of event."""
+    folder = import_module(__package__)
+    for file in iter_modules(folder.__path__):
+        import_module(f"{__package__}.{file.name}")
+    return MappingProxyType(_ROWS)
+
+
+def row_of(event: DpEvent) -> Row | None:
+    """Return the row of an event's class, or of the nearest class above it that has one."""
+    # The other files are imported when an event needs one of them: few questions do.
+    known = _ROWS if type(event) in _ROWS else rows()
+    return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
+
+
+def dominating_pairs(event: DpEvent, relation: str) -> Pairs:
+    """Return dominating pairs of one elementary event, for removing and for adding a record.
+
+    Parameters
+    ----------
+    event
+        An event that is not a composition.
+    relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem in this package covers the event under this relation.
+    """
+    row = row_of(event)
+    if row is None or row.losses is None:
+        raise refuse(event, relation)
+    found = row.losses(event, relation)
+    return found if isinstance(found, tuple) else (found, found)
+
+
+def refuse(event: DpEvent, relation: str, reason: str = "") -> UnsupportedEvent:
+    """Return the refusal of an event under a relation, with the reason as a second sentence."""
+    sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
+    return UnsupportedEvent(f"{sentence} {reason}".rstrip())
+
+
+def only_auto(event: DpEvent, relation: str, how: str) -> UnsupportedEvent:
+    """Return the refusal of an event that accountant 'auto' prices, and says how, by others."""
+    return UnsupportedEvent(
+        f"Only accountant 'auto' prices {event!r} under neighboring relation {relation!r}: {how}."
+    )
+
+
+def distance(relation: str) -> int:
+    """Return how far a record moves a sum, in bounds on one contribution: replaced, up to twice."""
+    return 2 if relation == "replace-one" else 1
+
+
+def normal(**argument: float) -> float:
+    """Return a number by which losses are multiplied or divided, if it is a normal double, or 0."""
+    ((name, value),) = argument.items()
+    if 0 < abs(value) < _LEAST:
+        raise ValueError(f"{name} must be 0 or at least {_LEAST:g} in size, got {value!r}.")
+    return value
+
+
+def over(*scales: str) -> Callable[[Any, int], DpEvent]:
+    """Return the rule for k records that divides scales of noise by k, rounded down."""
+
+    def group(event: Any, k: int) -> DpEvent:
+        found = {name: math.nextafter(getattr(event, name) / k, 0.0) for name in scales}
+        return attr.evolve(event, **found)
+
+    return group

@@ -1,0 +1,42 @@
+"""Runs that have a price as a whole and none for a step: other noise, or other places, bind steps.
+
+>>> from dpcal.accountants import epsilon
+>>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=1)
+>>> print(f"{epsilon(run, delta=1e-6, neighboring_relation='replace-special'):.2f}")
+0.05
+"""
+
+from __future__ import annotations
+
+from dpcal.accountants import events
+from dpcal.accountants.mechanisms.pure import without_bound
+from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
+
+__all__: list[str] = []
+
+
+@Row(
+    events.CorrelatedGaussianDpEvent(None, None, 3.0),
+    "[correlated noise](correlated.md), alone",
+    largest=without_bound,
+    whole_run="pricing",
+)
+def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
+    raise only_auto(event, relation, "as a whole run, alone and not in a composition")
+
+
+@Row(
+    events.ShuffledEpochsDpEvent(3.0, 2, 1),
+    "[shuffled epochs](#shuffled-epochs), once in a composition",
+    largest=without_bound,
+    whole_run="shuffling",
+)
+def _shuffled(event: events.ShuffledEpochsDpEvent, relation: str) -> Pairs:
+    if relation == "add-or-remove-one":
+        reason = (
+            "A record that is added or removed moves others to other batches: use "
+            "'replace-special' (its contribution becomes 0, and it keeps its place) or "
+            "'replace-one'."
+        )
+        raise refuse(event, relation, reason)
+    raise only_auto(event, relation, "as a whole run, once in a composition")
