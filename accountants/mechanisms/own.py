@@ -279,6 +279,7 @@ def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteL
 @Row(
     from_pmf([0.6, 0.4], [0.4, 0.6]),
     "[your own mechanism](your_own_mechanism.md), under the relation that it names",
+    record="scaled",
 )
 def _pair(event: DominatingPairDpEvent, relation: str) -> Pairs:
     if relation != event.neighboring_relation:
