@@ -22,8 +22,9 @@ from dpcal.accountants import characteristic
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.inversion.ways import exact_log_delta
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
@@ -182,7 +183,7 @@ class DirectionProfile:
         todo = ~beyond
         if len(self._direction.parts) == 1:
             for place in np.flatnonzero(todo):
-                bounds = characteristic.without_contour(self._direction, float(points[place]))
+                bounds = exact_log_delta(self._direction, float(points[place]))
                 if bounds is None and self._direction.parts[0][1] > 1:
                     # The other points would take contours as well.
                     break

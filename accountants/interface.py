@@ -137,7 +137,8 @@ class _LogDeltaAt(_Question):
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         found: list[Bounds] = []
         for item in composition.directions:
-            if found and characteristic.is_smaller(item, self.at, found[-1].lower):
+            slow = bool(found) and item.compiled is None
+            if slow and characteristic.is_smaller(item, self.at, found[-1].lower):
                 continue
             found.append(module.log_delta_bounds(item, self.at))
             if found[-1].lower >= -UNIT and found[-1].upper == 0.0:

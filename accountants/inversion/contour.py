@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.limits import CONTOUR
 from dpcal.accountants.inversion.saddle import chernoff_at
-from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, ProductLine
+from dpcal.accountants.inversion.transform import Measure
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
@@ -212,9 +212,7 @@ class Contour:
         node = _first_below(remainders, target)
         if node is None and remainders[-1] < log_sum + math.log(CONTOUR.error_of_jumps):
             self.coarse = True
-            if isinstance(self._line, ProductLine) and len(self._line.tilts) > MANY_LOSSES:
-                node = _first_below(remainders, log_sum + math.log(CONTOUR.error_of_many))
-            node = len(grid) - 1 if node is None else node
+            node = len(grid) - 1
         if node is None:
             if not smooth:
                 raise OutOfReach

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
+__all__ = ["CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
 
 
 class ContourLimits:
@@ -43,8 +43,6 @@ class ContourLimits:
     error_of_jumps
         Remainder at the last affordable node at which a contour is not smoothed. The transform of a
         density with jumps falls like a power of t, and smoothing would cost more than this.
-    error_of_many
-        Remainder that ends such a contour for many losses: further nodes gain less than rounding.
     """
 
     nodes: Final = 1 << 19
@@ -60,7 +58,6 @@ class ContourLimits:
     error: Final = 2e-15
     error_of_parts: Final = 1e-2
     error_of_jumps: Final = 1e-7
-    error_of_many: Final = 1e-11
 
 
 class LatticeLimits:
@@ -115,16 +112,14 @@ class SaddleLimits:
     ----------
     tilt
         The largest tilt: a loss of 1e-12 cannot be distinguished from 0.
-    evaluations, of_many
-        Most evaluations of a law, and of a law of many losses. The latter takes more only where it
-        changes from one peak to another, and no tilt is then useful.
+    evaluations
+        Most evaluations of a law.
     trials
         Tilts that are tried where the saddle is out of reach.
     """
 
     tilt: Final = 1e12
     evaluations: Final = 200
-    of_many: Final = 28
     trials: Final = 24
 
 
@@ -135,6 +130,9 @@ class EpsilonLimits:
     ----------
     inversions
         New contours around a root that lies far from the saddle of the last ones.
+    halvings
+        Halvings of an estimate at which delta is below its rounding, and of the last interval: the
+        estimate of a bulk with rare large losses is up to a hundred times too large.
     newton, unsafe
         Steps of Newton's method on one inversion; after ``unsafe`` steps a bracket is halved.
     outward
@@ -146,6 +144,7 @@ class EpsilonLimits:
     """
 
     inversions: Final = 3
+    halvings: Final = 6
     newton: Final = 60
     unsafe: Final = 12
     outward: Final = 2.0**59
@@ -154,29 +153,9 @@ class EpsilonLimits:
     most: Final = 1e6
 
 
-class BracketLimits:
-    """Evaluations of a search that brackets epsilon.
-
-    Attributes
-    ----------
-    cheap
-        Most evaluations, if none takes a contour.
-    costly
-        Most evaluations, if some take contours.
-    few, losses
-        Most evaluations, if they take contours of more than ``losses`` distinct losses.
-    """
-
-    cheap: Final = 120
-    costly: Final = 7
-    few: Final = 4
-    losses: Final = 8
-
-
 CONTOUR = ContourLimits()
 LATTICE = LatticeLimits()
 LAYERS = LayerLimits()
 GUESS = GuessLimits()
 SADDLE = SaddleLimits()
 EPSILON = EpsilonLimits()
-BRACKET = BracketLimits()

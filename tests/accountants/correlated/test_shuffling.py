@@ -15,7 +15,7 @@ from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.shuffling import reduction
 from dpcal.accountants.inversion.puts import Put
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import MixedAllocation
 

@@ -10,6 +10,7 @@ from scipy.special import expit
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion import ways
 from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
@@ -37,8 +38,8 @@ def test_the_recursion_ends_with_the_largest_loss():
 
 
 def test_a_record_that_is_hardly_ever_sampled_costs_nothing():
-    rare = Total(((SampledGaussian(1e-9, 1.0, "remove"), 100),))
-    found = epsilon_on_contours(rare, math.log(1e-6))
+    rare = Direction("remove", ((SampledGaussian(1e-9, 1.0, "remove"), 100),))
+    found = ways.epsilon(rare, math.log(1e-6))
     assert (found.lower, found.upper, found.method) == (0.0, 0.0, "sampling")
 
 

@@ -21,7 +21,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion import put_rays
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.parity import log_delta_by_parity
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses import allocation_rays
 from dpcal.accountants.losses.allocation import Allocation
