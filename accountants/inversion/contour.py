@@ -60,8 +60,6 @@ FURTHEST = 20.0
 # tilts say how small the aliases are. For a normal law the best lies at sqrt(2 log(1 / tolerance))
 # = 8 widths; laws of rare jumps need nearer tilts, others further tilts.
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
-# Distances of the trial tilts on a line of many points, in widths of the peak.
-_FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # Ratio of neighboring times between which the decay is bounded. Closer times find the last node
 # more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
@@ -157,13 +155,12 @@ class Contour:
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
-        spreads = _SPREADS if self.points < CONTOUR.points else _FEWER_SPREADS
-        left, right = c - w * spreads, c + w * spreads
+        left, right = c - w * _SPREADS, c + w * _SPREADS
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
         # The furthest tilts may be out of reach although the saddle is in reach.
-        for _ in range(len(spreads)):
+        for _ in range(len(_SPREADS)):
             try:
                 self._trial_bounds = measure.log_chernoff(trials)
                 break

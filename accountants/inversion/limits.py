@@ -21,8 +21,6 @@ class ContourLimits:
     ----------
     nodes, work
         Most nodes, and most work, about 0.1 s.
-    cheap
-        Work for each distinct loss up to which no better way is sought: that would cost more.
     granted, granted_work
         Nodes that every composition may have, while they take no more than this work.
     atoms_work
@@ -33,8 +31,6 @@ class ContourLimits:
         most work of such a contour, about a second.
     check
         Times between two checks whether the remainder is negligible.
-    points
-        From as many quadrature points on, few tilts are tried: each costs more than it saves.
     error
         Relative error that aliases and the remainder may each have: about ten units, as large as
         the rounding of most answers.
@@ -47,14 +43,12 @@ class ContourLimits:
 
     nodes: Final = 1 << 19
     work: Final = 3e7
-    cheap: Final = 4e6
     granted: Final = 1 << 14
     granted_work: Final = 1.5e8
     atoms_work: Final = 5e6
     smoothed: Final = 1 << 10
     smoothed_work: Final = 3e8
     check: Final = 32
-    points: Final = 5_000
     error: Final = 2e-15
     error_of_parts: Final = 1e-2
     error_of_jumps: Final = 1e-7

@@ -112,8 +112,10 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     """
     found: list[Bounds] = []
     for way in (_on_one_contour, _on_layers, _by_halving):
+        if way is _by_halving and any(bounds.lower > 0 for bounds in found):
+            break
         with contextlib.suppress(OutOfReach):
-            bounds = way(total, log_delta) if way is not _by_halving or not found else None
+            bounds = way(total, log_delta)
             if bounds is not None:
                 found.append(bounds)
                 if bounds.upper - bounds.lower <= TIGHT * bounds.upper:
@@ -144,6 +146,9 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
             return found
         sides = Sides(meet=2 * miss, miss=miss)
         meet = bisect(lambda at: not misses(at), sides, Stop(evaluations=EPSILON.halvings)).meet
+        for further in (miss / 2, miss / 4):
+            if lower == 0:
+                misses(further)
         return Bounds(lower, meet, method).both(found)
     return None
 
