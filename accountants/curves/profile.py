@@ -129,14 +129,12 @@ def privacy_profile(
 ) -> PrivacyProfile:
     """Return bounds on delta at many epsilons, in the time of a few.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     epsilons
         Finite numbers >= 0 in any order, shape (n,).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -169,12 +167,10 @@ def epsilon_profile(
 ) -> EpsilonProfile:
     """Return bounds on epsilon at many deltas, each as close as that of one question.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     deltas
         Numbers in (0, 1) in any order, shape (n,).
 
