@@ -24,15 +24,15 @@ from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import TIGHT, Inversion
-from dpcal.accountants.inversion.layered import (
+from dpcal.accountants.inversion.layers.layered import (
     NEGLIGIBLE_REST,
     invert_in_layers,
     invert_layered,
     single_step_log_delta,
 )
+from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.inversion.limits import EPSILON
 from dpcal.accountants.inversion.periodic_contour import LatticeContour
-from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach

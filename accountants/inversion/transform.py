@@ -3,7 +3,7 @@
 A :class:`Measure` has a transform, the integral of exp(z l). Along a vertical line Re z = c it is a
 :class:`Line`. :class:`Product` is the measure of a sum of independent losses, of which each may be
 truncated, and :class:`Total` the law of a sum of whole losses. The part of a law in which some loss
-is large is a measure as well (:mod:`dpcal.accountants.inversion.jumps`).
+is large is a measure as well (:mod:`dpcal.accountants.inversion.layers.jumps`).
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> log_mass, mean, variance = Total(((Gaussian(2.0), 8),)).cumulants([1.0])[0]

@@ -15,8 +15,8 @@ import numpy as np
 
 from dpcal.accountants.inversion.contour import Contour, log_complement
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
+from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.tilts import ChernoffBounds
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
