@@ -1,11 +1,9 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
-The law of the composed loss is inverted on contours. Where one contour serves, and the losses have
-a compiled form, that is one call of ``_ext/inversion.h``. Otherwise the cheapest of several ways is
-taken (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and few
-steps of a discrete one or of one scale of Laplace noise have an exact sum. Where no quadrature of
-affordable size exists, the answer is a Chernoff bound from moments in closed form. Every answer is
-an interval and names its method.
+Where one contour serves, and the losses have a compiled form, the answer is one call of
+``_ext/inversion.h``. All others are those of :mod:`dpcal.accountants.ways`, for finite losses: an
+infinite loss counts in full, and losses that are rounded up are rounded down for the lower end.
+Every answer is an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -25,10 +23,9 @@ from functools import partial
 import numpy as np
 
 from dpcal._ext import question
-from dpcal.accountants import renyi
+from dpcal.accountants import renyi, ways
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion import ways
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.parity import epsilon_by_parity, is_told_apart, log_delta_by_parity
 

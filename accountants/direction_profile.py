@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import question
-from dpcal.accountants import renyi
+from dpcal.accountants import renyi, ways
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion import ways
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total

@@ -8,9 +8,8 @@ import pytest
 from scipy.special import expit
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events
+from dpcal.accountants import characteristic, events, ways
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion import ways
 from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
