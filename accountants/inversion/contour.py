@@ -102,8 +102,6 @@ class Contour:
         Width of the integrand's peak along the line.
     smoothing
         Standard deviation of the Gaussian loss that was added; 0 for none.
-    coarse
-        Whether the sum beyond the last node may be more than rounding.
     """
 
     method = "contour"
@@ -129,7 +127,6 @@ class Contour:
         curvature = line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
-        self.coarse = False
         self.step = math.nan
         # The last epsilon and the bounds there.
         self._known = (math.nan, (np.empty(0), np.empty(0)))
@@ -208,7 +205,6 @@ class Contour:
         remainders = self._remainders(grid, target)
         node = _first_below(remainders, target)
         if node is None and remainders[-1] < log_sum + math.log(CONTOUR.error_of_jumps):
-            self.coarse = True
             node = len(grid) - 1
         if node is None:
             if not smooth:

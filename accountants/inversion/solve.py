@@ -138,6 +138,8 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
         lower, method = epsilon if bounds.lower >= log_delta else lower, bounds.method
         return bounds.upper > log_delta
 
+    if first <= 0:
+        return None
     with contextlib.suppress(NoBracket):
         last = first / 2**EPSILON.halvings
         miss = bracket(misses, miss=2 * first, start=first, factor=0.5, last=last).meet

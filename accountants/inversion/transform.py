@@ -292,12 +292,10 @@ class Product(Measure):
     ----------
     pieces
         Losses and parts of losses, with the number of times that each adds up.
-    log_rest
-        Log of a bound on the probability that was cut off from the law.
     """
 
-    def __init__(self, pieces: Pieces, log_rest: float = -math.inf) -> None:
-        self.pieces, self.log_rest = pieces, log_rest
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
 
     @cached_property
     def rows(self) -> Rows:

@@ -61,7 +61,6 @@ class Jumps(Measure):
     """
 
     def __init__(self, pieces: Sequence[tuple[Piece | TwoParts, int]]) -> None:
-        self._pieces = pieces
         self.bulk = Product(
             [(piece.bulk if isinstance(piece, TwoParts) else piece, n) for piece, n in pieces]
         )

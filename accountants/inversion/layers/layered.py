@@ -44,8 +44,8 @@ def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversi
         layers = Layers(total.parts, size + NEGLIGIBLE_REST)
         inversion = invert_in_layers(layers, epsilon, size, spread)
         estimate = min(inversion.slopes(epsilon)[0], 0.0)
-        inversion.vague = math.isnan(estimate)
-        if inversion.vague or estimate > size - GUESS.below:
+        # Where delta is below its own rounding, only its upper bound is of use.
+        if math.isnan(estimate) or estimate > size - GUESS.below:
             return inversion
         size = estimate
     raise OutOfReach

@@ -84,15 +84,22 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
     assert answer.upper - answer.lower < 1e-9
 
 
+def _rare(sigma):
+    return events.PoissonSampledDpEvent(1e-4, events.GaussianDpEvent(sigma))
+
+
 @pytest.mark.slow
-def test_many_distinct_losses_of_which_few_are_large_have_both_ends():
-    """In layers, whose contours together have more points than those of a few losses may have."""
-    steps = [
-        events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.5 + 0.0012 * i, steps=4)
-        for i in range(250)
-    ]
-    answer = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-6)
-    assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
+@pytest.mark.parametrize(
+    ("step", "sigma", "count"),
+    [(events.LaplaceDpEvent, 10.0, 25), (_rare, 0.8, 25), (_rare, 0.8, 200)],
+)
+def test_steps_that_hardly_differ_cost_as_much_as_equal_ones(step, sigma, count):
+    distinct = [step(sigma * (1 + 1e-13 * i)) for i in range(count)]
+    found = accountants.epsilon(events.ComposedDpEvent(distinct), delta=1e-6)
+    equal = accountants.epsilon(events.SelfComposedDpEvent(step(sigma), count), delta=1e-6)
+    assert found.upper - found.lower < 1e-6 * found.upper
+    assert found.lower <= equal.upper
+    assert equal.lower <= found.upper * (1 + 1e-8)
 
 
 def test_a_bulk_that_decides_is_priced_to_the_last_digit():
