@@ -306,11 +306,17 @@ def epsilon_of(
         known[epsilon] = bounds_at(epsilon) or Bounds(-math.inf, 0.0, "no bound")
         return known[epsilon]
 
-    if bounds(0.0).upper <= log_delta:
-        return Bounds(0.0, 0.0, known[0.0].method)
+    def excess(epsilon: float) -> float:
+        return max(bounds(epsilon).upper, _OF_ZERO) - log_delta
+
     near, method = first.upper, first.method
+    if near == 0 or excess(0.0) <= 0:
+        return Bounds(0.0, 0.0, method if near == 0 else known[0.0].method)
     with contextlib.suppress(NoBracket):
-        near = brent(lambda at: max(bounds(at).upper, _OF_ZERO) - log_delta, 0.0, near, _SIDES).meet
+        # Far above the root a closed form may have no digits.
+        last = EPSILON.least * near
+        most = bracket(lambda at: excess(at) <= 0, miss=0.0, start=near, factor=0.25, last=last)
+        near = brent(excess, 0.0, most.meet, _SIDES).meet
         method = known[near].method
 
     def below(gap: float) -> bool:
