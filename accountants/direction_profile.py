@@ -12,22 +12,22 @@ tilted loss. Its nodes take nearly all of the work, and a further epsilon is a s
 
 from __future__ import annotations
 
+import contextlib
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import question
-from dpcal.accountants import characteristic
+from dpcal.accountants import renyi, ways
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.parity import has_allocation, has_contour
-from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.allocated import on_finite_laws
-from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DirectionProfile"]
 
@@ -44,9 +44,6 @@ _LOOSER = 2.0
 # Half-width of an interval in standard deviations of the tilted law. Errors relative to the sum
 # grow by exp(half its square) towards the ends; a smaller one takes more contours.
 _SPREAD = 4.5
-# Most intervals that are tried for an epsilon, each closer to it than the one before; the last has
-# its center there.
-_ATTEMPTS = 6
 # Most complex numbers held at once when a contour is read: 32 MB.
 _ROOM = 2_000_000
 # Tilts of the Chernoff bounds that prove a direction smaller, over the scale of the loss: ten a
@@ -69,20 +66,18 @@ class _Interval:
         low, high = self.inversion.log_bounds_at(np.array([center]))
         self._accepted = max(_WIDTH, _LOOSER * float(high[0] - low[0]))
         # If rounding leaves no lower end here, a nearby contour would hardly have one.
-        self._one_sided = low[0] == -math.inf < high[0]
+        if low[0] == -math.inf < high[0]:
+            self.reach, self._accepted = self.reach / _SPREAD, math.inf
 
     def read(self, points: Reals) -> tuple[Reals, Reals, Flags]:
-        """Return bounds at sorted points near the center, and a mask of the close ones."""
+        """Return bounds at points within reach, and a mask of the close ones."""
         found = [
             self.inversion.log_bounds_at(points[start : start + self._chunk])
             for start in range(0, len(points), self._chunk)
         ]
         lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
-        if self._one_sided:
-            return lower, upper, np.abs(points - self.center) <= self.reach / _SPREAD
         with np.errstate(invalid="ignore"):
-            served = upper - lower <= self._accepted
-        return lower, upper, served & np.isfinite(lower)
+            return lower, upper, (upper - lower <= self._accepted) | (upper == lower)
 
 
 class DirectionProfile:
@@ -137,102 +132,67 @@ class DirectionProfile:
 
     def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
-        if self._total.renyi_is_tighter:
-            # The interval of a contour for the pair gives neither the best upper bound nor a lower
-            # bound.
-            found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
-            lower, upper = np.array([(item.lower, item.upper) for item in found]).T
-            return lower, upper
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
-        todo = self._without_contours(points, lower, upper)
+        todo = np.ones(len(points), dtype=bool)
         for interval in self._intervals:
             self._read(interval, points, todo, lower, upper)
         while todo.any():
             first = int(np.argmax(todo))
-            if not self._read_new_interval(points, todo, lower, upper):
-                bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
+            self._read_new_interval(points, todo, lower, upper)
+            if todo[first]:
+                bounds = ways.log_delta(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
-        upper = np.minimum(upper, self._total.log_delta_bound)
-        if math.isfinite(self._total.upper):
-            support = [self._total.log_support_bound(float(point)) for point in points]
-            upper = np.minimum(upper, support)
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
-            crude = self._finite_chernoff(points[one_sided])
+            crude = renyi.log_deltas_by_tilts(self._direction, points[one_sided], self._tilts)
             upper[one_sided] = np.minimum(upper[one_sided], crude)
-        return lower, upper
+        return lower, np.minimum(upper, self._total.log_delta_bound)
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, from a grid of tilts."""
-        return combine(self._log_finite, -math.inf, self._finite_chernoff(epsilons))[1]
+        crude = renyi.log_deltas_by_tilts(self._direction, epsilons, self._tilts)
+        return combine(self._log_finite, -math.inf, crude)[1]
 
-    def _finite_chernoff(self, epsilons: Reals) -> Reals:
-        """Return crude upper bounds on log delta, given that no loss is infinite."""
-        upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
-        try:
-            _, variance = self._total.at_zero
-            tilts = _TILTS / math.sqrt(variance) if variance > 0 else _TILTS
-            constants = self._total.cumulants(tilts)[:, 0]
-        except OutOfReach:
-            return upper
-        constants = constants + log_chernoff(tilts) + 64 * UNIT * (np.abs(constants) + 4)
-        bounds = (constants - np.outer(epsilons, tilts) * (1 - 8 * UNIT)).min(axis=1)
-        return np.asarray(np.minimum(upper, bounds))
+    @cached_property
+    def _is_asked_alone(self) -> bool:
+        """Whether no interval has the best upper bound of a class, or the digits of a sum."""
+        exact = ways.exact_log_delta(self._direction, 0.0)
+        return exact is not None or self._total.renyi_is_tighter
 
-    def _without_contours(self, points: Reals, lower: Reals, upper: Reals) -> Flags:
-        """Fill in the points that take no contour; return a mask of the others."""
-        beyond = points >= self._total.upper
-        upper[beyond] = -math.inf
-        todo = ~beyond
-        if len(self._direction.parts) == 1:
-            for place in np.flatnonzero(todo):
-                bounds = characteristic.without_contour(self._direction, float(points[place]))
-                if bounds is None and self._direction.parts[0][1] > 1:
-                    # The other points would take contours as well.
-                    break
-                if bounds is not None:
-                    lower[place], upper[place] = bounds.lower, bounds.upper
-                    todo[place] = False
-        return todo
+    @property
+    def _scale(self) -> float:
+        """Standard deviation of the sum; 0 where no quadrature reaches it."""
+        with contextlib.suppress(OutOfReach):
+            return math.sqrt(max(self._total.at_zero[1], 0.0))
+        return 0.0
+
+    @property
+    def _tilts(self) -> Reals:
+        return _TILTS / (self._scale or 1.0)
 
     def _read(
         self, interval: _Interval, points: Reals, todo: Flags, lower: Reals, upper: Reals
     ) -> None:
         """Fill in the points that an interval serves."""
-        near = np.flatnonzero(todo & (np.abs(points - interval.center) <= 1.1 * interval.reach))
+        near = np.flatnonzero(todo & (np.abs(points - interval.center) <= interval.reach))
         if len(near):
             low, high, served = interval.read(points[near])
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
-            if len(done) < len(near):
-                # The reach is reduced to the points that were served.
-                interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
 
-    def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
-        """Fill in the points that a new interval serves; return whether the first is among them."""
-        place = int(np.argmax(todo))
-        first = float(points[place])
-        reach = self._intervals[-1].reach if self._intervals else self._reach_at_zero()
-        for attempt in range(_ATTEMPTS):
-            # The last interval has its center at the first point.
-            reach = reach if attempt < _ATTEMPTS - 1 else 0.0
-            last = float(points[todo & (points <= first + 1.8 * reach)].max())
-            try:
-                interval = _Interval(self._total, 0.5 * (first + last))
-            except OutOfReach:
-                return False
-            nominal = interval.reach
-            self._read(interval, points, todo, lower, upper)
-            if not todo[place]:
-                self._intervals.append(interval)
-                return True
-            if last == first:
-                return False
-            reach = min(0.2 * (last - first), nominal)
-        return False
-
-    def _reach_at_zero(self) -> float:
-        try:
-            return _SPREAD * math.sqrt(self._total.at_zero[1])
-        except OutOfReach:
-            return 0.0
+    def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> None:
+        """Fill in the points that a new interval serves, if one serves the first of them."""
+        if self._is_asked_alone:
+            return
+        first = int(np.argmax(todo))
+        reach = self._intervals[-1].reach if self._intervals else _SPREAD * self._scale
+        for ahead in (0.8 * reach, 0.2 * reach, 0.0):
+            last = float(points[todo & (points <= points[first] + 2 * ahead)].max())
+            with contextlib.suppress(OutOfReach):
+                interval = _Interval(self._total, 0.5 * (float(points[first]) + last))
+                self._read(interval, points, todo, lower, upper)
+                if not todo[first]:
+                    self._intervals.append(interval)
+                    return
+            if last == points[first]:
+                return

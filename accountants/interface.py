@@ -92,6 +92,9 @@ class _Question:
     """The question for one number of an event at another, which accountants answer by a bound."""
 
     at: float
+    name: ClassVar[str]
+    given: ClassVar[str]
+    answer: ClassVar[type[Epsilon | Delta | LogDelta]]
     words: ClassVar[str]
     function: ClassVar[str]
     open_end: ClassVar[float]
@@ -103,8 +106,13 @@ class _Question:
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         raise NotImplementedError
 
+    def stated(self, bounds: Bounds) -> Bounds:
+        """Return bounds of accountants as bounds on the number that is asked."""
+        return bounds
+
 
 class _EpsilonAt(_Question):
+    name, given, answer = "epsilon", "delta", Epsilon
     words, function = "epsilon at delta={!r}", "epsilon_bounds"
     open_end, non_private = 0.0, Bounds(math.inf, math.inf, "non-private event")
 
@@ -123,13 +131,15 @@ class _EpsilonAt(_Question):
 
 
 class _LogDeltaAt(_Question):
+    name, given, answer = "log_delta", "epsilon", LogDelta
     words, function = "log delta at epsilon={!r}", "log_delta_bounds"
     open_end, non_private = -math.inf, Bounds(0.0, 0.0, "non-private event")
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         found: list[Bounds] = []
         for item in composition.directions:
-            if found and characteristic.is_smaller(item, self.at, found[-1].lower):
+            slow = bool(found) and item.compiled is None
+            if slow and characteristic.is_smaller(item, self.at, found[-1].lower):
                 continue
             found.append(module.log_delta_bounds(item, self.at))
             if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
@@ -140,6 +150,13 @@ class _LogDeltaAt(_Question):
             bounds = bounds.saying_width(bounds.upper - bounds.lower)
         # A true delta that is rounded to 1 is below 1.
         return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
+
+
+class _DeltaAt(_LogDeltaAt):
+    name, answer = "delta", Delta
+
+    def stated(self, bounds: Bounds) -> Bounds:
+        return Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
 
 
 def _bounds(
@@ -238,21 +255,29 @@ def _is_gaussian(part: DpEvent) -> bool:
     return isinstance(part, GaussianDpEvent | SelfComposedDpEvent)
 
 
-def _smallest(
+def _answer(
     question: _Question,
     event: DpEvent,
     relation: str,
     accountant: str,
     cross_check: bool,
     options: dict[str, Any],
-) -> tuple[Bounds, str]:
-    """Return the bounds with the smallest upper end, and the name of their accountant."""
-    composition = decompose(event, relation)
+) -> Any:
+    """Return the answer to a question: of a whole run, or that with the smallest upper end."""
+    name, relation = _chosen(accountant), _validate.relation(relation)
     checks = _validate.flag(cross_check=cross_check)
+    whole = None if checks else _whole_run(event, relation, name)
+    if whole is not None and hasattr(whole[0], question.name):
+        module, run, how = whole
+        given = {question.given: question.at}
+        return getattr(module, question.name)(run, **given, **how, **options)
+    composition = decompose(event, relation)
     ask: Callable[..., Bounds] = partial(_checked, event) if checks else _bounds
-    names = _answering(accountant, composition)
-    found = [(ask(question, composition, name, options), name) for name in names]
-    return min(found, key=lambda each: each[0].upper)
+    names = _answering(name, composition)
+    found = [(ask(question, composition, each, options), each) for each in names]
+    bounds, name = min(found, key=lambda each: each[0].upper)
+    bounds = question.stated(bounds)
+    return question.answer.of(bounds, accountant=name, neighboring_relation=relation)
 
 
 def _whole_run(
@@ -340,27 +365,19 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.below_one(delta=delta)
-    name = _chosen(accountant)
+    how = neighboring_relation, accountant, cross_check, options
     if target == 0:
-        bounds = _pure(event, neighboring_relation, name, cross_check, options)
-        return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
-    whole = None if cross_check else _whole_run(event, neighboring_relation, name)
-    if whole is not None:
-        pricing, run, how = whole
-        answer: Epsilon = pricing.epsilon(run, delta=target, **how, **options)
-        return answer
-    bounds, name = _smallest(
-        _EpsilonAt(target), event, neighboring_relation, name, cross_check, options
-    )
-    return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
+        return _pure(event, *how)
+    answer: Epsilon = _answer(_EpsilonAt(target), event, *how)
+    return answer
 
 
 def _pure(
-    event: DpEvent, relation: str, name: str, cross_check: bool, options: dict[str, Any]
-) -> Bounds:
-    """Return bounds on epsilon at delta=0, which every accountant of this package has alike."""
+    event: DpEvent, relation: str, accountant: str, cross_check: bool, options: dict[str, Any]
+) -> Epsilon:
+    """Return epsilon at delta=0, which every accountant of this package has alike."""
+    name, relation = _chosen(accountant), _validate.relation(relation)
     _validate.choice(RELATIONS, neighboring_relation=relation)
     if name in _BACKENDS or cross_check:
         raise BackendRefused(
@@ -369,7 +386,8 @@ def _pure(
         )
     if options:
         raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
-    return pure_epsilon(event, relation)
+    bounds = pure_epsilon(event, relation)
+    return Epsilon.of(bounds, accountant=name, neighboring_relation=relation)
 
 
 def log_delta(
@@ -392,18 +410,9 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    target = _validate.non_negative(epsilon=epsilon)
-    name = _chosen(accountant)
-    if not cross_check and name == "auto" and has_bracket(event, neighboring_relation):
-        answer: LogDelta = _annexes.replacing.log_delta(
-            event, epsilon=target, neighboring_relation=neighboring_relation
-        )
-        return answer
-    bounds, name = _smallest(
-        _LogDeltaAt(target), event, neighboring_relation, name, cross_check, options
-    )
-    return LogDelta.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
+    asked = _LogDeltaAt(_validate.non_negative(epsilon=epsilon))
+    answer: LogDelta = _answer(asked, event, neighboring_relation, accountant, cross_check, options)
+    return answer
 
 
 def delta(
@@ -424,22 +433,9 @@ def delta(
     epsilon
         A finite number >= 0.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    whole = None if cross_check else _whole_run(event, neighboring_relation, accountant)
-    if whole is not None:
-        pricing, run, how = whole
-        answer: Delta = pricing.delta(run, epsilon=epsilon, **how, **options)
-        return answer
-    bounds = log_delta(
-        event,
-        epsilon=epsilon,
-        neighboring_relation=neighboring_relation,
-        accountant=accountant,
-        cross_check=cross_check,
-        **options,
-    )
-    ends = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
-    return Delta.of(ends, accountant=bounds.accountant, neighboring_relation=neighboring_relation)
+    asked = _DeltaAt(_validate.non_negative(epsilon=epsilon))
+    answer: Delta = _answer(asked, event, neighboring_relation, accountant, cross_check, options)
+    return answer
 
 
 @dataclass(frozen=True)

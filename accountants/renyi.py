@@ -18,6 +18,7 @@ of orders.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 
@@ -27,17 +28,23 @@ from numpy.typing import NDArray
 from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
-from dpcal.accountants.inversion.saddle import log_chernoff, root_of
+from dpcal.accountants.inversion.failure import (
+    combine,
+    epsilon_with_failures,
+    log_delta_with_failures,
+)
+from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
+
+Reals = NDArray[np.float64]
 
 # Tolerance of the root finder over orders. The bound exceeds the best one by half its square, less
 # than a hundred units.
 _TOLERANCE = 1e-7
 
-__all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
+__all__ = ["divergence", "epsilon_bounds", "log_delta_bounds", "log_deltas_by_tilts"]
 
 
 def divergence(direction: Direction, order: float) -> float:
@@ -60,7 +67,7 @@ _SECTIONS = 20
 
 def _best_tilt(
     total: Total,
-    equation: Callable[[Total, float], tuple[float, float, float]],
+    equation: Callable[[float], tuple[float, float, float]],
     cost: Callable[[float, float, float], float],
     guess: Callable[[float, float], float],
 ) -> tuple[float, float]:
@@ -68,7 +75,7 @@ def _best_tilt(
     try:
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
         start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
-        c = root_of(equation, total, total.subset, 0.0, math.inf, start, _TOLERANCE)
+        c = increasing_root(equation, 0.0, math.inf, start, _TOLERANCE)
         return c, float(total.moments([c])[0, 0])
     except OutOfReach:
         return _closed_form(total, cost)
@@ -77,7 +84,7 @@ def _best_tilt(
 def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
     """Return the tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c)."""
 
-    def bounds(c: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+    def bounds(c: Reals) -> list[tuple[float, float, float]]:
         terms = (each.tolist() for each in (c, total.log_mgf_bounds(c), log_chernoff(c)))
         return [
             (cost(at, log_mgf, factor) if math.isfinite(log_mgf) else math.inf, at, log_mgf)
@@ -115,7 +122,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
-    def equation(total: Total, c: float) -> tuple[float, float, float]:
+    def equation(c: float) -> tuple[float, float, float]:
         # The value is c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
@@ -146,6 +153,20 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     return bounds if direction.below is None else Bounds(-math.inf, bounds.upper, bounds.method)
 
 
+def log_deltas_by_tilts(direction: Direction, epsilons: Reals, tilts: Reals) -> Reals:
+    """Return upper bounds on log delta at many epsilons >= 0, each the least of those at tilts."""
+    log_finite, given = direction.finite
+    total = Total(given.parts)
+    upper = np.where(epsilons < total.upper, min(total.log_delta_bound, 0.0), -math.inf)
+    with contextlib.suppress(OutOfReach):
+        log_mgf = total.moments(tilts)[:, 0]
+        products = np.outer(epsilons, tilts)
+        margins = 64 * UNIT * (np.abs(log_mgf) + products + 4)
+        bounds = log_mgf - products + log_chernoff(tilts) + margins
+        upper = np.minimum(upper, bounds.min(axis=1))
+    return combine(log_finite, -math.inf, upper)[1]
+
+
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return an upper bound on log delta(epsilon) where every loss is finite."""
     if not direction.parts:
@@ -154,7 +175,7 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
-    def equation(total: Total, c: float) -> tuple[float, float, float]:
+    def equation(c: float) -> tuple[float, float, float]:
         log_mgf, mean, variance = (float(value) for value in total.moments([c])[0])
         value = mean - epsilon + math.log(c) - math.log1p(c)
         integral = log_mgf - epsilon * c + float(log_chernoff(c))

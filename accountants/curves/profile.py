@@ -33,7 +33,7 @@ from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Composition
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.rounding import UNIT, exp_down, exp_up
+from dpcal.accountants.rounding import exp_down, exp_up
 
 __all__ = [
     "EpsilonProfile",
@@ -43,13 +43,6 @@ __all__ = [
 ]
 
 Reals = NDArray[np.float64]
-
-# Points of the profile between which the first guess at an epsilon is interpolated.
-_GUESS_POINTS = 129
-# Corrections of the first guess at an epsilon, each of which squares its error.
-_CORRECTIONS = 3
-# Relative width above which an epsilon from a profile is computed by itself instead.
-_LOOSE = 1e-6
 
 
 class _WorstProfile:
@@ -136,14 +129,12 @@ def privacy_profile(
 ) -> PrivacyProfile:
     """Return bounds on delta at many epsilons, in the time of a few.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     epsilons
         Finite numbers >= 0 in any order, shape (n,).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -174,21 +165,19 @@ def epsilon_profile(
     *,
     neighboring_relation: str = "add-or-remove-one",
 ) -> EpsilonProfile:
-    """Return bounds on epsilon at many deltas, read off the privacy profile.
+    """Return bounds on epsilon at many deltas, each as close as that of one question.
+
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     deltas
         Numbers in (0, 1) in any order, shape (n,).
 
     Returns
     -------
     EpsilonProfile
-        Every end is proved by a bound on delta there; interpolation only gives a first guess.
+        Each has the bounds of :func:`dpcal.accountants.epsilon`.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     asked = _numbers(_validate.probability, deltas=deltas)
@@ -197,22 +186,22 @@ def epsilon_profile(
         infinite = np.full(len(asked), math.inf)
         return EpsilonProfile(asked, infinite, infinite, neighboring_relation)
     targets, places = np.unique(np.log(asked), return_inverse=True)
-    lower, upper = _compiled(composition, targets) or _by_profile(composition, targets)
-    for place in np.flatnonzero(np.isinf(upper) | (upper - lower > _LOOSE * upper)):
+    lower, upper = _compiled(composition, targets)
+    for place in np.flatnonzero(np.isinf(upper)):
         bounds = characteristic.worst_epsilon_bounds(composition.directions, float(targets[place]))
         lower[place], upper[place] = bounds.lower, bounds.upper
     return EpsilonProfile(asked, lower[places], upper[places], neighboring_relation)
 
 
-def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] | None:
-    """Return bounds on the epsilons at increasing log deltas by compiled calls, or None.
+def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
+    """Return bounds on the epsilons at increasing log deltas by compiled calls.
 
-    Where such a call has no answer, the interval is [0, infinity].
+    Where there is no such call, or it has no answer, the interval is [0, infinity].
     """
     found = [direction.compiled for direction in composition.directions]
     compiled = [parts for parts in found if parts is not None]
     if len(compiled) < len(found):
-        return None
+        return np.zeros(len(targets)), np.full(len(targets), math.inf)
     first, *others = compiled
     lower, upper = question.epsilons(first, targets[::-1].copy())[:, ::-1]
     known = ~np.isnan(lower)
@@ -224,59 +213,3 @@ def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals] |
         lower[more], upper[more] = np.fmax(lower[more], low), np.fmax(upper[more], high)
         known[more] &= ~np.isnan(low)
     return np.where(known, lower, 0.0), np.where(known, upper, math.inf)
-
-
-def _by_profile(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
-    """Return bounds on the epsilons at increasing log deltas from the privacy profile."""
-    lower, upper = np.zeros(len(targets)), np.full(len(targets), math.inf)
-    profile = _WorstProfile(composition)
-    at_zero = profile.log_bounds(np.zeros(1))[1][0]
-    upper[targets >= at_zero] = 0.0
-    todo = targets < at_zero
-    if todo.sum() > 2:
-        first, last = (
-            characteristic.worst_epsilon_bounds(composition.directions, float(targets[todo][k]))
-            for k in (-1, 0)
-        )
-        guesses = _guesses(profile, targets[todo], first.lower, last.upper)
-        if guesses is not None:
-            lower[todo], upper[todo] = _prove(profile, targets[todo], *guesses)
-    return lower, upper
-
-
-def _guesses(
-    profile: _WorstProfile, targets: Reals, low: float, high: float
-) -> tuple[Reals, Reals] | None:
-    """Return approximate epsilons at the targets, and their slopes there."""
-    from scipy.interpolate import PchipInterpolator
-
-    if not 0 <= low < high < math.inf:
-        return None
-    grid = np.linspace(low, high, _GUESS_POINTS)
-    values = profile.log_bounds(grid)[1]
-    keep = np.append(np.diff(values) < 0, True) & np.isfinite(values)
-    if keep.sum() < 2:
-        return None
-    curve = PchipInterpolator(values[keep][::-1], grid[keep][::-1])
-    epsilons, rates = curve(targets), -curve.derivative()(targets)
-    for _ in range(_CORRECTIONS):
-        epsilons = np.clip(epsilons, 0.0, high)
-        errors = profile.log_bounds(epsilons)[1] - targets
-        epsilons = epsilons + np.where(np.isfinite(errors), errors * rates, 0.0)
-    return np.clip(epsilons, 0.0, high), rates
-
-
-def _prove(
-    profile: _WorstProfile, targets: Reals, epsilons: Reals, rates: Reals
-) -> tuple[Reals, Reals]:
-    """Return the ends, moved outward from the guesses, that bounds on delta prove."""
-    low, high = profile.log_bounds(epsilons)
-    margins = 8 * UNIT * epsilons + 1e-14 * rates
-    with np.errstate(invalid="ignore"):
-        above = epsilons + 1.01 * rates * np.maximum(high - targets, 0.0) + margins
-        below = epsilons - 1.01 * rates * np.maximum(targets - low, 0.0) - margins
-    # Where guesses are poor, slopes may have the wrong sign.
-    above, below = (np.maximum(np.nan_to_num(each, nan=0.0), 0.0) for each in (above, below))
-    proved_above = profile.log_bounds(above)[1] <= targets
-    proved_below = (below == 0) | (profile.log_bounds(below)[0] >= targets)
-    return np.where(proved_below, below, 0.0), np.where(proved_above, above, math.inf)

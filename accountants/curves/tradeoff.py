@@ -332,16 +332,14 @@ def true_positive_rate(
 ) -> Risk:
     """Return the largest true-positive rate of any test at a false-positive rate, rounded up.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     false_positive_rate
         A number in (0, 1).
     null
         ``"absent"``, ``"present"`` or ``"either"``, as in :func:`trade_off`.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -360,12 +358,7 @@ def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one"
 
     It is delta(0), the total variation distance of the dominating pair.
 
-    Parameters
-    ----------
-    event
-        Any nesting of compositions of supported mechanisms.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
     """
     tests = _tests(event, neighboring_relation, "either")
     bounds = [test.at_zero for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
@@ -380,14 +373,12 @@ def bayes_success(
     With prior pi and epsilon = log((1 - pi) / pi) it is 1 - pi + pi delta(epsilon), which is at
     least max(pi, 1 - pi), the chance of a guess without the output.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     prior
         Probability in (0, 1) that the record is present.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     """
     pi = _validate.probability(prior=prior)
     tests = _tests(event, neighboring_relation, "either")
@@ -414,17 +405,15 @@ def attack_risk(
 ) -> Risk:
     """Return the largest success of any attack on a record's membership, rounded up.
 
+    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     false_positive_rate
         A number in (0, 1): the success is the true-positive rate of the best test at it. Without a
         rate and a prior it is the best difference of true-positive and false-positive rates.
     prior
         Probability in (0, 1) that the record is present: the success is that of the best guess.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Raises
     ------

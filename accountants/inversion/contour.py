@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.limits import CONTOUR
 from dpcal.accountants.inversion.saddle import chernoff_at
-from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, ProductLine
+from dpcal.accountants.inversion.transform import Measure
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
@@ -60,8 +60,6 @@ FURTHEST = 20.0
 # tilts say how small the aliases are. For a normal law the best lies at sqrt(2 log(1 / tolerance))
 # = 8 widths; laws of rare jumps need nearer tilts, others further tilts.
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
-# Distances of the trial tilts on a line of many points, in widths of the peak.
-_FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # Ratio of neighboring times between which the decay is bounded. Closer times find the last node
 # more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
@@ -104,8 +102,6 @@ class Contour:
         Width of the integrand's peak along the line.
     smoothing
         Standard deviation of the Gaussian loss that was added; 0 for none.
-    coarse
-        Whether the sum beyond the last node may be more than rounding.
     """
 
     method = "contour"
@@ -131,7 +127,6 @@ class Contour:
         curvature = line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
-        self.coarse = False
         self.step = math.nan
         # The last epsilon and the bounds there.
         self._known = (math.nan, (np.empty(0), np.empty(0)))
@@ -157,13 +152,12 @@ class Contour:
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
-        spreads = _SPREADS if self.points < CONTOUR.points else _FEWER_SPREADS
-        left, right = c - w * spreads, c + w * spreads
+        left, right = c - w * _SPREADS, c + w * _SPREADS
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
         # The furthest tilts may be out of reach although the saddle is in reach.
-        for _ in range(len(spreads)):
+        for _ in range(len(_SPREADS)):
             try:
                 self._trial_bounds = measure.log_chernoff(trials)
                 break
@@ -211,10 +205,7 @@ class Contour:
         remainders = self._remainders(grid, target)
         node = _first_below(remainders, target)
         if node is None and remainders[-1] < log_sum + math.log(CONTOUR.error_of_jumps):
-            self.coarse = True
-            if isinstance(self._line, ProductLine) and len(self._line.tilts) > MANY_LOSSES:
-                node = _first_below(remainders, log_sum + math.log(CONTOUR.error_of_many))
-            node = len(grid) - 1 if node is None else node
+            node = len(grid) - 1
         if node is None:
             if not smooth:
                 raise OutOfReach

@@ -42,11 +42,6 @@ class Inversion:
         if the only contour inverts the whole law.
     margin
         Rounding of the sum's logarithm.
-
-    Attributes
-    ----------
-    vague
-        Whether delta is below its own rounding, so that only its upper bound is of use.
     """
 
     def __init__(
@@ -58,22 +53,11 @@ class Inversion:
     ) -> None:
         self.contours, self._rest, self._method = tuple(contours), tuple(rest), method
         self._margin = margin
-        self.vague = False
 
     @property
     def smoothed(self) -> bool:
         """Whether a contour had to be smoothed."""
         return any(contour.smoothing > 0 for contour in self.contours)
-
-    @property
-    def loose(self) -> bool:
-        """Whether only bounds, a smoothed contour, or one whose end is not negligible was found."""
-        return self.vague or self.smoothed or any(contour.coarse for contour in self.contours)
-
-    @property
-    def work(self) -> float:
-        """Complex multiplications that the contours take."""
-        return sum(contour.work for contour in self.contours)
 
     @property
     def reach(self) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BRACKET", "CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
+__all__ = ["CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
 
 
 class ContourLimits:
@@ -21,8 +21,6 @@ class ContourLimits:
     ----------
     nodes, work
         Most nodes, and most work, about 0.1 s.
-    cheap
-        Work for each distinct loss up to which no better way is sought: that would cost more.
     granted, granted_work
         Nodes that every composition may have, while they take no more than this work.
     atoms_work
@@ -33,8 +31,6 @@ class ContourLimits:
         most work of such a contour, about a second.
     check
         Times between two checks whether the remainder is negligible.
-    points
-        From as many quadrature points on, few tilts are tried: each costs more than it saves.
     error
         Relative error that aliases and the remainder may each have: about ten units, as large as
         the rounding of most answers.
@@ -43,24 +39,19 @@ class ContourLimits:
     error_of_jumps
         Remainder at the last affordable node at which a contour is not smoothed. The transform of a
         density with jumps falls like a power of t, and smoothing would cost more than this.
-    error_of_many
-        Remainder that ends such a contour for many losses: further nodes gain less than rounding.
     """
 
     nodes: Final = 1 << 19
     work: Final = 3e7
-    cheap: Final = 4e6
     granted: Final = 1 << 14
     granted_work: Final = 1.5e8
     atoms_work: Final = 5e6
     smoothed: Final = 1 << 10
     smoothed_work: Final = 3e8
     check: Final = 32
-    points: Final = 5_000
     error: Final = 2e-15
     error_of_parts: Final = 1e-2
     error_of_jumps: Final = 1e-7
-    error_of_many: Final = 1e-11
 
 
 class LatticeLimits:
@@ -115,16 +106,14 @@ class SaddleLimits:
     ----------
     tilt
         The largest tilt: a loss of 1e-12 cannot be distinguished from 0.
-    evaluations, of_many
-        Most evaluations of a law, and of a law of many losses. The latter takes more only where it
-        changes from one peak to another, and no tilt is then useful.
+    evaluations
+        Most evaluations of a law.
     trials
         Tilts that are tried where the saddle is out of reach.
     """
 
     tilt: Final = 1e12
     evaluations: Final = 200
-    of_many: Final = 28
     trials: Final = 24
 
 
@@ -135,6 +124,9 @@ class EpsilonLimits:
     ----------
     inversions
         New contours around a root that lies far from the saddle of the last ones.
+    halvings
+        Halvings of an estimate at which delta is below its rounding, and of the last interval: the
+        estimate of a bulk with rare large losses is up to a hundred times too large.
     newton, unsafe
         Steps of Newton's method on one inversion; after ``unsafe`` steps a bracket is halved.
     outward
@@ -146,6 +138,7 @@ class EpsilonLimits:
     """
 
     inversions: Final = 3
+    halvings: Final = 6
     newton: Final = 60
     unsafe: Final = 12
     outward: Final = 2.0**59
@@ -154,29 +147,9 @@ class EpsilonLimits:
     most: Final = 1e6
 
 
-class BracketLimits:
-    """Evaluations of a search that brackets epsilon.
-
-    Attributes
-    ----------
-    cheap
-        Most evaluations, if none takes a contour.
-    costly
-        Most evaluations, if some take contours.
-    few, losses
-        Most evaluations, if they take contours of more than ``losses`` distinct losses.
-    """
-
-    cheap: Final = 120
-    costly: Final = 7
-    few: Final = 4
-    losses: Final = 8
-
-
 CONTOUR = ContourLimits()
 LATTICE = LatticeLimits()
 LAYERS = LayerLimits()
 GUESS = GuessLimits()
 SADDLE = SaddleLimits()
 EPSILON = EpsilonLimits()
-BRACKET = BracketLimits()

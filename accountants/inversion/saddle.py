@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +18,13 @@ from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["COARSE", "chernoff_at", "increasing_root", "log_chernoff", "root_of"]
+__all__ = ["chernoff_at", "increasing_root", "log_chernoff"]
 
 Reals = NDArray[np.float64]
-M = TypeVar("M")
 
 # Tolerance of a root for a contour: every bound holds on any contour, and the peak of this one is
 # within a factor of exp(5e-5) of the smallest.
-COARSE = 0.01
-# Most evaluations of a subset of many losses in the search for a root.
-_SUBSET_EVALUATIONS = 36
-# Most evaluations of all of many losses, which begin at the root of the subset.
-_EVALUATIONS = 14
-_FAR = 1e7
+_COARSE = 0.01
 # Tilt from which no search goes back: a rule serves it, or none does.
 _SURE = 8.0
 # Least distance of a point from both ends of its bracket, over the length of the bracket.
@@ -57,53 +49,12 @@ def chernoff_at(constants: Reals, c: Reals, epsilons: Reals) -> Reals:
     return np.asarray((constants - products + 4 * UNIT * np.abs(products)).min(axis=1))
 
 
-def root_of(
-    equation: Callable[[M, float], tuple[float, float, float]],
-    measure: M,
-    subset: M | None,
-    low: float,
-    high: float,
-    guess: float,
-    tolerance: float = COARSE,
-    evaluations: int = SADDLE.evaluations,
-) -> float:
-    """Return a root in (low, high) of an increasing equation in the tilt of a measure.
-
-    Parameters
-    ----------
-    equation
-        From a measure and a tilt to a value, its derivative and its integral, NaN if it is not
-        known; raises :class:`OutOfReach` beyond some tilt.
-    measure
-        The measure.
-    subset
-        A measure of far fewer losses, whose root is a better guess than ``guess``, or None. If the
-        subset does not reach its root, or the measure takes many evaluations from there, the search
-        ends: the law then changes from one peak to another, and no contour is short.
-    low, high
-        Ends of the interval that holds the root; ``high`` may be infinite.
-    guess
-        Where to begin.
-    tolerance
-        Value over the square root of its slope, > 0, at which a search ends.
-    evaluations
-        Evaluations >= 1 of the function at most.
-    """
-    if subset is None:
-        return increasing_root(partial(equation, measure), low, high, guess, tolerance, evaluations)
-    guess = increasing_root(
-        partial(equation, subset), low, high, guess, evaluations=_SUBSET_EVALUATIONS
-    )
-    evaluations = _EVALUATIONS if guess < _FAR else _EVALUATIONS // 2
-    return increasing_root(partial(equation, measure), low, high, guess, tolerance, evaluations)
-
-
 def increasing_root(
     equation: Callable[[float], tuple[float, float, float]],
     low: float,
     high: float,
     guess: float,
-    tolerance: float = COARSE,
+    tolerance: float = _COARSE,
     evaluations: int = SADDLE.evaluations,
 ) -> float:
     """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.

@@ -1,7 +1,16 @@
-"""At which epsilon does log delta reach a target? Newton's method on the nodes of one inversion.
+"""Which contours invert a law, and at which epsilon does log delta reach a target?
 
-Every answer is an interval whose ends are proved by bounds on log delta there. Where inversions are
-costly or seldom possible, a search brackets the answer instead (:func:`bracketed`).
+A law is inverted on one contour; where its bounds are not close, on one for each layer of its rare
+losses. Epsilon is found by Newton's method on the nodes of one inversion, or, where log delta has a
+closed form, by Brent's method. Both ends of the interval are proved by bounds on log delta there.
+
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> total = Total(((Gaussian(2.0), 8),))
+>>> invert(total, 4.0).log_bounds(4.0).method
+'contour'
+>>> bounds = epsilon_on_contours(total, -6.0)
+>>> print(f"{bounds.lower:.6f} {bounds.upper:.6f}")
+4.429161 4.429161
 """
 
 from __future__ import annotations
@@ -11,142 +20,162 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.inversion import TIGHT, Inversion
-from dpcal.accountants.inversion.layered import (
+from dpcal.accountants.inversion.layers.layered import (
     NEGLIGIBLE_REST,
     invert_in_layers,
+    invert_layered,
     single_step_log_delta,
 )
-from dpcal.accountants.inversion.limits import BRACKET, EPSILON
-from dpcal.accountants.inversion.rare_losses import Layers
-from dpcal.accountants.inversion.strategy import invert_on_one_contour
-from dpcal.accountants.inversion.tilts import epsilon_estimate
+from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.limits import EPSILON
+from dpcal.accountants.inversion.periodic_contour import LatticeContour
+from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["bracketed", "epsilon_on_contours"]
+__all__ = ["epsilon_of", "epsilon_on_contours", "invert", "invert_on_one_contour"]
 
 Invert = Callable[[float], Inversion]
 
-# A contour whose bounds on log delta are this close at the root is good enough for epsilon: nine
-# digits.
+# Width of bounds on log delta at the root from which no nearer contour is tried: nine digits.
 _ACCEPTED_WIDTH = 5e-10
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
-# Ratio up to which a saddle's epsilon of many losses is nearer to the answer than single steps'.
-_LIKE = 30.0
-# Ratio of these from which layers out of reach at the saddle's epsilon are so at the answer.
-_FAR_ABOVE = 2.0
-# Distance from the target, in log delta, that is close enough for Newton's method.
+# Distance from the target, in log delta, that is close enough for Newton's method on one inversion.
 _NEAR = 4.0
 # Largest step of Newton's method with a new inversion at each step, in log epsilon.
 _FARTHEST = 2.5
 # Log delta from which delta is 1 to rounding, and its slope is no more than rounding.
 _CERTAIN = -1e-9
-# Number of times that the target of a subset is corrected by the error of its guess.
-_CORRECTIONS = 3
-# Width of the bounds on log delta from which an inversion of many losses is given up: another one
-# nearby would lack the same contours.
-_LEAST_SAID = 1.0
-# Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
-_BELOW_AN_ATOM = (1e-9, 1e-5)
 # Factor of a gap between the root and an end, so that the first one proves it: the next is twice as
 # long.
 _LONGER = 1.001
-# Share of a bracket at each end in which no point is tried.
-_AWAY_FROM_ENDS = 0.02
-# Width of a bracket, relative to epsilon, at which a search ends.
-_NARROW = 1e-12
+# Relative distance of the sides between which Brent's method leaves a root: a thousand units.
+_SIDES = Stop(relative=1e-13)
+# Log delta that stands for that of delta = 0: Brent's method interpolates between finite numbers.
+_OF_ZERO = -1e300
 
 
-def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
-    """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
+def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
+    """Return the contour, or those of the law's layers, whose bounds are close at epsilon.
+
+    Where neither are, it is the inversion with the closer bounds.
 
     Parameters
     ----------
     total
-        The law of the composed loss.
-    log_delta
-        Negative number, of any size.
+        The law.
+    epsilon
+        Any finite number >= 0.
+    spread
+        Distance from epsilon, in standard deviations of the tilted law, up to which contours serve.
 
-    Returns
-    -------
-    Bounds or None
-        None if no contour has a root.
+    Raises
+    ------
+    OutOfReach
+        If there is no contour of affordable size.
     """
-    if total.log_delta_bound <= log_delta:
-        return Bounds(0.0, 0.0, "sampling")
-    found, near = [], None
-    with contextlib.suppress(OutOfReach):
-        epsilon = max(0.0, epsilon_estimate(total, log_delta))
-        near = epsilon if total.is_many else None
-        found.append(_solved(None, partial(invert_on_one_contour, total), epsilon, log_delta))
-    if not any(bounds and _is_close(bounds) for bounds in found):
-        found.append(_epsilon_on_layers(total, log_delta, near))
-    known = [bounds for bounds in found if bounds is not None]
-    return min(known, key=lambda bounds: bounds.upper - bounds.lower, default=None)
+    found: list[tuple[float, float, Inversion]] = []
+    for way in (invert_on_one_contour, invert_layered):
+        with contextlib.suppress(OutOfReach):
+            inversion = way(total, epsilon, spread)
+            width = inversion.width(epsilon)
+            if width < TIGHT:
+                return inversion
+            found.append((width, inversion.log_bounds(epsilon).upper, inversion))
+    if not found:
+        raise OutOfReach
+    return min(found, key=lambda item: item[:2])[-1]
 
 
-def _is_close(bounds: Bounds) -> bool:
-    """Return whether bounds on epsilon are so close that no other way is tried."""
-    return bounds.upper - bounds.lower <= TIGHT * bounds.upper
+def invert_on_one_contour(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
+    """Invert a law on one contour through its saddle at epsilon, however long the contour is.
 
-
-def _epsilon_on_layers(total: Total, log_delta: float, near: float | None = None) -> Bounds | None:
-    """Return the epsilon of a law layer by layer, with new contours at every epsilon tried.
-
-    The search begins near an epsilon, if one is known that is not much larger than that of single
-    steps, and then there.
+    On a lattice it is one period of the contour, where that is affordable.
     """
-    with contextlib.suppress(OutOfReach):
-        layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
+    c = saddle_tilt(total, epsilon)
+    if total.lattice is not None:
+        with contextlib.suppress(OutOfReach):
+            return Inversion([LatticeContour(total, c, epsilon, spread=spread)])
+    return Inversion([Contour(total, c, epsilon, spread=spread)])
 
-        def at(epsilon: float) -> Inversion:
-            return invert_in_layers(layers, epsilon, log_delta)
 
-        subset = total.subset
-        if subset is not None:
-            return _from_subset(at, subset, log_delta)
-        single = _epsilon_of_single_steps(total, log_delta)
-        if near is not None and near < _LIKE * single:
-            with contextlib.suppress(OutOfReach):
-                found = _searched(at, near, log_delta)
-                if found is not None:
-                    return found
-            if near > _FAR_ABOVE * single:
-                return None
-        return _searched(at, single, log_delta)
+def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
+    """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta`` < 0.
+
+    It is None if no contour has a root.
+    """
+    found: list[Bounds] = []
+    for way in (_on_one_contour, _on_layers, _by_halving):
+        if way is _by_halving and any(bounds.lower > 0 for bounds in found):
+            break
+        with contextlib.suppress(OutOfReach):
+            bounds = way(total, log_delta)
+            if bounds is not None:
+                found.append(bounds)
+                if bounds.upper - bounds.lower <= TIGHT * bounds.upper:
+                    break
+    return min(found, key=lambda bounds: bounds.upper - bounds.lower, default=None)
+
+
+def _on_one_contour(total: Total, log_delta: float) -> Bounds | None:
+    epsilon = max(0.0, epsilon_estimate(total, log_delta))
+    return _solved(None, partial(invert_on_one_contour, total), epsilon, log_delta)
+
+
+def _by_halving(total: Total, log_delta: float) -> Bounds | None:
+    """Return bounds where delta is below its rounding at the estimate, which is far too large."""
+    lower, method, first = 0.0, "", epsilon_estimate(total, log_delta)
+
+    def misses(epsilon: float) -> bool:
+        nonlocal lower, method
+        bounds = invert(total, epsilon).log_bounds(epsilon)
+        lower, method = epsilon if bounds.lower >= log_delta else lower, bounds.method
+        return bounds.upper > log_delta
+
+    if first <= 0:
+        return None
+    with contextlib.suppress(NoBracket):
+        last = first / 2**EPSILON.halvings
+        miss = bracket(misses, miss=2 * first, start=first, factor=0.5, last=last).meet
+        found = _solved(None, partial(invert, total), miss, log_delta)
+        if miss == first or (found is not None and found.lower > 0):
+            return found
+        sides = Sides(meet=2 * miss, miss=miss)
+        meet = bisect(lambda at: not misses(at), sides, Stop(evaluations=EPSILON.halvings)).meet
+        for further in (miss / 2, miss / 4):
+            if lower == 0:
+                misses(further)
+        return Bounds(lower, meet, method).both(found)
     return None
 
 
-def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
-    """Return bounds from the epsilon of a subset of the losses, whose error corrects the target."""
-    target = log_delta
-    for _ in range(_CORRECTIONS):
-        near = _epsilon_on_layers(subset, target)
-        if near is None or not EPSILON.least <= near.upper < math.inf:
-            break
-        inversion = at(near.upper)
-        if inversion.width(near.upper) > _LEAST_SAID:
-            break
-        value, _ = inversion.slopes(near.upper)
-        if abs(value - log_delta) < _NEAR:
-            return _solved(inversion, at, near.upper, log_delta, TIGHT)
-        target += log_delta - value
-    return None
-
-
-def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
-    """Return bounds by Newton's method on logarithms, with a new inversion at each step.
+def _on_layers(total: Total, log_delta: float) -> Bounds | None:
+    """Return bounds by Newton's method on logarithms, with new layers at each step.
 
     From an epsilon of 0, only whether the target is met there is found.
     """
+    layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
+
+    def at(epsilon: float) -> Inversion:
+        return invert_in_layers(layers, epsilon, log_delta)
+
+    epsilon = _epsilon_of_single_steps(total, log_delta)
     low, high = 0.0, math.inf
     for _ in range(EPSILON.layered):
-        inversion = at(epsilon)
+        try:
+            inversion = at(epsilon)
+        except OutOfReach:
+            if low == 0:
+                raise
+            # Layers for the target have no contour where delta is far smaller.
+            high, epsilon = epsilon, math.sqrt(low * epsilon)
+            continue
         if epsilon == 0:
             bounds = inversion.log_bounds(0.0)
             return Bounds(0.0, 0.0, bounds.method) if bounds.upper <= log_delta else None
@@ -173,7 +202,7 @@ def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
 
 
 def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
-    """Return the epsilon at which the deltas of single steps add up to the target, or about 0."""
+    """Return about the epsilon at which the deltas of single steps add up to the target, or 0."""
 
     def meets(log_epsilon: float) -> bool:
         return single_step_log_delta(total, math.exp(log_epsilon)) <= log_delta
@@ -257,62 +286,41 @@ def _first_gap(proves: Callable[[float], bool], gap: float) -> float:
         return math.inf
 
 
-def bracketed(
-    bounds_at: Callable[[float], Bounds], first: Bounds, total: Total, log_delta: float
+def epsilon_of(
+    bounds_at: Callable[[float], Bounds | None], first: Bounds, log_delta: float
 ) -> Bounds:
-    """Return bounds on epsilon from a safeguarded secant on the upper bound of log delta.
-
-    The ends are the smallest epsilon found to meet the target and the largest epsilon proved to
-    miss it. Few points are tried if each takes contours.
+    """Return bounds on the smallest epsilon >= 0 at a log delta, by Brent's method.
 
     Parameters
     ----------
     bounds_at
-        Bounds on log delta at an epsilon.
+        Bounds on log delta at an epsilon, as close as rounding, or None where there are none.
     first
-        Bounds on epsilon to begin from, of which the upper end meets the target.
-    total
-        The law of the composed loss.
+        Bounds on epsilon from another way.
     log_delta
         The target.
     """
     known: dict[float, Bounds] = {}
 
+    def bounds(epsilon: float) -> Bounds:
+        known[epsilon] = bounds_at(epsilon) or Bounds(-math.inf, 0.0, "no bound")
+        return known[epsilon]
+
     def excess(epsilon: float) -> float:
-        known[epsilon] = bounds_at(epsilon)
-        return max(known[epsilon].upper, -1e300) - log_delta
+        return max(bounds(epsilon).upper, _OF_ZERO) - log_delta
 
-    meet, method = first.upper, first.method
-    if total.is_many:
-        # For many losses two more evaluations seldom gain anything.
-        return Bounds(0.0, meet, method)
-    miss, at_miss = 0.0, excess(0.0)
-    if at_miss <= 0:
-        return Bounds(0.0, 0.0, known[0.0].method)
-    at_meet = min(excess(meet), 0.0)
-    costly = BRACKET.few if len(total.parts) > BRACKET.losses else BRACKET.costly
-    while len(known) < BRACKET.cheap and _dear(known) < costly:
-        # The secant's point is kept inside the bracket and away from its ends.
-        step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
-        share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
-        middle = miss + (meet - miss) * share
-        if meet - miss <= _NARROW * meet or not miss < middle < meet:
-            break
-        value = excess(middle)
-        if value > 0:
-            miss, at_miss, at_meet = middle, value, at_meet / 2
-        else:
-            meet, at_meet, at_miss, method = middle, value, at_miss / 2, known[middle].method
-    proved = [point for point, bounds in known.items() if bounds.lower >= log_delta]
-    # Near the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in _BELOW_AN_ATOM if math.isfinite(total.upper) else ():
-        if max(proved, default=0.0) < (1 - 1e-3) * meet:
-            below = (1 - share) * meet
-            proved += [below] if bounds_at(below).lower >= log_delta else []
-    return Bounds(min(max(proved, default=0.0), meet), meet, method)
+    near, method = first.upper, first.method
+    if near == 0 or excess(0.0) <= 0:
+        return Bounds(0.0, 0.0, method if near == 0 else known[0.0].method)
+    with contextlib.suppress(NoBracket):
+        # Far above the root a closed form may have no digits.
+        last = EPSILON.least * near
+        most = bracket(lambda at: excess(at) <= 0, miss=0.0, start=near, factor=0.25, last=last)
+        near = brent(excess, 0.0, most.meet, _SIDES).meet
+        method = known[near].method
 
+    def below(gap: float) -> bool:
+        return near <= gap or bounds(near - gap).lower >= log_delta
 
-def _dear(known: dict[float, Bounds]) -> int:
-    """Return the number of bounds that took a contour, and one for epsilon 0."""
-    exact = ("closed form", "convolution")
-    return 1 + sum(point > 0 and item.method not in exact for point, item in known.items())
+    gap = bracket(below, miss=0.0, start=_SIDES.relative * near).meet
+    return Bounds(max(0.0, near - gap), near, method)

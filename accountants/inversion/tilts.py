@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.limits import SADDLE
-from dpcal.accountants.inversion.saddle import COARSE, chernoff_at, root_of
-from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, Product
+from dpcal.accountants.inversion.saddle import chernoff_at, increasing_root
+from dpcal.accountants.inversion.transform import Measure
 from dpcal.accountants.losses.base import OutOfReach
 
 __all__ = ["ChernoffBounds", "epsilon_estimate", "saddle_tilt"]
@@ -27,9 +27,6 @@ Reals = NDArray[np.float64]
 
 # Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
 _FIRST_TILTS = 1e-9, 8.0
-# Tolerance of the saddle of many losses: one more evaluation would cost more than a peak that is up
-# to exp(0.05) higher.
-_COARSE_OF_MANY = 0.3
 # Variance below which delta is small: contours of 1 - delta, whose poles are near, are longer then.
 _NARROW = 1e-3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
@@ -39,12 +36,6 @@ _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 def _first_tilt(guess: float, measure: Measure) -> float:
     """Return a first guess that a quadrature can reach."""
     return min(max(guess, _FIRST_TILTS[0]), max(_FIRST_TILTS[1], measure.steep))
-
-
-def _evaluations(measure: Measure) -> int:
-    """Return the number of evaluations of a law in search of its saddle."""
-    many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
-    return SADDLE.of_many if many else SADDLE.evaluations
 
 
 def _spread(measure: Measure) -> tuple[float, float]:
@@ -74,26 +65,24 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
         If there is no saddle that a quadrature of affordable size reaches.
     """
 
-    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
+    def equation(c: float) -> tuple[float, float, float]:
         log_mass, mean, variance = (float(value) for value in measure.cumulants([c])[0])
         value = mean - epsilon - 1 / c - 1 / (1 + c)
         integral = log_mass - epsilon * c - math.log(abs(c)) - math.log1p(c)
         return value, variance + 1 / c**2 + 1 / (1 + c) ** 2, integral
 
-    subset, most = measure.subset, _evaluations(measure)
-    tolerance = COARSE if subset is None else _COARSE_OF_MANY
     start = measure.near if positive else None
     if not start:
         mean, variance = _spread(measure)
         gap = epsilon - mean
         if gap < 0 and variance > _NARROW and not positive:
             guess = -1 / (2 + math.sqrt(variance))
-            return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
+            return increasing_root(equation, -1.0, 0.0, guess)
         # Root of variance c^2 - gap c - 1, written without cancellation.
         root = math.sqrt(gap * gap + 4 * variance)
         guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
         start = measure.near or _first_tilt(guess, measure)
-    found = root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
+    found = increasing_root(equation, 0.0, math.inf, start)
     # A guess is replaced, not made: trims are narrower where each search finds its own root.
     measure.near = measure.near and found
     return found
@@ -108,7 +97,7 @@ def epsilon_estimate(measure: Measure, log_delta: float) -> float:
         If no quadrature of affordable size reaches its saddle.
     """
 
-    def equation(measure: Measure, c: float) -> tuple[float, float, float]:
+    def equation(c: float) -> tuple[float, float, float]:
         log_mgf, mean, variance = measure.cumulants([c])[0]
         epsilon = mean - 1 / c - 1 / (1 + c)
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
@@ -119,8 +108,7 @@ def epsilon_estimate(measure: Measure, log_delta: float) -> float:
 
     _, variance = _spread(measure)
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    start, most = _first_tilt(guess, measure), _evaluations(measure)
-    c = root_of(equation, measure, measure.subset, 0.0, math.inf, start, evaluations=most)
+    c = increasing_root(equation, 0.0, math.inf, _first_tilt(guess, measure))
     _, mean, _ = measure.cumulants([c])[0]
     return float(mean - 1 / c - 1 / (1 + c))
 

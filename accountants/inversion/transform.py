@@ -3,7 +3,7 @@
 A :class:`Measure` has a transform, the integral of exp(z l). Along a vertical line Re z = c it is a
 :class:`Line`. :class:`Product` is the measure of a sum of independent losses, of which each may be
 truncated, and :class:`Total` the law of a sum of whole losses. The part of a law in which some loss
-is large is a measure as well (:mod:`dpcal.accountants.inversion.jumps`).
+is large is a measure as well (:mod:`dpcal.accountants.inversion.layers.jumps`).
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> log_mass, mean, variance = Total(((Gaussian(2.0), 8),)).cumulants([1.0])[0]
@@ -32,7 +32,6 @@ from dpcal.accountants.losses.truncation import Truncation
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
-    "MANY_LOSSES",
     "Line",
     "Measure",
     "Parts",
@@ -45,7 +44,6 @@ __all__ = [
     "common_lattice",
     "extra_sizes",
     "rows_of",
-    "subset_of",
 ]
 
 Reals = NDArray[np.float64]
@@ -53,14 +51,6 @@ Complexes = NDArray[np.complex128]
 # Largest number of parts into which the unit of a lattice is cut to find a unit that several
 # lattices share. With more parts, a period takes more nodes than a contour that is cut off.
 _FINEST = 1000
-# Above this number of distinct losses, fewer ways of inverting a law are tried: one evaluation of
-# the law takes a quadrature for each of them.
-MANY_LOSSES = 24
-# Above this number of distinct losses the saddle is searched on a subset, in which each loss stands
-# for several.
-_SUBSET_FROM = 100
-# About the number of losses in such a subset.
-_SUBSET_SIZE = 16
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
 # Nodes of a contour at which errors are computed; between them they are bounded.
@@ -123,11 +113,6 @@ class Measure(ABC):
     def steep(self) -> float:
         """Tilt, about, up to which rare large losses do not count; 0 where it is not known."""
         return 0.0
-
-    @property
-    def subset(self) -> Measure | None:
-        """Measure of a subset of many losses, to guess the saddle; None if the losses are few."""
-        return None
 
     def log_chernoff(self, c: Reals) -> Reals:
         """Return B(c), rounded up, at each c, with log delta(epsilon) <= B(c) - c epsilon.
@@ -259,14 +244,6 @@ def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | 
     return Lattice(offset, first / parts, math.gcd(*strides))
 
 
-def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
-    """Return a subset of many pieces, each counted several times; an empty list for few pieces."""
-    if len(pieces) <= _SUBSET_FROM:
-        return []
-    stride = -(-len(pieces) // _SUBSET_SIZE)
-    return [(piece, stride * times) for piece, times in pieces[::stride]]
-
-
 def _extra_rounding(pieces: Pieces, c: float) -> float:
     """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
     return sum(times * piece.mass_rounding(c) for piece, times in pieces if isinstance(piece, Part))
@@ -315,12 +292,10 @@ class Product(Measure):
     ----------
     pieces
         Losses and parts of losses, with the number of times that each adds up.
-    log_rest
-        Log of a bound on the probability that was cut off from the law.
     """
 
-    def __init__(self, pieces: Pieces, log_rest: float = -math.inf) -> None:
-        self.pieces, self.log_rest = pieces, log_rest
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
 
     @cached_property
     def rows(self) -> Rows:
@@ -358,12 +333,6 @@ class Product(Measure):
         return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
 
     @property
-    def subset(self) -> Product | None:
-        """The measure of a subset of many pieces."""
-        some = subset_of(self.pieces)
-        return Product(some) if some else None
-
-    @property
     def lattice(self) -> Lattice | None:
         """The lattice of the sum's values, if the pieces' lattices have one unit."""
         return common_lattice([(piece.lattice, times) for piece, times in self.pieces])
@@ -381,17 +350,6 @@ class Total(Product):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.parts = parts
-
-    @property
-    def subset(self) -> Total | None:
-        """The law of a subset of many losses, each counted several times; None for few losses."""
-        some = subset_of(self.parts)
-        return Total(tuple(some)) if some else None  # type: ignore[arg-type]
-
-    @property
-    def is_many(self) -> bool:
-        """Whether the distinct losses are so many that few ways of inverting the law are tried."""
-        return len(self.parts) > MANY_LOSSES
 
     def moments(self, c: Reals | Sequence[float]) -> Reals:
         """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""

@@ -76,9 +76,9 @@ class Row:
         The theorem, and where it is printed or proved, in Markdown.
     record
         How a record enters. ``"sum"``: noise on a sum, of which a blanked record leaves the law of
-        no record. ``"scaled"``: the losses for a replaced record follow from the parameters, or are stated.
-        ``"stated"``: parameters are a claim for the relation of the question. It decides which
-        random batches of the mechanism have a price; empty for none but Poisson samples.
+        no record. ``"scaled"``: the losses for a replaced record follow from the parameters, or are
+        stated. ``"stated"``: parameters are a claim for the relation of the question. It decides
+        which random batches of the mechanism have a price; empty for none but Poisson samples.
     group
         From an event and a number k to an event that bounds what k records reveal together, or None
         where no theorem does; such as :func:`over`.

@@ -60,16 +60,3 @@ def test_two_hundred_distinct_steps(repeats, truth):
     answer = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-6)
     assert answer == pytest.approx(truth, abs=6e-8)
     assert answer.upper - answer.lower < 1e-9
-
-
-@pytest.mark.slow
-def test_delta_just_below_the_largest_loss_is_no_larger_than_before_it():
-    # Adding a record, 2000 steps lose at most -2000 log(1 - q): next to it no contour reaches.
-    loss = SampledGaussian(0.001, 0.7, "add")
-    direction = Direction("add", ((loss, 2000),))
-    largest = 2000 * loss.upper
-    before = characteristic.log_delta_bounds(direction, 0.98 * largest)
-    assert before.method == "contour"
-    for gap in (1e-5, 1e-7, 1e-12):
-        after = characteristic.log_delta_bounds(direction, (1 - gap) * largest)
-        assert after.upper < before.lower, gap

@@ -10,8 +10,7 @@ from dpcal import accountants
 from dpcal._ext import question
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.solve import epsilon_on_contours
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import epsilon_on_contours, invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose
 

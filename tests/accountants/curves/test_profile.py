@@ -15,7 +15,7 @@ from dpcal.accountants import (
     log_delta,
     privacy_profile,
 )
-from dpcal.accountants.inversion import strategy
+from dpcal.accountants.inversion import solve
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
 
@@ -69,9 +69,7 @@ def test_a_thousand_epsilons_take_a_handful_of_contours():
     steps = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
     # A composition that has no compiled form.
     event = events.ComposedDpEvent([steps, events.LaplaceDpEvent(20.0)])
-    with mock.patch(
-        "dpcal.accountants.inversion.strategy.Contour", wraps=strategy.Contour
-    ) as contour:
+    with mock.patch("dpcal.accountants.inversion.solve.Contour", wraps=solve.Contour) as contour:
         profile = privacy_profile(event, np.linspace(0.0, 20.0, 1000))
     assert 1 < contour.call_count < 20
     assert (profile.log_upper - profile.log_lower).max() < 1e-9

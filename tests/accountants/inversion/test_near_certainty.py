@@ -10,8 +10,8 @@ from dpcal._ext import question
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.layered import invert_layered
-from dpcal.accountants.inversion.strategy import invert, invert_on_one_contour
+from dpcal.accountants.inversion.layers.layered import invert_layered
+from dpcal.accountants.inversion.solve import invert, invert_on_one_contour
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian

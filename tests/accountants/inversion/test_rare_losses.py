@@ -9,8 +9,8 @@ from scipy.special import log_ndtr
 
 from dpcal.accountants import characteristic
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.layered import invert_in_layers
-from dpcal.accountants.inversion.rare_losses import Layers
+from dpcal.accountants.inversion.layers.layered import invert_in_layers
+from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 

@@ -15,8 +15,8 @@ from flint import arb, ctx
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.inversion.contour import Contour
-from dpcal.accountants.inversion.layered import invert_layered
-from dpcal.accountants.inversion.strategy import invert_on_one_contour
+from dpcal.accountants.inversion.layers.layered import invert_layered
+from dpcal.accountants.inversion.solve import invert_on_one_contour
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach

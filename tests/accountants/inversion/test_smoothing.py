@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcal.accountants.inversion import contour
-from dpcal.accountants.inversion.strategy import invert_on_one_contour
+from dpcal.accountants.inversion.solve import invert_on_one_contour
 from dpcal.accountants.inversion.tilts import saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach

@@ -8,15 +8,13 @@ import pytest
 from scipy.special import expit
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events
+from dpcal.accountants import characteristic, events, ways
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
 )
 from dpcal.accountants.inversion.saddle import increasing_root
-from dpcal.accountants.inversion.solve import epsilon_on_contours
-from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -35,8 +33,8 @@ def test_the_recursion_ends_with_the_largest_loss():
 
 
 def test_a_record_that_is_hardly_ever_sampled_costs_nothing():
-    rare = Total(((SampledGaussian(1e-9, 1.0, "remove"), 100),))
-    found = epsilon_on_contours(rare, math.log(1e-6))
+    rare = Direction("remove", ((SampledGaussian(1e-9, 1.0, "remove"), 100),))
+    found = ways.epsilon(rare, math.log(1e-6))
     assert (found.lower, found.upper, found.method) == (0.0, 0.0, "sampling")
 
 
@@ -62,15 +60,22 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
     assert answer.upper - answer.lower < 1e-9
 
 
+def _rare(sigma):
+    return events.PoissonSampledDpEvent(1e-4, events.GaussianDpEvent(sigma))
+
+
 @pytest.mark.slow
-def test_many_distinct_losses_of_which_few_are_large_have_both_ends():
-    """In layers, whose contours together have more points than those of a few losses may have."""
-    steps = [
-        events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.5 + 0.0012 * i, steps=4)
-        for i in range(250)
-    ]
-    answer = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-6)
-    assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
+@pytest.mark.parametrize(
+    ("step", "sigma", "count"),
+    [(events.LaplaceDpEvent, 10.0, 25), (_rare, 0.8, 25), (_rare, 0.8, 200)],
+)
+def test_steps_that_hardly_differ_cost_as_much_as_equal_ones(step, sigma, count):
+    distinct = [step(sigma * (1 + 1e-13 * i)) for i in range(count)]
+    found = accountants.epsilon(events.ComposedDpEvent(distinct), delta=1e-6)
+    equal = accountants.epsilon(events.SelfComposedDpEvent(step(sigma), count), delta=1e-6)
+    assert found.upper - found.lower < 1e-6 * found.upper
+    assert found.lower <= equal.upper
+    assert equal.lower <= found.upper * (1 + 1e-8)
 
 
 def test_a_bulk_that_decides_is_priced_to_the_last_digit():

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss, log_delta_of_sum
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian

@@ -9,15 +9,14 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 
 import numpy as np
 
 from dpcal.accountants.inversion.contour import Contour, log_complement
 from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
+from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.tilts import ChernoffBounds
 from dpcal.accountants.inversion.transform import Measure, Product, Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -41,18 +40,12 @@ _BOUNDED = 5.0
 def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
     """Invert a law layer by layer, with layers that are chosen for the size of delta."""
     size = min(single_step_log_delta(total, epsilon), total.log_delta_bound)
-    subset = total.subset
-    if subset is not None:
-        guess = invert_layered(subset, epsilon, spread)
-        if guess.vague:
-            raise OutOfReach
-        size = min(guess.slopes(epsilon)[0], size)
     for _ in range(GUESS.count):
         layers = Layers(total.parts, size + NEGLIGIBLE_REST)
         inversion = invert_in_layers(layers, epsilon, size, spread)
         estimate = min(inversion.slopes(epsilon)[0], 0.0)
-        inversion.vague = math.isnan(estimate)
-        if inversion.vague or estimate > size - GUESS.below:
+        # Where delta is below its own rounding, only its upper bound is of use.
+        if math.isnan(estimate) or estimate > size - GUESS.below:
             return inversion
         size = estimate
     raise OutOfReach
@@ -92,17 +85,15 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
         bounded = rest = layers.below(index)
         # If the largest loss is many standard deviations of the rest, no contour is short.
         level = layers.level(index)
-        _, variance = (rest.subset or rest).at_zero
+        _, variance = rest.at_zero
         rare = level > _RARE_JUMPS * math.sqrt(max(variance, 0.0))
         if rare and level > 2 * epsilon:
             continue
         with contextlib.suppress(OutOfReach):
             if rare:
                 search.bound(rest, NEGLIGIBLE)
-            elif search.fits(rest):
-                search.add(rest, NEGLIGIBLE, narrow=True)
             else:
-                continue
+                search.add(rest, NEGLIGIBLE, narrow=True)
             bounded = None
             break
     if bounded is not None:
@@ -142,19 +133,6 @@ class _LayerSearch:
         if self.size - bounds.log_bound(self._epsilon) < least:
             raise OutOfReach
         self.rest.append(bounds)
-
-    def fits(self, rest: Product) -> bool:
-        """Return whether the rest of a subset of many losses could be added; True for few."""
-        subset = rest.subset
-        if subset is None:
-            return True
-        trial = copy.copy(self)
-        trial.contours, trial.rest = [], []
-        trial._work *= len(subset.pieces) / len(rest.pieces)
-        with contextlib.suppress(OutOfReach):
-            trial.add(subset, NEGLIGIBLE, narrow=True)
-            return True
-        return False
 
     def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
         """Choose a contour for a measure, or bound it where it is much smaller than the rest.

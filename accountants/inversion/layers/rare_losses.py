@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from dpcal.accountants.inversion.jumps import Jumps
+from dpcal.accountants.inversion.layers.jumps import Jumps
 from dpcal.accountants.inversion.transform import Parts, Piece, Product
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.cuts import Cut, loss_at, loss_cut

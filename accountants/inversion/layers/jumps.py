@@ -23,7 +23,6 @@ from dpcal.accountants.inversion.transform import (
     ProductLine,
     extra_sizes,
     rows_of,
-    subset_of,
 )
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
@@ -62,7 +61,6 @@ class Jumps(Measure):
     """
 
     def __init__(self, pieces: Sequence[tuple[Piece | TwoParts, int]]) -> None:
-        self._pieces = pieces
         self.bulk = Product(
             [(piece.bulk if isinstance(piece, TwoParts) else piece, n) for piece, n in pieces]
         )
@@ -111,11 +109,6 @@ class Jumps(Measure):
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
         # A relative error of the odds, which is one of rho, is multiplied by rho / (1 - exp(-rho)).
         return base, sizes + np.abs(scale) + np.maximum(of_odds, 4.0) / kept
-
-    @property
-    def subset(self) -> Jumps | None:
-        """The part of a subset of many pieces, if one of them jumps."""
-        return Jumps.of(subset_of(self._pieces))  # type: ignore[arg-type]
 
     def log_masses(self, c: Reals) -> tuple[Reals, Reals]:
         """Return log masses, and the sizes of the terms of bulks and jumps, of both signs."""

@@ -1,0 +1,3 @@
+"""Contours for each layer of rare large losses."""
+
+__all__: list[str] = []
