@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpcal._ext.contour import phase_sums, power_sums, second_order_sums
 from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
+from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 
 __all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
 
@@ -33,6 +34,10 @@ _MOST_STEPS = 100
 _FLAT = 1e-14
 # Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
+# Terms of sums over atoms that are added one by one; later nodes take a transform.
+_DIRECT = 1 << 24
+# Work of a transform at each node, in multiplications.
+_TRANSFORM = 256
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -103,7 +108,11 @@ class QuadratureTilt(Tilt):
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
         self.exponents = np.broadcast_to(np.asarray(exponents, dtype=float), weights.shape)
-        self.points = len(weights)
+        # Sums over atoms may take a transform of the nodes.
+        self._atoms = not values.imag.any()
+        self.points = min(len(weights), _TRANSFORM) if self._atoms else len(weights)
+        # A time from which sums take a transform, and its rounding in units.
+        self._transformed = math.inf, 0.0
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         # A rounded term has an error of a unit of its size; callers multiply by four.
@@ -148,8 +157,15 @@ class QuadratureTilt(Tilt):
         weight, value = self.merged
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
-        theta = step * self._centered
-        sums = second_order_sums(theta, self._weights, 0, nodes)
+        theta, first = step * self._centered, nodes
+        if self._atoms and len(theta) * nodes > _DIRECT:
+            first = min(nodes, _DIRECT // len(theta))
+        sums = second_order_sums(theta, self._weights, 0, first)
+        if first < nodes:
+            rest, rounding = sums_over_atoms(theta.real, self._weights.real, first, nodes)
+            rest -= self._weights.sum() + 1j * np.arange(first, nodes) * (self._weights @ theta)
+            sums = np.concatenate([sums, rest])
+            self._transformed = step * first, rounding
         # The points are shifted by a mean that was summed over other points, on the real line. The
         # rest, i s in all, that these weights leave of it counts as far as it does not fall with
         # psi.
@@ -167,7 +183,8 @@ class QuadratureTilt(Tilt):
         """
         errors = self._sizes * (8 + self.exponents)
         plain, relative, growth = phase_sums(np.abs(self._centered), self._sizes, errors, t)
-        return plain, relative, 4 * growth
+        first, rounding = self._transformed
+        return plain, relative, 4 * growth + np.where(t >= first, rounding, 0.0)
 
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
         """Return E[exp(i k step (L - center))]."""
