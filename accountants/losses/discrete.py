@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Lattice, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -79,6 +79,12 @@ class DiscreteLoss(PrivacyLoss):
         # A tilted law is never a single point, but its variance may be below the range of a double.
         found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
         return found
+
+    def points(self, highest: float) -> Points:
+        """Return the values and their probabilities."""
+        values, reference = self.values, np.array(self.log_reference)
+        sizes = self._value_sizes
+        return Points(values, reference + values, sizes, np.abs(reference) + sizes)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""

@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.limits import hold
-from dpcal.accountants.losses.base import NO_LOSS, Complexes, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
-from dpcal.accountants.losses.lattice import relevant, step_within
-from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.losses.lattice import step_within
+from dpcal.accountants.losses.points import PointLoss
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -94,7 +93,7 @@ class _Arc:
     beyond: float
 
     def points(self, rate: float) -> tuple[Complexes, Complexes, float]:
-        """Return points, weights, and the distance to the end of a point that stands for others.
+        """Return the distances 1 - z from the upper end, weights, and the last distance.
 
         The points that the rule leaves out at an end are one point, at their mean: the error is of
         second order in the distance.
@@ -110,9 +109,10 @@ class _Arc:
         last = 2 * math.exp(-count * step)
         gap = np.pad(gap, 1, constant_values=last / (math.exp(step) + 1))
         size = np.pad(size, 1, constant_values=step * last / math.expm1(step))
-        x = np.copysign(1 - gap, np.arange(len(gap)) - count - 1.0)
-        z = x + 0.5j * self.bend * gap * (2 - gap)
-        return z, size * (1 - 1j * self.bend * x), float(gap[0])
+        # Distances from the upper end keep their digits there.
+        fall = np.where(np.arange(len(gap)) > count, gap, 2 - gap)
+        z = fall - 0.5j * self.bend * gap * (2 - gap)
+        return z, size * (1 - 1j * self.bend * (1 - fall)), float(gap[0])
 
 
 # On the interval, and on an arc on which every factor exp(i t l) shrinks.
@@ -120,7 +120,7 @@ _REAL = _Arc(bend=0.0, strip=1.2, beyond=16.0)
 _SHIFTED = _Arc(bend=0.85, strip=0.7, beyond=24.0)
 
 
-class IntervalLoss(PrivacyLoss):
+class IntervalLoss(PointLoss):
     """A loss with density e l / 2 on [-a, a] under P, times a constant, perhaps with point masses.
 
     By symmetry it is the same in both directions.
@@ -134,68 +134,40 @@ class IntervalLoss(PrivacyLoss):
     @property
     @abstractmethod
     def log_end(self) -> float:
-        """Log of the point mass at a under P times exp(-a / 2); -infinity if there is none."""
+        """Log of the point mass at a under P; -infinity if there is none."""
 
     @property
     @abstractmethod
     def log_density(self) -> float:
-        """Log of the density under P times exp(-l / 2)."""
+        """Log of the density under P at a."""
 
     @property
     def upper(self) -> float:
         """The half-width."""
         return self.half_width
 
-    def _points(self, arc: _Arc, rate: float) -> tuple[Complexes, Complexes, float]:
-        """Return values, log masses under Q, and the distance of the points next to the ends."""
+    def _on(self, arc: _Arc, highest: float) -> Points:
+        """Return points between the ends, and the ends."""
         a = self.half_width
-        z, weights, end = arc.points(rate * a)
-        values, logs = a * z, self.log_density + np.log(a * weights) - a * z / 2
+        fall, weights, gap = arc.points((highest + 0.5) * a)
+        logs, merged = self.log_density + np.log(a * weights) - a * fall / 2, 0
         if self.log_end > -math.inf:
-            values = np.concatenate([[-a], values, [a]])
-            ends = self.log_end + np.array([a / 2, -a / 2])
-            logs = np.concatenate([ends[:1], logs, ends[1:]])
-        return values, logs, a * end
+            fall = np.concatenate([[2.0], fall, [0.0]])
+            logs, merged = np.concatenate([[self.log_end - a], logs, [self.log_end]]), 1
+        values, places = a * (1 - fall), (merged, len(fall) - 1 - merged)
+        return Points(values, logs, np.full(len(fall), a), np.abs(logs), places, a * gap)
 
-    @cached_property
-    def _kept(self) -> dict[str, tuple[float, Reals, Reals]]:
-        return {}
+    def points(self, highest: float) -> Points:
+        """Return points on the interval."""
+        return self._on(_REAL, highest).real
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, by quadrature."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        rate = float(np.abs(c).max()) + 1.0
-        kept = self._kept.get("last")
-        if kept is None or kept[0] < rate:
-            rate = 2.0 ** math.ceil(math.log2(rate))
-            values, logs, _ = self._points(_REAL, rate)
-            kept = self._kept["last"] = rate, values.real.copy(), logs.real.copy()
-        return tilted_moments(kept[1], kept[2], 1.0 + c, c)
+    def line(self, highest: float) -> Points:
+        """Return points on an arc above the interval."""
+        return self._on(_SHIFTED, highest)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
         return c * self.half_width
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c."""
-        log_mgf, *moments = self.cumulants([c])[0]
-        mean, variance, _ = moments
-        values, logs, end = self._points(_SHIFTED, abs(c) + 1.0)
-        sizes = logs + (1 + c) * values - log_mgf
-        kept = relevant(values, sizes, mean, variance)
-        values, logs, weights = values[kept], logs[kept], np.exp(sizes[kept])
-        # Mass of both points that stand for others: at most twice their distance times the density.
-        size = self.log_density + abs(c + 0.5) * self.half_width - log_mgf
-        left_out = 4 * end * math.exp(size)
-        # The mean on the arc equals that on the interval: this removes their rounding.
-        values = values - float((weights @ (values - mean)).real)
-        return QuadratureTilt(
-            values,
-            weights,
-            moments,
-            exponents=np.abs(logs) + (1 + c) * np.abs(values) + abs(log_mgf),
-            merged=(left_out, end),
-        )
 
 
 @dataclass(frozen=True)
@@ -221,13 +193,13 @@ class Laplace(IntervalLoss):
 
     @property
     def log_end(self) -> float:
-        """Log of 1/2, the mass at the upper end, times exp(-a / 2)."""
-        return -math.log(2.0) - self.half_width / 2
+        """Log of 1/2."""
+        return -math.log(2.0)
 
     @property
     def log_density(self) -> float:
-        """Log of 1/4 times exp(-a / 2)."""
-        return -math.log(4.0) - self.half_width / 2
+        """Log of 1/4."""
+        return -math.log(4.0)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
@@ -272,8 +244,8 @@ class BoundedRange(IntervalLoss):
 
     @property
     def log_density(self) -> float:
-        """Log of 1 / (4 sinh(epsilon / 2))."""
-        return -math.log(2.0) - self.epsilon / 2 - math.log(-math.expm1(-self.epsilon))
+        """Log of 1 / (2 - 2 exp(-epsilon))."""
+        return -math.log(2.0) - math.log(-math.expm1(-self.epsilon))
 
     @property
     def renyi_is_tighter(self) -> bool:

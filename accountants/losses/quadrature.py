@@ -23,7 +23,7 @@ from dpcal._ext.contour import phase_sums, power_sums, second_order_sums
 from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
 from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 
-__all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
+__all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p"]
 
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
@@ -49,16 +49,6 @@ def complex_log1p(z: Any) -> Complexes:
         near = 0.5 * np.log1p(a * (2 + a) + b * b)
         size = np.where(np.abs(z) < 0.5, near, np.log(np.abs(1 + z)))
     return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
-
-
-def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
-    """Return the sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
-
-    The size of the density's logarithm is at most the sum of the others.
-    """
-    with np.errstate(divide="ignore"):
-        size = np.maximum(np.log(np.abs(weights)), -1e3)
-    return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
 
 
 def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
