@@ -77,7 +77,12 @@ class QuadratureTilt(Tilt):
         Points and weights on a second line, closer to the real one, for bounds only.
     merged
         Total weight of points that were replaced by one at 0, and the largest of their values.
+    decay
+        A further bound on log abs(psi) over [t, ratio t], from t and the ratio; None for no bound.
     """
+
+    latest = math.inf
+    """The last time at which the points have the law's characteristic function."""
 
     def __init__(
         self,
@@ -89,11 +94,12 @@ class QuadratureTilt(Tilt):
         restricted: Callable[[], Reals] | Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
+        decay: Callable[[Reals, float], Reals] | None = None,
     ) -> None:
         self.mean, variance, fourth = (float(each) for each in moments)
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
-        self._restricted, self.merged = restricted, merged
+        self._restricted, self.merged, self._decay = restricted, merged, decay
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
@@ -145,7 +151,7 @@ class QuadratureTilt(Tilt):
         Times at which merged points would matter are refused.
         """
         weight, value = self.merged
-        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
+        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE or step * nodes > self.latest:
             raise OutOfReach
         theta, first = step * self._centered, nodes
         if self._atoms and len(theta) * nodes > _DIRECT:
@@ -189,7 +195,7 @@ class QuadratureTilt(Tilt):
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return the smallest of three bounds: fourth moments, doubling, absolute sum.
+        """Return the smallest of the bounds: fourth moments, doubling, absolute sum, a given one.
 
         With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
         is at least E[t^2 D^2 / 2 - t^4 D^4 / 24; both copies in S] for every event S, and at
@@ -200,6 +206,8 @@ class QuadratureTilt(Tilt):
         halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
         drop = -math.expm1(2 * self._log_half)
         bound = np.minimum(bound, 0.5 * np.log1p(-drop * 0.25**halvings))
+        if self._decay is not None:
+            bound = np.minimum(bound, self._decay(t, ratio))
         late = t >= half
         if late.any():
             with np.errstate(divide="ignore"):
