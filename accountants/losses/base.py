@@ -121,8 +121,8 @@ class Points:
         Points that stand for a mass around them, and how far it reaches.
     """
 
-    values: Reals | Complexes
-    log_masses: Reals | Complexes
+    values: NDArray[Any]
+    log_masses: NDArray[Any]
     value_sizes: Reals
     mass_sizes: Reals
     merged: tuple[int, ...] = ()
@@ -135,9 +135,9 @@ class Points:
         return replace(self, values=values, log_masses=logs)
 
     @property
-    def log_reference(self) -> Reals | Complexes:
+    def log_reference(self) -> NDArray[Any]:
         """Log of the masses under Q."""
-        return self.log_masses - self.values
+        return np.asarray(self.log_masses - self.values)
 
 
 class PrivacyLoss(ABC):

@@ -34,7 +34,7 @@ __all__ = ["DiscreteGaussian"]
 # Distance from the centers, in sigma, beyond which no noise counts: a normal law has 2e-21 there.
 _REACH = 9.5
 # Least values of the noise on each side.
-_LEAST = 12.0
+_FEWEST = 12.0
 # Sigma over the stride of large noise.
 _COARSE = 1000.0
 # Values of the noise above which the caller takes a bound in closed form.
@@ -88,7 +88,7 @@ class DiscreteGaussian(AtomLoss):
 
     def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
         s, sigma, stride = self.sensitivity, self.sigma, self._stride
-        far = math.ceil(max(_REACH * sigma, _LEAST) / stride)
+        far = math.ceil(max(_REACH * sigma, _FEWEST) / stride)
         high = (1 + c) * s / stride + far
         if not high + far < _MOST:
             raise OutOfReach

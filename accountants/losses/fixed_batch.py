@@ -30,8 +30,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
 from dpcal.accountants.losses.lattice import RANGE, step_within
-from dpcal.accountants.losses.points import PointLoss
-from dpcal.accountants.losses.quadrature import argument_sizes, complex_log1p
+from dpcal.accountants.losses.quadrature import PointLoss, argument_sizes, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]

@@ -36,8 +36,7 @@ from dpcal.accountants.losses.lattice import (
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.points import PointLoss
-from dpcal.accountants.losses.quadrature import complex_log1p
+from dpcal.accountants.losses.quadrature import PointLoss, complex_log1p
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
@@ -136,7 +135,7 @@ class GaussianMixtures(PointLoss):
         logs = [math.log(mass) for mass, _ in self._coupling]
         return float(np.logaddexp.reduce(np.add(logs, exponents)))
 
-    @lru_cache(maxsize=64)  # noqa: B019 -- a loss of few numbers
+    @lru_cache(maxsize=256)  # noqa: B019 -- a loss of few numbers
     def _lattice(self, highest: float) -> _Lattice:
         """Return points that serve all tilts c <= highest."""
         return _Lattice(*self._sides, 1.0 + highest)

@@ -29,7 +29,7 @@ from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.lattice import step_within
-from dpcal.accountants.losses.points import PointLoss
+from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [

@@ -6,13 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcal._ext.contour import (
-    plain_moments,
-    power_sums,
-    second_order_sums,
-    tilted_line,
-    tilted_moments,
-)
+from dpcal._ext.contour import power_sums, second_order_sums, tilted_line, tilted_moments
 from dpcal.accountants.losses import lattice
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut
@@ -67,16 +61,6 @@ def test_tilted_moments_have_their_digits(q, sigma, powers):
         # An exponential of a large argument has the error of its argument.
         np.testing.assert_allclose(row[:2], truth[:2], rtol=2e-13)
         np.testing.assert_allclose(row[2:], truth[2:], rtol=1e-10)
-
-
-def test_moments_of_any_measure_are_scaled_by_its_largest_term():
-    ell, log_base = np.linspace(-3.0, 900.0, 61), -(np.linspace(0.0, 40.0, 61) ** 2)
-    log_mass, mean, variance, _ = plain_moments(ell, log_base, np.array([3.5]))[0]
-    logs = log_base + 3.5 * ell
-    weights = np.exp(logs - logs.max())
-    assert log_mass == pytest.approx(logs.max() + np.log(weights.sum()), rel=1e-15)
-    assert mean == pytest.approx(weights @ ell / weights.sum(), rel=1e-13)
-    assert variance == pytest.approx(weights @ (ell - mean) ** 2 / weights.sum(), rel=1e-12)
 
 
 def test_nodes_are_sums_of_powers():
