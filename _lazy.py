@@ -21,7 +21,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["Module", "attach", "attributes", "special"]
+__all__ = ["Module", "attach", "attributes", "fft", "special"]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -112,4 +112,5 @@ class Module:
 
 
 # Half of the time that it takes to load an accountant, and no part of a common question.
+fft = Module("scipy.fft")
 special = Module("scipy.special")

@@ -230,7 +230,7 @@ def moments_of(
 
     ``tables`` holds what :func:`prepared_moments` returns for the points of each measure.
     ``excesses`` are the powers less 1. Where ``plain``, of shape (len(tables), len(powers)), is 0, measure and power are those of
-    :func:`tilted_moments`, elsewhere those of :func:`plain_moments`.
+    :func:`tilted_moments`. Elsewhere the measure is any positive one, of which nothing is known.
 
     Returns
     -------
@@ -431,18 +431,6 @@ def phase_sums(const double[::1] distances, const double[::1] sizes, const doubl
             dpcal_phase_sums(&rows[0, 0], &rows[1, 0], &rows[2, 0], padded, t[k], found)
             sums[0, k], sums[1, k], sums[2, k] = found[0], found[1], found[2]
     return out
-
-
-def plain_moments(const double[::1] ell, const double[::1] log_base, const double[::1] powers):
-    """Moments of ``ell`` under the tilts ``base * exp(p * ell)`` of any positive measure.
-
-    Returns
-    -------
-    ndarray of shape (len(powers), 4)
-        Logarithm of the mass, mean, variance and fourth central moment of ``ell``.
-    """
-    plain = np.ones((1, powers.shape[0]), dtype=np.uint8)
-    return moments_of([padded_points(ell, log_base, 2)], powers, powers, plain)[0]
 
 
 def power_sums(

@@ -205,8 +205,8 @@ def _of_interval(loss: IntervalLoss) -> FiniteLaw:
     # Under Q the interval from l to l + h has the density times 2 (exp(-l / 2) - exp(-(l + h) /
     # 2)), of which its lower end gets 2 exp(-l / 2) tanh(h / 4), and the upper one exp(-h / 2)
     # times that.
-    falling, density = -0.5 * ends, loss.log_density
-    points = loss.log_end + np.array([a / 2, -a / 2])
+    falling, density = -0.5 * ends, loss.log_density - a / 2
+    points = loss.log_end + np.array([0.0, -a])
     lower = density + math.log(2 * math.tanh(h / 4)) + falling
     up = lower + math.log(2.0)
     up[[0, -1]] = np.logaddexp(lower[[0, -1]], points)

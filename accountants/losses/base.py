@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.question import Law
 
-__all__ = ["NO_LOSS", "Complexes", "Lattice", "OutOfReach", "PrivacyLoss", "Reals", "Tilt"]
+__all__ = [
+    "NO_LOSS",
+    "Complexes",
+    "Lattice",
+    "OutOfReach",
+    "Points",
+    "PrivacyLoss",
+    "Reals",
+    "Tilt",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -96,6 +105,41 @@ class Lattice:
         return self.unit * self.stride
 
 
+@dataclass(frozen=True)
+class Points:
+    """The law of a finite loss as points with masses, for tilts up to a highest one.
+
+    Attributes
+    ----------
+    values
+        The losses l, real or on a line with Im l >= 0.
+    log_masses
+        Log of the masses under P.
+    value_sizes, mass_sizes
+        Sizes of the terms of each value and logarithm, to which its rounding is relative.
+    merged, reach
+        Points that stand for a mass around them, and how far it reaches.
+    """
+
+    values: NDArray[Any]
+    log_masses: NDArray[Any]
+    value_sizes: Reals
+    mass_sizes: Reals
+    merged: tuple[int, ...] = ()
+    reach: float = 0.0
+
+    @property
+    def real(self) -> Points:
+        """The same points, which lie on the real line, as real numbers."""
+        values, logs = self.values.real.copy(), self.log_masses.real.copy()
+        return replace(self, values=values, log_masses=logs)
+
+    @property
+    def log_reference(self) -> NDArray[Any]:
+        """Log of the masses under Q."""
+        return np.asarray(self.log_masses - self.values)
+
+
 class PrivacyLoss(ABC):
     """One direction of a dominating pair."""
 
@@ -150,6 +194,10 @@ class PrivacyLoss(ABC):
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
+        return None
+
+    def points(self, highest: float) -> Points | None:
+        """Return points of the finite loss for tilts -1 < c <= highest; None if there are none."""
         return None
 
     @property

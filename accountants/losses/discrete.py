@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Lattice, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
+    "AtomLoss",
     "DiscreteLoss",
     "LatticeLoss",
     "ResponseLoss",
@@ -49,14 +50,81 @@ _MAX_SUMS = 1 << 15
 ROUNDING = 10 * UNIT
 
 
-class DiscreteLoss(PrivacyLoss):
+class AtomLoss(PrivacyLoss):
+    """A privacy loss with atoms alone."""
+
+    surplus: float = 0.0
+    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
+
+    @abstractmethod
+    def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
+        """Return values, log masses under Q, and sizes of the values' terms, for tilts to c."""
+
+    def points(self, highest: float) -> Points:
+        """Return the values and their probabilities."""
+        values, reference, sizes = self._atoms(highest)
+        return Points(values, reference + values, sizes, np.abs(reference) + sizes)
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, as finite sums."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        values, base, _ = self._atoms(float(c.max()))
+        surplus = self.surplus
+        found: Reals = np.asarray(tilted_moments(values + surplus, base - surplus, 1.0 + c, c))
+        found[:, 0] -= c * surplus
+        found[:, 1] -= surplus
+        # A tilted law is never a single point, but its variance may be below the range of a double.
+        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
+        return found
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law."""
+        log_mgf, *moments = self.cumulants([c])[0]
+        values, reference, sizes = self._atoms(c)
+        weights = np.exp(reference + (1 + c) * values - log_mgf)
+        tilt = QuadratureTilt(
+            values.astype(complex),
+            weights.astype(complex),
+            moments,
+            exponents=np.abs(reference) + (1 + c) * sizes + abs(float(log_mgf)),
+            decay=self._log_decay,
+        )
+        tilt.mean_rounding += float(weights @ sizes)
+        tilt.amplification += self._mass_rounding(c, float(log_mgf))
+        return tilt
+
+    def _log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Return bounds on the log of the tilted characteristic function over [t, ratio t]."""
+        return np.zeros_like(t)
+
+    def _mass_rounding(self, c: float, log_mgf: float) -> float:
+        """Return the relative change of log M(c) due to rounded masses of P and Q, in units.
+
+        Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
+        over masses B of Q. The error of each term is that of the exponents of B and P. Far from 1,
+        M is a sum of tilted masses alone. A surplus of Q is a distance of all values.
+        """
+        surplus = self.surplus
+        values, reference, sizes = self._atoms(c)
+        reference, values = reference - surplus, values + surplus
+        log_mgf += c * surplus
+        logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
+        base, own, tilted = np.exp(np.minimum(logs, 600.0))
+        close = 0.6 * abs(c) * (1 + c) * base * values**2
+        terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
+        if log_mgf < _PLAIN:
+            terms = tilted
+        error = float(terms @ (np.abs(reference) + sizes + abs(surplus)))
+        least = abs(log_mgf - c * surplus)
+        return min(error / max(4 * min(least, 1.0), 1e-300), 1e15)
+
+
+class DiscreteLoss(AtomLoss):
     """A privacy loss with finitely many values."""
 
     log_reference: tuple[float, ...]
     value_rounding: float
     """Relative error of the largest value, which is >= 0."""
-    surplus: float = 0.0
-    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
 
     @property
     @abstractmethod
@@ -68,61 +136,17 @@ class DiscreteLoss(PrivacyLoss):
         """The largest value, rounded up."""
         return float(self.values[-1]) * (1 + self.value_rounding)
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, as finite sums."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        surplus = self.surplus
-        base, values = np.array(self.log_reference) - surplus, self.values + surplus
-        found: Reals = np.asarray(tilted_moments(values, base, 1.0 + c, c))
-        found[:, 0] -= c * surplus
-        found[:, 1] -= surplus
-        # A tilted law is never a single point, but its variance may be below the range of a double.
-        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
-        return found
+    def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
+        return self.values, np.array(self.log_reference), self._value_sizes
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""
         return c * self.upper
 
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law."""
-        log_mgf, *moments = self.cumulants([c])[0]
-        reference, tilted = np.array(self.log_reference), (1 + c) * self.values
-        weights = np.exp(reference + tilted - log_mgf)
-        tilt = QuadratureTilt(
-            self.values.astype(complex),
-            weights.astype(complex),
-            moments,
-            exponents=np.abs(reference) + (1 + c) * self._value_sizes + abs(float(log_mgf)),
-        )
-        tilt.mean_rounding += float(weights @ self._value_sizes)
-        tilt.amplification += self._mass_rounding(c, float(log_mgf))
-        return tilt
-
     @property
     def _value_sizes(self) -> Reals:
         """Size of the terms of each value, to which its rounding is relative."""
         return np.abs(self.values)
-
-    def _mass_rounding(self, c: float, log_mgf: float) -> float:
-        """Return the relative change of log M(c) due to rounded masses of P and Q, in units.
-
-        Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
-        over masses B of Q. The error of each term is that of the exponents of B and P. Far from 1,
-        M is a sum of tilted masses alone. A surplus of Q is a distance of all values.
-        """
-        surplus = self.surplus
-        reference, values = np.array(self.log_reference) - surplus, self.values + surplus
-        log_mgf += c * surplus
-        logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
-        base, own, tilted = np.exp(np.minimum(logs, 600.0))
-        close = 0.6 * abs(c) * (1 + c) * base * values**2
-        terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
-        if log_mgf < _PLAIN:
-            terms = tilted
-        error = float(terms @ (np.abs(reference) + self._value_sizes + abs(surplus)))
-        least = abs(log_mgf - c * surplus)
-        return min(error / max(4 * min(least, 1.0), 1e-300), 1e15)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the sum over values above epsilon."""

@@ -22,22 +22,15 @@ total gives too small a loss.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Complexes, OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
-from dpcal.accountants.losses.quadrature import (
-    QuadratureTilt,
-    argument_sizes,
-    complex_log1p,
-    exponents_of,
-)
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
+from dpcal.accountants.losses.lattice import RANGE, step_within
+from dpcal.accountants.losses.quadrature import PointLoss, argument_sizes, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
@@ -119,7 +112,7 @@ def log_mixture_weight(q: float, u: Any) -> Complexes:
 
 
 @dataclass(frozen=True)
-class FixedBatchGaussian(PrivacyLoss):
+class FixedBatchGaussian(PointLoss):
     """A Gaussian on a batch of fixed size without replacement, when a record is replaced.
 
     With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P
@@ -138,9 +131,6 @@ class FixedBatchGaussian(PrivacyLoss):
 
     sampling_probability: float
     noise_multiplier: float
-    _lattices: dict[str, tuple[float, Reals, Reals]] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
 
     def __post_init__(self) -> None:
         _validate.probability(sampling_probability=self.sampling_probability)
@@ -181,69 +171,34 @@ class FixedBatchGaussian(PrivacyLoss):
         q, sigma = self.sampling_probability, self.noise_multiplier
         return SampledGaussian(q, sigma, "remove").log_delta(epsilon)
 
-    def _end(self, rule: HalfLine, highest: float) -> tuple[Complexes, Complexes, Complexes, float]:
-        """Return distances from the middle, log w, log weights, and the mass left out near 0."""
-        mu = self._mu
-        scale = _scale(rule, mu)
-        high = RANGE + highest * mu
-        y, weights, left_out = rule.points(scale, high, growth=1.5)
-        ell = log_mixture_weight(self.sampling_probability, mu * y)
-        log_base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
-        density = math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi)
-        return y, ell, log_base, 2 * density * scale * left_out
+    def _on(self, rule: HalfLine, highest: float) -> Points:
+        """Return gains on a curve, their mirror image, and the loss 0 twice.
 
-    def _lattice(self, highest: float) -> tuple[Reals, Reals]:
-        """Return values of the loss and log probabilities under Q, for powers to ``highest``."""
-        kept = self._lattices.get("last")
-        if kept is None or kept[0] < highest:
-            reach = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
-            _, ell, log_base, rest = self._end(_REAL, reach)
-            gains, base = ell.real, log_base.real
-            values = np.concatenate([-gains[::-1], [0.0], gains])
-            logs = np.concatenate(
-                [(base + gains)[::-1], [math.log(self.mass_at_zero + rest)], base]
-            )
-            kept = self._lattices["last"] = (reach, values, logs)
-        return kept[1], kept[2]
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, by quadrature."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        powers = 1.0 + c
-        # By M(c) = M(-1 - c), powers p and 1 - p are equivalent.
-        values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
-        return tilted_moments(values, logs, powers, c)
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c: gains, their mirror image, and the loss 0."""
-        power = 1.0 + c
-        log_mgf, *moments = self.cumulants([c])[0]
-        mean, variance, _ = moments
-        y, ell, log_base, rest = self._end(_SHIFTED, max(power, 1 - power))
-        logs = log_base + power * ell - log_mgf, log_base - c * ell - log_mgf
-        kept, lost = (
-            relevant(sign * ell, log, mean, variance, least=0.0)
-            for sign, log in zip((1, -1), logs, strict=True)
-        )
-        gains, gain_weights = ell[kept], np.exp(logs[0][kept])
-        losses, loss_weights = -ell[lost], np.exp(logs[1][lost])
-        # The loss 0 comes first, since it has no imaginary part.
-        values: Complexes = np.concatenate([[0j], gains, losses.conj()])
-        scale = math.exp(-log_mgf)
-        weights = np.concatenate(
-            [[(self.mass_at_zero + rest) * scale], gain_weights, loss_weights.conj()]
-        )
-        # The mean on this line equals that on the real line: this removes their rounding.
-        values = values - float((weights @ (values - mean)).real)
-        real = self._lattice(max(power, 1 - power))
-        restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
-        merged = (rest * scale, float(np.abs(ell[0])))
-        exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
-        # The logarithm of the density and the argument of log w have terms that cancel.
+        One loss 0 has its own mass, and the other one that of both curves next to it.
+        """
         q, mu = self.sampling_probability, self._mu
-        y, ell = np.concatenate([y[kept], y[lost]]), np.concatenate([ell[kept], ell[lost]])
-        exponents[1:] += np.abs(y + mu / 2) ** 2
-        exponents[1:] += max(power, 1 - power) * argument_sizes(q, mu * y, ell)
-        return QuadratureTilt(
-            values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
+        scale = _scale(rule, mu)
+        y, weights, left_out = rule.points(scale, RANGE + (1.0 + highest) * mu, growth=1.5)
+        gains = log_mixture_weight(q, mu * y)
+        base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
+        rest = 2 * math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi) * scale * left_out
+        atoms = np.log([self.mass_at_zero, rest])
+        # The argument of log w, and the logarithm of the density, have terms that cancel.
+        sizes = np.abs(gains) + argument_sizes(q, mu * y, gains)
+        terms = np.abs(base) + np.abs(y + mu / 2) ** 2
+        return Points(
+            np.concatenate([-gains[::-1].conj(), [0.0, 0.0], gains]),
+            np.concatenate([base[::-1].conj(), atoms, base + gains]),
+            np.concatenate([sizes[::-1], [0.0, 0.0], sizes]),
+            np.concatenate([terms[::-1], np.abs(atoms), terms + sizes]),
+            merged=(len(y) + 1,),
+            reach=float(np.abs(gains[0])),
         )
+
+    def points(self, highest: float) -> Points:
+        """Return points on the real line."""
+        return self._on(_REAL, highest).real
+
+    def line(self, highest: float) -> Points:
+        """Return points on curves that leave the loss 0 at an angle."""
+        return self._on(_SHIFTED, highest)

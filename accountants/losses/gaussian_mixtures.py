@@ -17,29 +17,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Complexes, Points, Reals
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
     RANGE,
     growth_of,
     narrowed,
-    relevant,
-    restricted_moments,
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
+from dpcal.accountants.losses.quadrature import PointLoss, complex_log1p
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
@@ -48,13 +45,15 @@ Mixture = tuple[tuple[float, float], ...]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
+# Angle of the line on which decay is bounded, too.
+_NEARER = 0.6
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
 # below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
 
 
 @dataclass(frozen=True)
-class GaussianMixtures(PrivacyLoss):
+class GaussianMixtures(PointLoss):
     """One mixture of Gaussians against another, all of one standard deviation.
 
     Parameters
@@ -70,9 +69,6 @@ class GaussianMixtures(PrivacyLoss):
     numerator: Mixture
     denominator: Mixture
     noise_multiplier: float
-    _lattices: dict[str, _Lattice] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
@@ -139,56 +135,35 @@ class GaussianMixtures(PrivacyLoss):
         logs = [math.log(mass) for mass, _ in self._coupling]
         return float(np.logaddexp.reduce(np.add(logs, exponents)))
 
-    def _lattice(self, powers: Reals) -> _Lattice:
-        """Return a quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
-        highest = float(powers.max())
-        lattice = self._lattices.get("last")
-        if lattice is None or highest > lattice.highest:
-            lattice = _Lattice(*self._sides, 2.0 ** math.ceil(math.log2(max(8.0, highest))))
-            self._lattices["last"] = lattice
-        return lattice
+    @lru_cache(maxsize=256)  # noqa: B019 -- a loss of few numbers
+    def _lattice(self, highest: float) -> _Lattice:
+        """Return points that serve all tilts c <= highest."""
+        return _Lattice(*self._sides, 1.0 + highest)
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        lattice = self._lattice(1.0 + c)
-        return tilted_moments(lattice.ell, lattice.log_base, 1.0 + c, c)
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c."""
-        power = 1.0 + c
-        lattice = self._lattice(np.array([power]))
-        log_mgf, *moments = self.cumulants([c])[0]
-        mean, variance, _ = moments
-
-        def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
-            ell, base = lattice.line(height)
-            exponents = base + power * ell - log_mgf
-            kept = relevant(ell, exponents, mean, variance)
-            line: Complexes = lattice.x[kept] + np.complex128(1j * height)
-            return ell[kept], np.exp(exponents[kept]), line
-
-        ell, weights, x = points(lattice.angle)
-        near = points(min(lattice.angle, 0.6))[:2]
-        # The mean on this line equals that on the real line: this removes their rounding.
-        ell = ell - float((weights @ (ell - mean)).real)
-        restricted = restricted_moments(
-            lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
-        )
-        exponents = exponents_of(ell, weights, power, float(log_mgf))
+    def _on(self, highest: float, angle: float) -> Points:
+        """Return points on a line at an angle, at most the lattice's own."""
+        lattice = self._lattice(highest)
+        height = min(lattice.angle, angle)
+        values, logs = lattice.line(height)
+        logs = logs + values
         # The logarithms of the density and of both mixtures have terms that cancel.
-        exponents += np.abs(x) ** 2
-        for side, times in zip(self._sides, (abs(power), abs(1 - power)), strict=True):
-            reach = float(np.abs(side.means).max())
-            exponents += times * reach * (np.abs(x) + reach / 2)
-        return QuadratureTilt(
-            ell,
-            weights,
-            moments,
-            exponents=exponents,
-            restricted=restricted,
-            nearer=near,
+        x = np.abs(lattice.x + 1j * height)
+        above, below = (
+            (reach := float(np.abs(side.means).max())) * (x + reach / 2) for side in self._sides
         )
+        return Points(values, logs, np.abs(values) + above + below, np.abs(logs) + x**2 + above)
+
+    def points(self, highest: float) -> Points:
+        """Return points of the trapezoid rule on the real line."""
+        return self._on(highest, 0.0).real
+
+    def line(self, highest: float) -> Points:
+        """Return points of the trapezoid rule on a line above the real one."""
+        return self._on(highest, LARGEST_ANGLE)
+
+    def nearer(self, highest: float) -> Points:
+        """Return points on a line on which weights are smaller, which helps at early times."""
+        return self._on(highest, _NEARER)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
@@ -309,8 +284,6 @@ class _Lattice:
         # the edge of the strip, is below pi, so that no mixture vanishes there.
         widest = min(LARGEST_ANGLE, LARGEST_ANGLE / spread) if spread > 0 else LARGEST_ANGLE
         self.angle = narrowed(widest, self._growth)
-        ell, base = self.line(0.0)
-        self.ell, self.log_base = ell.real.copy(), base.real.copy()
 
     def _last_mode(self) -> float:
         """Return a point beyond which every integrand falls like a normal density.

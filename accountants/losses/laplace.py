@@ -19,18 +19,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
-from dpcal._lazy import special
 from dpcal.accountants.limits import hold
-from dpcal.accountants.losses.base import NO_LOSS, Complexes, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
-from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.losses.lattice import step_within
+from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -55,37 +54,73 @@ def _gauss_legendre(points: int = 64) -> tuple[Reals, Reals]:
     return x, 2 / (gap * slope**2) * (1 + 2 * x * last / (slope * gap))
 
 
-# Largest product of tilt and half-width up to which 64 nodes of Gauss and Legendre integrate an
-# exponential density to rounding.
-_SMOOTH = 25.0
-# Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
-# to rounding; beyond it the closed form loses no digits.
-_PHASE = 30.0
 # Most uses, and largest loss of one, whose sum has a law in pieces that these nodes integrate: the
 # Taylor series of exp(16) after 96 terms is off by 1e-29.
 _FEW_USES, _LARGEST_LOSS = 32, 16.0
-# Distance from its end, in units of 1 / tilt, beyond which an exponential density is left out:
-# exp(-45) is 3e-20, below a rounding.
-_REACH = 45.0
 
 
-def _log_integral(a: float, rate: Reals) -> Reals:
-    """Return the log of the integral of exp(rate l) over [-a, a]."""
-    size = np.maximum(np.abs(rate), 1e-300)
-    return np.asarray(a * size + np.log(-np.expm1(-2 * a * size) / size))
+@dataclass(frozen=True)
+class _Arc:
+    """Points on the arc x + i bend (1 - x^2) / 2 from -1 to 1.
+
+    The rule is the trapezoid rule in v, x = tanh(v / 2). In the strip of w = v + i y, abs(y) <=
+    strip, the arc is z = s + i bend (1 - s^2) / 2 with s = tanh(w / 2). There
+
+        Im z = sin y / (cosh v + cos y) + bend (1 + cosh v cos y) / (cosh v + cos y)^2
+
+    is not negative where bend >= tan(strip), so that no factor exp(i t z), t >= 0, grows, and
+
+        1 - Re z = ((exp(-v) + cos y) (cosh v + cos y) - bend sinh v sin y) / (cosh v + cos y)^2
+                >= near (1 - x),    near = cos(strip) - bend sin(strip) > 0,
+
+    as abs(sinh v) < cosh v + cos y; likewise 1 + Re z >= near (1 + x). With abs(s) < 1, dz / dw is
+    at most (1 + bend) / cos^2(strip / 2) times dx / dv. So the integral of abs(exp(rate z) dz) on
+    each line of the strip is at most (1 + bend) / (near cos^2(strip / 2)) times that on [-1, 1].
+    This bounds the error of the rule for exp((rate + i t) z), for every real rate and t >= 0.
+
+    Parameters
+    ----------
+    bend
+        Twice the height of the arc; 0 for the interval.
+    strip
+        Half-width of the strip; at most atan(bend) where t > 0.
+    beyond
+        Length of the rule at each end, in v, beyond 1 / rate.
+    """
+
+    bend: float
+    strip: float
+    beyond: float
+
+    def points(self, rate: float) -> tuple[Complexes, Complexes, float]:
+        """Return the distances 1 - z from the upper end, weights, and the last distance.
+
+        The points that the rule leaves out at an end are one point, at their mean: the error is of
+        second order in the distance.
+        """
+        near = math.cos(self.strip) - self.bend * math.sin(self.strip)
+        growth = (1 + self.bend) / (near * math.cos(self.strip / 2) ** 2)
+        step = step_within(self.strip, math.log(growth))
+        count = math.ceil((self.beyond + math.log(max(1.0, 2 * rate))) / step)
+        v = step * np.arange(-count, count + 1.0)
+        # Each 1 - abs(x), and the weight dx. Left out are terms of a geometric series.
+        gap = 2 / (1 + np.exp(np.abs(v)))
+        size = step * gap * (1 - gap / 2)
+        last = 2 * math.exp(-count * step)
+        gap = np.pad(gap, 1, constant_values=last / (math.exp(step) + 1))
+        size = np.pad(size, 1, constant_values=step * last / math.expm1(step))
+        # Distances from the upper end keep their digits there.
+        fall = np.where(np.arange(len(gap)) > count, gap, 2 - gap)
+        z = fall - 0.5j * self.bend * gap * (2 - gap)
+        return z, size * (1 - 1j * self.bend * (1 - fall)), float(gap[0])
 
 
-def _interval_moments(a: float, rate: Reals) -> Reals:
-    """Return moments 1 to 4 of a - l, for density exp(rate l) on [-a, a]; shape (n, 4)."""
-    x = 2 * a * rate
-    mass = -np.expm1(-x)
-    columns = [
-        math.factorial(k) * special.gammainc(k + 1, x) / mass / rate**k for k in (1, 2, 3, 4)
-    ]
-    return np.column_stack(columns)
+# On the interval, and on an arc on which every factor exp(i t l) shrinks.
+_REAL = _Arc(bend=0.0, strip=1.2, beyond=16.0)
+_SHIFTED = _Arc(bend=0.85, strip=0.7, beyond=24.0)
 
 
-class IntervalLoss(PrivacyLoss):
+class IntervalLoss(PointLoss):
     """A loss with density e l / 2 on [-a, a] under P, times a constant, perhaps with point masses.
 
     By symmetry it is the same in both directions.
@@ -99,77 +134,40 @@ class IntervalLoss(PrivacyLoss):
     @property
     @abstractmethod
     def log_end(self) -> float:
-        """Log of the point mass at a under P times exp(-a / 2); -infinity if there is none."""
+        """Log of the point mass at a under P; -infinity if there is none."""
 
     @property
     @abstractmethod
     def log_density(self) -> float:
-        """Log of the density under P times exp(-l / 2)."""
+        """Log of the density under P at a."""
 
     @property
     def upper(self) -> float:
         """The half-width."""
         return self.half_width
 
-    @abstractmethod
-    def _log_mgf_near_zero(self, c: Reals) -> Reals:
-        """Return log M(c), abs(c) <= 1/4, without loss of digits at small c if a is large."""
-
-    @cached_property
-    def _points(self) -> tuple[Reals, Reals]:
-        """Quadrature points and log weights under Q."""
-        a, (nodes, weights) = self.half_width, _gauss_legendre()
-        values, logs = a * nodes, self.log_density + np.log(a * weights) - a * nodes / 2
+    def _on(self, arc: _Arc, highest: float) -> Points:
+        """Return points between the ends, and the ends."""
+        a = self.half_width
+        fall, weights, gap = arc.points((highest + 0.5) * a)
+        logs, merged = self.log_density + np.log(a * weights) - a * fall / 2, 0
         if self.log_end > -math.inf:
-            values = np.concatenate([values, [-a, a]])
-            logs = np.concatenate([logs, self.log_end + np.array([a / 2, -a / 2])])
-        return values, logs
+            fall = np.concatenate([[2.0], fall, [0.0]])
+            logs, merged = np.concatenate([[self.log_end - a], logs, [self.log_end]]), 1
+        values, places = a * (1 - fall), (merged, len(fall) - 1 - merged)
+        return Points(values, logs, np.full(len(fall), a), np.abs(logs), places, a * gap)
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, to full relative precision."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        smooth = (np.abs(c) + 1) * self.half_width <= _SMOOTH
-        result = np.empty((len(c), 4))
-        if smooth.any():
-            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth], c[smooth])
-        if not smooth.all():
-            result[~smooth] = self._far(c[~smooth])
-        return result
+    def points(self, highest: float) -> Points:
+        """Return points on the interval."""
+        return self._on(_REAL, highest).real
 
-    def shares(self, c: Reals) -> tuple[Reals, Reals]:
-        """Return log masses of the tilts in rows (lower end, upper end, density), and their sum."""
-        a, rate = self.half_width, c + 0.5
-        ends = self.log_end + a * np.multiply.outer([-1.0, 1.0], rate)
-        logs = np.vstack([ends, self.log_density + _log_integral(a, rate)])
-        return logs, np.logaddexp.reduce(logs)
-
-    def _far(self, c: Reals) -> Reals:
-        """Return cumulants in closed form, for tilts that concentrate the law at one end."""
-        a, rate = self.half_width, c + 0.5
-        sign = np.where(rate < 0, -1.0, 1.0)
-        logs, whole = self.shares(c)
-        near, far, inner = np.exp(np.where(rate < 0, logs[[0, 1, 2]], logs[[1, 0, 2]]) - whole)
-        v1, v2, v3, v4 = _interval_moments(a, np.maximum(np.abs(rate), 1e-6 / a)).T
-        # Moments of the distance from the end where the law is.
-        m1 = far * 2 * a + inner * v1
-        central2 = near * m1**2 + far * (2 * a - m1) ** 2 + inner * (v2 - 2 * v1 * m1 + m1**2)
-        inner4 = v4 - 4 * v3 * m1 + 6 * v2 * m1**2 - 4 * v1 * m1**3 + m1**4
-        central4 = near * m1**4 + far * (2 * a - m1) ** 4 + inner * inner4
-        # The pair is symmetric: M(c) = M(-1 - c). Next to M(0) = 1 the log masses lose digits.
-        small = np.where(rate < 0, -1.0 - c, c)
-        near_zero = self._log_mgf_near_zero(np.clip(small, -0.25, 0.25))
-        whole = np.where(np.abs(small) < 0.25, near_zero, whole)
-        return np.column_stack([whole, sign * (a - m1), central2, central4])
+    def line(self, highest: float) -> Points:
+        """Return points on an arc above the interval."""
+        return self._on(_SHIFTED, highest)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
         return c * self.half_width
-
-    def tilt(self, c: float) -> IntervalTilt:
-        """Return the tilted law."""
-        logs, whole = self.shares(np.array([c]))
-        _, *moments = self.cumulants([c])[0]
-        return IntervalTilt(self.half_width, c + 0.5, np.exp(logs[:, 0] - whole[0]), moments)
 
 
 @dataclass(frozen=True)
@@ -195,22 +193,13 @@ class Laplace(IntervalLoss):
 
     @property
     def log_end(self) -> float:
-        """Log of 1/2, the mass at the upper end, times exp(-a / 2)."""
-        return -math.log(2.0) - self.half_width / 2
+        """Log of 1/2."""
+        return -math.log(2.0)
 
     @property
     def log_density(self) -> float:
-        """Log of 1/4 times exp(-a / 2)."""
-        return -math.log(4.0) - self.half_width / 2
-
-    def _log_mgf_near_zero(self, c: Reals) -> Reals:
-        a = self.half_width
-        with np.errstate(over="ignore"):
-            grown = ((1 + c) * np.expm1(c * a) + c * np.expm1(-(1 + c) * a)) / (1 + 2 * c)
-        near = np.abs(grown) < 0.5
-        size = c * a + np.log((1 + c) / (1 + 2 * c))
-        size += np.log1p(c / (1 + c) * np.exp(-(1 + 2 * c) * a))
-        return np.where(near, np.log1p(np.where(near, grown, 0.0)), size)
+        """Log of 1/4."""
+        return -math.log(4.0)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
@@ -255,13 +244,8 @@ class BoundedRange(IntervalLoss):
 
     @property
     def log_density(self) -> float:
-        """Log of 1 / (4 sinh(epsilon / 2))."""
-        return -math.log(2.0) - self.epsilon / 2 - math.log(-math.expm1(-self.epsilon))
-
-    def _log_mgf_near_zero(self, c: Reals) -> Reals:
-        other = np.exp(-(1 + 2 * c) * self.epsilon) - math.exp(-self.epsilon)
-        ends = np.log1p(other / math.expm1(-self.epsilon))
-        return np.asarray(c * self.epsilon - np.log1p(2 * c) + ends)
+        """Log of 1 / (2 - 2 exp(-epsilon))."""
+        return -math.log(2.0) - math.log(-math.expm1(-self.epsilon))
 
     @property
     def renyi_is_tighter(self) -> bool:
@@ -310,112 +294,6 @@ class BoundedRange(IntervalLoss):
         ratio = np.exp(-large * epsilon) * np.expm1(-epsilon) / np.expm1(-large * epsilon)
         log_t = np.where(c > 1, epsilon - np.log1p(1 / large) + np.log1p(ratio), log_t)
         return np.asarray(c * np.minimum(log_t, epsilon) + log_a - math.log(-math.expm1(-epsilon)))
-
-
-class IntervalTilt(QuadratureTilt):
-    """A tilted law on both ends of an interval and between them, known in closed form.
-
-    Parameters
-    ----------
-    a
-        Half-width.
-    rate
-        The density is proportional to exp(rate l).
-    shares
-        Masses of the lower end, the upper end and the density.
-    moments
-        Mean, variance and fourth central moment.
-    """
-
-    def __init__(self, a: float, rate: float, shares: Reals, moments: Any) -> None:
-        self._a, self._rate = a, max(abs(rate), 1e-12 / a)
-        # The law is mirrored if most of it is near the lower end.
-        self._sign = -1.0 if rate < 0 else 1.0
-        self._near, self._far = (shares[1], shares[0]) if rate >= 0 else (shares[0], shares[1])
-        self._inner = float(shares[2])
-        self._length = min(2 * a, _REACH / self._rate)
-        nodes, weights = _gauss_legendre()
-        distance = self._length * (nodes + 1) / 2
-        density = weights * np.exp(-self._rate * distance)
-        density *= self._inner / density.sum()
-        keep = density > 0
-        ends = np.array([0.0, 2 * a])
-        masses = np.array([self._near, self._far])
-        used = masses > 0
-        values = self._sign * (a - np.concatenate([distance[keep], ends[used]]))
-        weights = np.concatenate([density[keep], masses[used]])
-        super().__init__(
-            values.astype(complex),
-            weights.astype(complex),
-            moments,
-            exponents=np.abs(self._rate * values) + 2 * self._rate * a,
-        )
-        self.points = 8
-        self.amplification = 4.0 * (1 + self._far / max(self._inner, 1e-300))
-        x = 2 * a * self._rate
-        self._slope: float = (1 + math.exp(-x)) / -math.expm1(-x) * self._rate
-
-    @property
-    def decays(self) -> bool:
-        """Whether the transform decays: it does if some mass lies between the ends."""
-        return bool(self._near + self._far < 1.0)
-
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
-        """Return the errors of a closed form: one relative to psi - 1, and that of the mean."""
-        nothing = np.zeros_like(t)
-        return nothing, 8 * self.amplification + self.mean_rounding * t, nothing
-
-    def absolute(self, t: Reals) -> Reals:
-        """Return a bound on abs(psi): the ends, and the density's variation over t."""
-        with np.errstate(divide="ignore"):
-            part = np.minimum(1.0, self._slope / np.hypot(self._rate, t))
-        return np.asarray(self._near + self._far + self._inner * part)
-
-    def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return the smallest of three bounds: fourth moments, doubling, :meth:`absolute`."""
-        with np.errstate(divide="ignore"):
-            bound = np.minimum(self._moment_bound(t, ratio), np.log(self.absolute(t)))
-        half = self._time_of_half_power()
-        if math.isfinite(half):
-            halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
-            bound = np.minimum(bound, 0.5 * np.log1p(-0.5 * 0.25**halvings))
-        return np.asarray(bound)
-
-    def _time_of_half_power(self) -> float:
-        """Return a time from which abs(psi)^2 <= 1/2, by the bound; infinity if there is none."""
-        rest = math.sqrt(0.5) - self._near - self._far
-        return float(self._slope * self._inner / rest if rest > 0 else math.inf)
-
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log psi(k step): by points while phases are small, then in closed form."""
-        few = min(nodes, 1 + int(2 * _PHASE / (self._length * step)))
-        result = np.empty(nodes, dtype=complex)
-        result[:few] = super().log_ratio(step, few)
-        if few < nodes:
-            t = step * np.arange(few, nodes)
-            result[few:] = complex_log1p(self._less_one(t)) + 1j * t * self._to_end
-        return result
-
-    def ratio(self, step: float, nodes: int, center: float) -> Complexes:
-        """Return E[exp(i k step (L - center))]."""
-        t = step * np.arange(nodes)
-        return np.asarray(
-            (1 + self._less_one(t)) * np.exp(1j * t * (self._sign * self._a - center))
-        )
-
-    @property
-    def _to_end(self) -> float:
-        """Signed distance from the mean to the end at which the law is concentrated."""
-        inner = float(_interval_moments(self._a, np.array([self._rate]))[0, 0])
-        return float(self._sign * (self._far * 2 * self._a + self._inner * inner))
-
-    def _less_one(self, t: Any) -> Complexes:
-        """Return E[exp(i t (L - end))] - 1."""
-        s = self._rate + 1j * t
-        a = self._a
-        inner = self._rate / s * np.expm1(-2 * a * s) / math.expm1(-2 * a * self._rate)
-        value = self._far * np.expm1(-2j * a * t) + self._inner * (inner - 1)
-        return np.asarray(value if self._sign > 0 else value.conj())
 
 
 def are_few_uses(

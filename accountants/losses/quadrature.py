@@ -14,15 +14,26 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._ext.contour import phase_sums, power_sums, second_order_sums
-from dpcal.accountants.losses.base import Complexes, Lattice, OutOfReach, Reals, Tilt
+from dpcal._ext.contour import phase_sums, power_sums, second_order_sums, tilted_moments
+from dpcal.accountants.losses.base import (
+    Complexes,
+    Lattice,
+    OutOfReach,
+    Points,
+    PrivacyLoss,
+    Reals,
+    Tilt,
+)
+from dpcal.accountants.losses.lattice import relevant, restricted_moments
+from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 
-__all__ = ["Part", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
+__all__ = ["Part", "PointLoss", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p"]
 
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
@@ -33,6 +44,10 @@ _MOST_STEPS = 100
 _FLAT = 1e-14
 # Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
+# Terms of sums over atoms that are added one by one; later nodes take a transform.
+_DIRECT = 1 << 24
+# Work of a transform at each node, in multiplications.
+_TRANSFORM = 256
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -44,16 +59,6 @@ def complex_log1p(z: Any) -> Complexes:
         near = 0.5 * np.log1p(a * (2 + a) + b * b)
         size = np.where(np.abs(z) < 0.5, near, np.log(np.abs(1 + z)))
     return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
-
-
-def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
-    """Return the sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
-
-    The size of the density's logarithm is at most the sum of the others.
-    """
-    with np.errstate(divide="ignore"):
-        size = np.maximum(np.log(np.abs(weights)), -1e3)
-    return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
 
 
 def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
@@ -82,7 +87,12 @@ class QuadratureTilt(Tilt):
         Points and weights on a second line, closer to the real one, for bounds only.
     merged
         Total weight of points that were replaced by one at 0, and the largest of their values.
+    decay
+        A further bound on log abs(psi) over [t, ratio t], from t and the ratio; None for no bound.
     """
+
+    latest = math.inf
+    """The last time at which the points have the law's characteristic function."""
 
     def __init__(
         self,
@@ -94,16 +104,21 @@ class QuadratureTilt(Tilt):
         restricted: Callable[[], Reals] | Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
+        decay: Callable[[Reals, float], Reals] | None = None,
     ) -> None:
         self.mean, variance, fourth = (float(each) for each in moments)
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
-        self._restricted, self.merged = restricted, merged
+        self._restricted, self.merged, self._decay = restricted, merged, decay
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
         self.exponents = np.broadcast_to(np.asarray(exponents, dtype=float), weights.shape)
-        self.points = len(weights)
+        # Sums over atoms may take a transform of the nodes.
+        self._atoms = not values.imag.any()
+        self.points = min(len(weights), _TRANSFORM) if self._atoms else len(weights)
+        # A time from which sums take a transform, and its rounding in units.
+        self._transformed = math.inf, 0.0
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         # A rounded term has an error of a unit of its size; callers multiply by four.
@@ -146,10 +161,17 @@ class QuadratureTilt(Tilt):
         Times at which merged points would matter are refused.
         """
         weight, value = self.merged
-        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
+        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE or step * nodes > self.latest:
             raise OutOfReach
-        theta = step * self._centered
-        sums = second_order_sums(theta, self._weights, 0, nodes)
+        theta, first = step * self._centered, nodes
+        if self._atoms and len(theta) * nodes > _DIRECT:
+            first = min(nodes, _DIRECT // len(theta))
+        sums = second_order_sums(theta, self._weights, 0, first)
+        if first < nodes:
+            rest, rounding = sums_over_atoms(theta.real, self._weights.real, first, nodes)
+            rest -= self._weights.sum() + 1j * np.arange(first, nodes) * (self._weights @ theta)
+            sums = np.concatenate([sums, rest])
+            self._transformed = step * first, rounding
         # The points are shifted by a mean that was summed over other points, on the real line. The
         # rest, i s in all, that these weights leave of it counts as far as it does not fall with
         # psi.
@@ -167,7 +189,8 @@ class QuadratureTilt(Tilt):
         """
         errors = self._sizes * (8 + self.exponents)
         plain, relative, growth = phase_sums(np.abs(self._centered), self._sizes, errors, t)
-        return plain, relative, 4 * growth
+        first, rounding = self._transformed
+        return plain, relative, 4 * growth + np.where(t >= first, rounding, 0.0)
 
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
         """Return E[exp(i k step (L - center))]."""
@@ -182,7 +205,7 @@ class QuadratureTilt(Tilt):
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return the smallest of three bounds: fourth moments, doubling, absolute sum.
+        """Return the smallest of the bounds: fourth moments, doubling, absolute sum, a given one.
 
         With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
         is at least E[t^2 D^2 / 2 - t^4 D^4 / 24; both copies in S] for every event S, and at
@@ -193,6 +216,8 @@ class QuadratureTilt(Tilt):
         halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
         drop = -math.expm1(2 * self._log_half)
         bound = np.minimum(bound, 0.5 * np.log1p(-drop * 0.25**halvings))
+        if self._decay is not None:
+            bound = np.minimum(bound, self._decay(t, ratio))
         late = t >= half
         if late.any():
             with np.errstate(divide="ignore"):
@@ -264,3 +289,72 @@ class TwoParts:
 
     bulk: Part
     jumps: Part
+
+
+class PointLoss(PrivacyLoss):
+    """A privacy loss that is integrated over points.
+
+    With points l_j and masses P_j, M(c) is the sum of P_j exp(c l_j) for real c. On a line that is
+    shifted into the complex plane, where Im l_j >= 0, the same sum is M(c + i t) for every t >= 0.
+    A family of losses has these two sets of points, and the rest follows from them.
+    """
+
+    @abstractmethod
+    def points(self, highest: float) -> Points:
+        """Return points on the real line for -1 < c <= highest, in increasing order."""
+
+    def line(self, highest: float) -> Points:
+        """Return points on a line on which each factor exp(i t l), t > 0, shrinks."""
+        return self.points(highest)
+
+    def nearer(self, highest: float) -> Points | None:
+        """Return points on a second line, closer to the real one, for bounds; None for no line."""
+        return None
+
+    @cached_property
+    def _kept(self) -> dict[str, tuple[float, Points]]:
+        return {}
+
+    def _served(self, c: float) -> tuple[float, Points]:
+        """Return a tilt >= c and the points that serve it; the last ones are kept."""
+        kept = self._kept.get("last")
+        if kept is None or kept[0] < c:
+            highest = 2.0 ** math.ceil(math.log2(max(8.0, c)))
+            kept = self._kept["last"] = highest, self.points(highest)
+        return kept
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, as sums over points."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        _, points = self._served(float(c.max()))
+        return tilted_moments(points.values, points.log_reference, 1.0 + c, c)
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law along Re z = c."""
+        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
+        highest, real = self._served(c)
+
+        def weighed(points: Points) -> tuple[Complexes, Complexes, Reals]:
+            sizes = points.log_masses + c * points.values - log_mgf
+            kept = relevant(points.values, sizes, mean, variance, least=0.0)
+            # Rounding of a value, and of its product with c.
+            exponents = points.mass_sizes + 2 * abs(log_mgf)
+            exponents += abs(c) * (points.value_sizes + np.abs(points.values))
+            return points.values[kept], np.exp(sizes[kept]), exponents[kept]
+
+        line, near = self.line(highest), self.nearer(highest)
+        values, weights, exponents = weighed(line)
+        merged = list(line.merged)
+        sizes = line.log_masses[merged] + c * line.values[merged] - log_mgf
+        return QuadratureTilt(
+            # The mean on the line equals that on the real line: this removes their rounding.
+            values - float((weights @ (values - mean)).real),
+            weights,
+            (mean, variance, fourth),
+            exponents=exponents,
+            restricted=restricted_moments(
+                real.values, real.log_reference, 1.0 + c, np.array([log_mgf, mean])
+            ),
+            nearer=None if near is None else weighed(near)[:2],
+            merged=(float(np.exp(sizes.real).sum()), line.reach),
+        )

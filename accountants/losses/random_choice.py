@@ -19,23 +19,22 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
-from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.quadrature import PointLoss, QuadratureTilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RandomChoice"]
 
 
 @dataclass(frozen=True)
-class RandomChoice(PrivacyLoss):
+class RandomChoice(PointLoss):
     """A privacy loss drawn from several laws, each with a probability.
 
     Parameters
     ----------
     choices
-        Probabilities > 0, which sum to 1, and losses, whose tilted laws are quadratures.
+        Probabilities > 0, which sum to 1, and losses that have points.
     rounded_down
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
@@ -74,34 +73,15 @@ class RandomChoice(PrivacyLoss):
         bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
         return float(np.logaddexp.reduce(self._log_weights + bounds))
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c), mean, variance, and a bound on the fourth central moment.
-
-        The third moment of a choice is not known; it is bounded by the Cauchy-Schwarz inequality.
-        """
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        rows = np.stack([loss.cumulants(c) for _, loss in self.choices])
-        weights = np.array([weight for weight, _ in self.choices])
-        logs = rows[:, :, 0]
-        # The digits of M - 1 are kept where M is near 1.
-        near = np.abs(logs).max(axis=0) < 1.0
-        gains = weights @ np.expm1(np.where(near, logs, 0.0))
-        beyond = np.logaddexp.reduce(self._log_weights[:, None] + logs, axis=0)
-        log_mgf = np.where(near, np.log1p(gains), beyond)
-        shares = weights[:, None] * np.exp(logs - log_mgf)
-        shares = shares / shares.sum(axis=0)
-        mean = (shares * rows[:, :, 1]).sum(axis=0)
-        gap, variance, fourth = rows[:, :, 1] - mean, rows[:, :, 2], rows[:, :, 3]
-        third = 4 * np.abs(gap) * np.sqrt(variance * fourth)
-        fourths = fourth + third + 6 * gap**2 * variance + gap**4
-        return np.column_stack(
-            [
-                log_mgf,
-                mean,
-                (shares * (variance + gap**2)).sum(axis=0),
-                (shares * fourths).sum(axis=0),
-            ]
-        )
+    def points(self, highest: float) -> Points:
+        """Return the points of all choices, each with its share."""
+        rows = [
+            (points.values, points.log_masses + share, points.value_sizes, points.mass_sizes)
+            for share, (_, choice) in zip(self._log_weights, self.choices, strict=True)
+            if (points := choice.points(highest)) is not None
+        ]
+        values, logs, value_sizes, mass_sizes = map(np.concatenate, zip(*rows, strict=True))
+        return Points(values, logs, value_sizes, mass_sizes)
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law along Re z = c: the weighted points of all tilted laws."""

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.contour import mixture_log_weights, moments_of, prepared_moments, tilted_line
 from dpcal._ext.question import Law
-from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
@@ -319,6 +319,16 @@ class SampledGaussian(PrivacyLoss):
         if len(c) == 1 and c[0] == tilt:
             return cumulants.copy()
         return np.asarray(cumulants_of([self], c)[0])
+
+    def points(self, highest: float) -> Points:
+        """Return the points of the rule on the real line."""
+        lowest, most = sorted(self._power(c) for c in (-1.0, highest))
+        rule = self._rule(lowest, most)
+        values = self._sign * rule.ell
+        logs = rule.log_base + (rule.ell if self.direction == "remove" else 0.0)
+        sizes = np.abs(rule.x / self.noise_multiplier) ** 2
+        order = np.argsort(values)
+        return Points(values[order], logs[order], np.abs(values)[order], sizes[order])
 
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).

@@ -45,7 +45,7 @@ def _replaced(event: events.DiscreteGaussianDpEvent, q: float) -> FiniteLaw:
 
 @Row(
     events.DiscreteGaussianDpEvent(1.0, 1),
-    "theta functions (Canonne, Kamath and Steinke 2020)",
+    "sums, whose decay theta functions bound (Canonne, Kamath and Steinke 2020)",
     record="sum",
     group=lambda event, k: attr.evolve(event, sensitivity=k * event.sensitivity),
     replaced=_replaced,

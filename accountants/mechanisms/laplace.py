@@ -46,7 +46,7 @@ def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
 
 @Row(
     events.LaplaceDpEvent(1.0),
-    "closed form (Mironov 2017)",
+    "a density and two atoms (Mironov 2017)",
     record="sum",
     group=over("noise_multiplier"),
     replaced=_replaced,

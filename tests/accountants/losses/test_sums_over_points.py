@@ -6,16 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcal._ext.contour import (
-    plain_moments,
-    power_sums,
-    second_order_sums,
-    tilted_line,
-    tilted_moments,
-)
+from dpcal._ext.contour import power_sums, second_order_sums, tilted_line, tilted_moments
 from dpcal.accountants.losses import lattice
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.cuts import Cut
+from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 from dpcal.accountants.losses.sampled_gaussian import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
@@ -68,16 +63,6 @@ def test_tilted_moments_have_their_digits(q, sigma, powers):
         np.testing.assert_allclose(row[2:], truth[2:], rtol=1e-10)
 
 
-def test_moments_of_any_measure_are_scaled_by_its_largest_term():
-    ell, log_base = np.linspace(-3.0, 900.0, 61), -(np.linspace(0.0, 40.0, 61) ** 2)
-    log_mass, mean, variance, _ = plain_moments(ell, log_base, np.array([3.5]))[0]
-    logs = log_base + 3.5 * ell
-    weights = np.exp(logs - logs.max())
-    assert log_mass == pytest.approx(logs.max() + np.log(weights.sum()), rel=1e-15)
-    assert mean == pytest.approx(weights @ ell / weights.sum(), rel=1e-13)
-    assert variance == pytest.approx(weights @ (ell - mean) ** 2 / weights.sum(), rel=1e-12)
-
-
 def test_nodes_are_sums_of_powers():
     rng = np.random.default_rng(4)
     theta = 0.1 * rng.normal(size=21) + 0.01j * rng.uniform(size=21)
@@ -87,6 +72,18 @@ def test_nodes_are_sums_of_powers():
     np.testing.assert_allclose(power_sums(theta, weights, 0, 300), exact, atol=1e-12)
     exact -= weights.sum() + 1j * k * (weights @ theta)
     np.testing.assert_allclose(second_order_sums(theta, weights, 0, 300), exact, atol=1e-11)
+
+
+@pytest.mark.parametrize("width", [1e-4, 0.1, 3.0])
+def test_a_transform_sums_atoms_within_its_rounding(width):
+    rng = np.random.default_rng(5)
+    theta, weights = width * rng.normal(size=60), rng.dirichlet(np.ones(60))
+    found, rounding = sums_over_atoms(theta, weights, 100, 4_000)
+    k = np.arange(100, 4_000)
+    exact = np.exp(1j * np.outer(k, theta)) @ weights
+    phases = 4 * k * (weights @ np.abs(theta))
+    assert (np.abs(found - exact) < UNIT * (rounding + phases)).all()
+    assert rounding < 1000
 
 
 @pytest.mark.parametrize(
