@@ -131,7 +131,8 @@ class _EpsilonAt(_Question):
 
 
 class _LogDeltaAt(_Question):
-    name, given, answer = "log_delta", "epsilon", LogDelta
+    name, given = "log_delta", "epsilon"
+    answer: ClassVar[type[Epsilon | Delta | LogDelta]] = LogDelta
     words, function = "log delta at epsilon={!r}", "log_delta_bounds"
     open_end, non_private = -math.inf, Bounds(0.0, 0.0, "non-private event")
 
