@@ -1,7 +1,7 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
 The law of the composed loss is inverted on contours. Where one contour serves, and the losses have
-a compiled form, that is one call of ``_ext/inversion.h``. Otherwise the cheapest of several ways is
+a compiled form, that is one call of ``_ext/contour.h``. Otherwise the cheapest of several ways is
 taken (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and few
 steps of a discrete one or of one scale of Laplace noise have an exact sum. Where no quadrature of
 affordable size exists, the answer is a Chernoff bound from moments in closed form. Every answer is
