@@ -75,10 +75,8 @@ def declarations_root():
 
 
 HEADERS = {
-    "contour": [
-        f"_ext/{name}.h" for name in ("law", "law_loops", "points", "points_loops", "widths")
-    ],
-    "question": sorted(path.as_posix() for path in Path("_ext").glob("*.h")),
+    "contour": [f"_ext/{name}.h" for name in ("law", "loops", "vector")],
+    "question": [f"_ext/{name}.h" for name in ("contour", "law", "loops", "vector")],
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],

@@ -14,7 +14,7 @@
 #ifndef DPCAL_CONTOUR_H
 #define DPCAL_CONTOUR_H
 
-#include "line.h"
+#include "law.h"
 
 /* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
 enum { DPCAL_NODES = 32768, DPCAL_GRID = 128 };
@@ -22,8 +22,6 @@ enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
-/* With more losses than these, searches begin where those of a sample of so many end. */
-enum { DPCAL_SAMPLE = 32 };
 /* Most products of points and nodes for each law: other ways cost less than a longer contour. */
 static const double DPCAL_WORK = 1e7;
 
@@ -36,9 +34,7 @@ typedef struct {
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
-    double wanted; /* the tilt of points that end too early */
-    int trials, nodes, made;
-    int best[2];   /* of the distances, those below and above c that gave the step; 0 if none is known */
+    int trials, nodes;
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
     dpcal_tilt *parts;
     dpcal_work *work;
@@ -57,8 +53,6 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
         const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
-        if (status == DPCAL_SHORT)
-            ask->wanted = c;
         if (status)
             return status;
         ask->log_mgf += ask->counts[i] * found.log_mass;
@@ -100,29 +94,6 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     return DPCAL_DONE;
 }
 
-/* A question about a few of many losses, which stand for all of them. */
-typedef struct {
-    dpcal_question ask;
-    dpcal_law *laws[DPCAL_SAMPLE];
-    double counts[DPCAL_SAMPLE];
-} dpcal_sample;
-
-static void dpcal_take_sample(const dpcal_question *ask, dpcal_sample *out) {
-    double all = 0.0, taken = 0.0;
-    out->ask = *ask;
-    out->ask.laws = out->laws, out->ask.counts = out->counts, out->ask.k = DPCAL_SAMPLE;
-    for (ptrdiff_t i = 0; i < ask->k; i++)
-        all += ask->counts[i];
-    for (ptrdiff_t i = 0; i < DPCAL_SAMPLE; i++) {
-        /* In the middle of equal parts, so that parameters that change steadily have their mean. */
-        const ptrdiff_t j = (2 * i + 1) * ask->k / (2 * DPCAL_SAMPLE);
-        out->laws[i] = ask->laws[j];
-        taken += out->counts[i] = ask->counts[j];
-    }
-    for (ptrdiff_t i = 0; i < DPCAL_SAMPLE; i++)
-        out->counts[i] *= all / taken;
-}
-
 /* A root by safeguarded Newton steps (saddle.py), within a twentieth of a width of the peak; sums stay at it. */
 static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     double low = 0.0, high = INFINITY, before = INFINITY, last = 0.0, variance = 0.0, gap = ask->epsilon;
@@ -132,25 +103,19 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     root = sqrt(gap * gap + 4.0 * variance);
     c = log_delta < 0 ? sqrt(fmax(-2.0 * log_delta, 0.1) / variance) : (gap + root) / (2.0 * variance);
     for (ptrdiff_t i = 0; i < ask->k; i++)
-        c = fmin(c, ask->laws[i]->serve ? ask->laws[i]->steep : 0.9 * ask->laws[i]->highest);
-    if (ask->k > DPCAL_SAMPLE) {
-        dpcal_sample few;
-        dpcal_take_sample(ask, &few);
-        if (dpcal_tilt_of(&few.ask, log_delta) == DPCAL_DONE)
-            c = few.ask.c, variance = few.ask.variance;
-    }
+        c = fmin(c, ask->laws[i]->steep);
     c = fmin(fmax(c, 1e-9), 1e4);
     width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_law *law = ask->laws[i];
-        if (law->serve && law->n == 0) {
+        if (!(law->variance > 0) && law->n == 0) {
             /* Adding, further tilts take few points, and the guess is often low. */
             const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
             const dpcal_law *like = i > 0 ? ask->laws[i - 1] : law;
             /* An angle that a law much like this one needed is not sought again; a larger q needs no wider one. */
             if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma)
                 law->angle = like->angle;
-            const int status = law->serve(law, fmax(fmin(reach, 1e4), 1.0), ask->work);
+            const int status = dpcal_fill_sampled(law, fmax(fmin(reach, 1e4), 1.0), ask->work);
             if (status)
                 return status;
         }
@@ -210,8 +175,8 @@ static double dpcal_record(dpcal_question *ask) {
 /* Raises `best` to the largest step whose aliases on one side of c are at most exp(least), among tilts at the distances
    of the grid: 2 pi d over a convex function g of d, whose tangent bounds what a neighbor gains. */
 static int dpcal_side(dpcal_question *ask, double c, double side, double least, double *best) {
-    int *known = &ask->best[side > 0], i = *known > 0 ? *known : 1, turn = -1, tried = 0;
-    while (*known == 0 && i < DPCAL_SPREADS - 2 && dpcal_spreads[i] < sqrt(-2.0 * ask->log_tolerance))
+    int i = 1, turn = -1, tried = 0;
+    while (i < DPCAL_SPREADS - 2 && dpcal_spreads[i] < sqrt(-2.0 * ask->log_tolerance))
         i++;
     for (; i >= 0 && i < DPCAL_SPREADS; i += turn) {
         const double d = dpcal_spreads[i] * ask->width, a = c + side * d;
@@ -228,8 +193,7 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
             continue;
         g = fmax(dpcal_record(ask) - a * ask->epsilon - least + ask->spread * dpcal_spreads[i], 1.0);
         rise = side * (ask->mean - ask->epsilon - log1p(1.0 / a)) + ask->spread / ask->width;
-        if (2.0 * DPCAL_PI * fabs(a - c) / g > *best)
-            *best = 2.0 * DPCAL_PI * fabs(a - c) / g, *known = i;
+        *best = fmax(*best, 2.0 * DPCAL_PI * fabs(a - c) / g);
         further = rise * d > g ? -1 : 1;
         if (tried && further != turn)
             break;
@@ -251,13 +215,7 @@ static int dpcal_trials(dpcal_question *ask) {
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
     least = ask->log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
     least += ask->log_tolerance - 0.5 * ask->spread * ask->spread;
-    ask->trials = ask->best[0] = ask->best[1] = 0;
-    if (ask->k > DPCAL_SAMPLE) {
-        dpcal_sample few;
-        dpcal_take_sample(ask, &few);
-        if (dpcal_sum_at(&few.ask, c) == DPCAL_DONE && dpcal_trials(&few.ask) == DPCAL_DONE)
-            memcpy(ask->best, few.ask.best, sizeof ask->best);
-    }
+    ask->trials = 0;
     dpcal_record(ask);
     ask->c = 0.0;
     left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least + ask->spread * c / ask->width, 1.0);
@@ -369,7 +327,7 @@ static int dpcal_nodes(dpcal_question *ask) {
     double offset = -ask->mean, sums[3], *errors, *lr, *li, *inverse, *table;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         most = ask->parts[i].n > most ? ask->parts[i].n : most;
-    if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 6 * padded + 17 * most))
+    if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 6 * padded + 8 * most))
         return DPCAL_MEMORY;
     ask->vr = ask->work->nodes, ask->vi = ask->vr + padded;
     errors = ask->vi + padded, lr = errors + padded, li = lr + padded, inverse = li + padded, table = inverse + padded;
@@ -386,7 +344,7 @@ static int dpcal_nodes(dpcal_question *ask) {
             continue;
         }
         dpcal_log_psi(tilt, h, nodes, table, lr, li, inverse);
-        dpcal_add_errors(tilt, h, nodes, lr, li, inverse, table, errors);
+        dpcal_add_errors(tilt, h, nodes, lr, li, inverse, errors);
         for (int k = 1; k < nodes; k++) {
             ask->vr[k] += tilt->times * lr[k];
             ask->vi[k] += tilt->times * li[k];
@@ -420,10 +378,8 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
         if (status)
             return status;
     }
-    if ((status = dpcal_cut_off(ask)) || (status = dpcal_nodes(ask)))
-        return status;
-    ask->made = 1;
-    return DPCAL_DONE;
+    status = dpcal_cut_off(ask);
+    return status ? status : dpcal_nodes(ask);
 }
 
 /* -- values */
@@ -449,6 +405,371 @@ static void dpcal_interval(
     *slope = total > 0 ? (turned - c * total) / total : NAN;
     if (isnan(total) || isnan(error))
         *lower = -INFINITY, *upper = 0.0;
+}
+
+/* -- questions */
+
+/* Error of a contour over its value: about ten units; and of one that is asked whether delta is at most a number. */
+static const double DPCAL_ERROR = 2e-15, DPCAL_CRUDE = 1e-3;
+/* Widths that are accepted: eight digits of epsilon, seven where another contour would be the same and the width is all
+   rounding, and six of delta. */
+static const double DPCAL_ACCEPTED = 1e-8, DPCAL_LAST = 2e-8, DPCAL_TIGHT = 1e-6;
+
+typedef struct {
+    double lower, upper;
+    int status, sampling; /* sampling: the chance that a record is seen is all that was needed */
+} dpcal_answer;
+
+/* A question about a sum of losses; NULL parts of memory that the caller frees by dpcal_end. */
+static int dpcal_begin(dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, dpcal_work *work) {
+    memset(ask, 0, sizeof *ask);
+    ask->laws = laws, ask->counts = counts, ask->k = k, ask->work = work;
+    ask->parts = (dpcal_tilt *)malloc((size_t)k * sizeof(dpcal_tilt));
+    return ask->parts ? DPCAL_DONE : DPCAL_MEMORY;
+}
+
+/* log of the chance, rounded up, that any step depends on the record, and the supremum of the sum. */
+static void dpcal_closed_bounds(const dpcal_question *ask, double *log_seen, double *most) {
+    double unaffected = 0.0;
+    *most = 0.0;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        unaffected += ask->counts[i] * ask->laws[i]->log_unaffected;
+        *most += ask->counts[i] * ask->laws[i]->upper;
+    }
+    *log_seen = dpcal_log_complement_up(unaffected * (1.0 + (4.0 + (double)ask->k) * DPCAL_UNIT));
+    *most *= 1.0 + (4.0 + (double)ask->k) * DPCAL_UNIT;
+}
+
+/* A root of the contour's log delta, above 0. */
+static int dpcal_root(const dpcal_question *ask, double log_delta, double *root) {
+    double low = 0.0, high = INFINITY, at = *root;
+    for (int tries = 0; tries < 60; tries++) {
+        double lower, upper, value, slope, step;
+        dpcal_interval(ask, at, &lower, &upper, &value, &slope);
+        if (!(isfinite(value) && slope < 0))
+            return DPCAL_SEARCH;
+        step = fmax(at + (log_delta - value) / slope, 0.0);
+        if (fabs((step - at) * slope) < 1e-7 || step == at) {
+            *root = step;
+            return step > 0 ? DPCAL_DONE : DPCAL_SEARCH;
+        }
+        if (value > log_delta)
+            low = fmax(low, at);
+        else
+            high = fmin(high, at);
+        if (isfinite(high) && (tries > 12 || !(low <= step && step <= high)))
+            step = 0.5 * (low + high);
+        at = step;
+    }
+    return DPCAL_SEARCH;
+}
+
+/* Ends on both sides of a root, moved outward until the bounds on delta prove them. */
+static int dpcal_outward(const dpcal_question *ask, double at, double log_delta, double *lower, double *upper) {
+    double low, high, value, slope, gap, margin = 2.0 * DPCAL_UNIT * at, below, above, ignored;
+    dpcal_interval(ask, at, &low, &high, &value, &slope);
+    *lower = *upper = at;
+    if (!(high <= log_delta)) {
+        gap = margin + (high - log_delta) / -slope * 1.001;
+        for (int tries = 0;; tries++, gap *= 2.0) {
+            if (tries == 40)
+                return DPCAL_WIDE;
+            *upper = at + gap;
+            dpcal_interval(ask, *upper, &below, &above, &value, &ignored);
+            if (above <= log_delta)
+                break;
+        }
+    }
+    if (!(low >= log_delta)) {
+        gap = margin + (log_delta - low) / -slope * 1.001;
+        for (int tries = 0;; tries++, gap *= 2.0) {
+            *lower = at - gap;
+            if (tries == 40 || *lower <= 0)
+                return DPCAL_WIDE;
+            dpcal_interval(ask, *lower, &below, &above, &value, &ignored);
+            if (below >= log_delta)
+                break;
+        }
+    }
+    return *upper - *lower < DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
+}
+
+static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
+    double at, log_seen, most, lower, upper, value, slope;
+    int status = DPCAL_DONE;
+    dpcal_closed_bounds(ask, &log_seen, &most);
+    if (log_seen <= log_delta) {
+        out->sampling = 1;
+        return DPCAL_DONE;
+    }
+    if ((status = dpcal_tilt_of(ask, log_delta)))
+        return status;
+    at = dpcal_epsilon_of_tilt(ask);
+    if (!(at > 0))
+        return DPCAL_SEARCH;
+    for (int tries = 0; tries < 3; tries++) {
+        ask->epsilon = at;
+        if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
+            return status;
+        if ((status = dpcal_build(ask, DPCAL_ERROR)))
+            return status;
+        if ((status = dpcal_root(ask, log_delta, &at))) {
+            /* Where losses are rare and large, the saddle-point estimate may be far above the root. */
+            at = 0.5 * ask->epsilon;
+            continue;
+        }
+        dpcal_interval(ask, at, &lower, &upper, &value, &slope);
+        const int last = fabs(at - ask->epsilon) < 1e-3 * at; /* another contour would be the same */
+        if (upper - lower < fmax(0.5, -slope * at) * (last ? DPCAL_LAST : DPCAL_ACCEPTED))
+            return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
+        if (last)
+            break;
+    }
+    return status ? status : DPCAL_WIDE;
+}
+
+static int dpcal_search_log_delta(
+    dpcal_question *ask, double epsilon, double tolerance, double target, dpcal_answer *out
+) {
+    double log_seen, most, value, slope, chernoff;
+    int status;
+    dpcal_closed_bounds(ask, &log_seen, &most);
+    ask->epsilon = epsilon;
+    out->upper = 0.0;
+    if (target < 0 && (log_seen <= target || most <= epsilon)) {
+        out->lower = -INFINITY, out->upper = most <= epsilon ? -INFINITY : log_seen;
+        return DPCAL_DONE;
+    }
+    if (epsilon >= most)
+        return DPCAL_SEARCH;
+    if ((status = dpcal_tilt_of(ask, 0.0)))
+        return status;
+    chernoff = ask->log_mgf - ask->c * epsilon + dpcal_log_chernoff(ask->c);
+    chernoff += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + ask->c * epsilon + log1p(ask->c) + 4.0));
+    out->upper = fmin(chernoff, 0.0);
+    out->lower = -INFINITY;
+    if (target < 0 && out->upper <= target)
+        return DPCAL_DONE;
+    if ((status = dpcal_build(ask, tolerance)))
+        return status;
+    dpcal_interval(ask, epsilon, &out->lower, &out->upper, &value, &slope);
+    out->upper = fmin(out->upper, log_seen);
+    out->lower = fmin(out->lower, out->upper);
+    /* Near delta = 1 other ways keep the digits of 1 - delta. */
+    return target < 0 || (out->upper - out->lower < DPCAL_TIGHT && out->upper < -0.5) ? DPCAL_DONE : DPCAL_WIDE;
+}
+
+static void dpcal_finish(dpcal_question *ask, dpcal_answer *out, int status) {
+    out->status = status;
+    free(ask->parts);
+}
+
+/* Bounds on the epsilon of one direction at a delta: the smallest epsilon >= 0 with log delta(epsilon) <= log_delta.
+   Any status but DPCAL_DONE means that the question is for another way. */
+static void dpcal_epsilon(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_question ask;
+    memset(out, 0, sizeof *out);
+    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    dpcal_finish(&ask, out, status ? status : dpcal_search_epsilon(&ask, log_delta, out));
+}
+
+/* Bounds on log delta(epsilon) of one direction, epsilon >= 0. */
+static void dpcal_log_delta(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_question ask;
+    memset(out, 0, sizeof *out);
+    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_ERROR, 0.0, out));
+}
+
+/* An upper bound on log delta(epsilon), by as much work as it takes to see whether it is at most log_delta < 0. */
+static void dpcal_at_most(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, double log_delta, dpcal_work *work,
+    dpcal_answer *out
+) {
+    dpcal_question ask;
+    memset(out, 0, sizeof *out);
+    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
+}
+
+/* -- curves: one contour for the questions from its center on both sides, as far as it keeps its digits */
+
+/* Widths of log delta that are accepted: ten digits, or twice the width at the contour's own epsilon. */
+static const double DPCAL_CURVE = 1e-10, DPCAL_LOOSER = 2.0;
+/* Distance of a contour's epsilon from the first that it serves, in deviations: further off it keeps fewer digits. It is
+   halved where the first is not served. */
+static const double DPCAL_AHEAD = 3.6;
+
+/* A contour whose epsilon lies beyond that of the tilt that the question holds, but not beyond `last`. Returns in
+   `accepted` the widths of log delta that it may have. */
+static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, double *accepted) {
+    const double at = dpcal_epsilon_of_tilt(ask);
+    double lower, upper, value, slope;
+    int status;
+    ask->epsilon = fmax(at, fmin(last, at + ahead * sqrt(ask->variance)));
+    if (!(ask->epsilon >= 0))
+        return DPCAL_SEARCH;
+    if ((status = dpcal_tilt_of(ask, 0.0)))
+        return status;
+    ask->spread = ahead;
+    status = dpcal_build(ask, DPCAL_ERROR);
+    ask->spread = 0.0;
+    if (status)
+        return status;
+    dpcal_interval(ask, ask->epsilon, &lower, &upper, &value, &slope);
+    *accepted = fmax(DPCAL_CURVE, DPCAL_LOOSER * (upper - lower));
+    return isfinite(*accepted) ? DPCAL_DONE : DPCAL_WIDE;
+}
+
+/* What follows question i, which a contour of its own answers or not: the next one; past one that fails `skip` more, twice
+   as many each time, since their neighbors would fail, too. */
+static ptrdiff_t dpcal_after_one(
+    ptrdiff_t i, int status, const dpcal_answer *one, double *lower, double *upper, ptrdiff_t *skip, double *ahead
+) {
+    const ptrdiff_t next = status ? i + *skip : i + 1;
+    if (!status)
+        lower[i] = one->lower, upper[i] = one->upper;
+    *skip = status ? 2 * *skip : 1;
+    *ahead *= 0.5;
+    return next;
+}
+
+/* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
+static void dpcal_log_deltas(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, dpcal_work *work,
+    double *lower, double *upper, dpcal_answer *out
+) {
+    dpcal_question ask;
+    double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
+    ptrdiff_t skip = 1;
+    memset(out, 0, sizeof *out);
+    for (ptrdiff_t i = 0; i < n; i++)
+        lower[i] = NAN, upper[i] = 0.0;
+    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    if (!out->status)
+        dpcal_closed_bounds(&ask, &log_seen, &most);
+    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
+        ptrdiff_t j = i;
+        int status;
+        ask.epsilon = epsilons[i];
+        status = dpcal_tilt_of(&ask, 0.0);
+        if (!status)
+            status = dpcal_build_ahead(&ask, ahead, epsilons[n - 1], &accepted);
+        for (; !status && j < n && epsilons[j] < most; j++) {
+            double low, high;
+            dpcal_interval(&ask, epsilons[j], &low, &high, &value, &slope);
+            if (!(high - low <= accepted && high < -0.5))
+                break;
+            lower[j] = fmin(low, log_seen), upper[j] = fmin(high, log_seen);
+        }
+        if (j == i) {
+            dpcal_answer one = {0};
+            status = status == DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
+            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
+        }
+        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        i = j;
+    }
+    dpcal_finish(&ask, out, out->status);
+}
+
+/* Bounds on epsilon at falling log deltas < 0, which a contour of its own may not reach: then `lower` is NaN. */
+static void dpcal_epsilons(
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *log_deltas, ptrdiff_t n, dpcal_work *work,
+    double *lower, double *upper, dpcal_answer *out
+) {
+    dpcal_question ask;
+    double log_seen, most, last = INFINITY, accepted, ahead = DPCAL_AHEAD;
+    ptrdiff_t skip = 1;
+    memset(out, 0, sizeof *out);
+    for (ptrdiff_t i = 0; i < n; i++)
+        lower[i] = NAN, upper[i] = INFINITY;
+    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    if (!out->status) {
+        dpcal_closed_bounds(&ask, &log_seen, &most);
+        if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
+            last = dpcal_epsilon_of_tilt(&ask);
+    }
+    for (ptrdiff_t i = 0; !out->status && i < n;) {
+        ptrdiff_t j = i;
+        double at;
+        int status;
+        if (log_seen <= log_deltas[i]) {
+            lower[i] = upper[i] = 0.0;
+            i++;
+            continue;
+        }
+        status = dpcal_tilt_of(&ask, log_deltas[i]);
+        at = dpcal_epsilon_of_tilt(&ask);
+        if (!status)
+            status = at > 0 ? dpcal_build_ahead(&ask, ahead, last, &accepted) : DPCAL_SEARCH;
+        for (; !status && j < n; j++) {
+            double low, high, value, slope;
+            if (dpcal_root(&ask, log_deltas[j], &at))
+                break;
+            dpcal_interval(&ask, at, &low, &high, &value, &slope);
+            if (!(high - low <= accepted) || dpcal_outward(&ask, at, log_deltas[j], &lower[j], &upper[j])) {
+                lower[j] = NAN, upper[j] = INFINITY;
+                break;
+            }
+            at = j + 1 < n ? at + (log_deltas[j + 1] - log_deltas[j]) / slope : at;
+        }
+        if (j == i) {
+            dpcal_answer one = {0};
+            status = status == DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
+            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
+        }
+        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        i = j;
+    }
+    dpcal_finish(&ask, out, out->status);
+}
+
+/* -- both directions of a neighboring relation */
+
+typedef struct {
+    dpcal_law **laws;
+    const double *counts;
+    ptrdiff_t k;
+} dpcal_direction;
+
+/* Bounds on the worst of the directions' epsilons. The second is left out where a quick bound proves it smaller. */
+static void dpcal_worst_epsilon(
+    const dpcal_direction *directions, ptrdiff_t n, double log_delta, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_answer other;
+    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, work, out);
+    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
+        const dpcal_direction *d = &directions[i];
+        dpcal_at_most(d->laws, d->counts, d->k, out->upper, log_delta, work, &other);
+        if (other.status == DPCAL_DONE && other.upper <= log_delta)
+            continue;
+        if (other.status == DPCAL_DONE)
+            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, work, &other);
+        out->status = other.status;
+        out->sampling = other.upper > out->upper ? other.sampling : out->sampling;
+        out->upper = fmax(out->upper, other.upper);
+        out->lower = fmax(out->lower, other.lower);
+    }
+}
+
+/* Bounds on the worst of the directions' log deltas. */
+static void dpcal_worst_log_delta(
+    const dpcal_direction *directions, ptrdiff_t n, double epsilon, dpcal_work *work, dpcal_answer *out
+) {
+    dpcal_answer other;
+    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, work, out);
+    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
+        const dpcal_direction *d = &directions[i];
+        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, work, &other);
+        out->status = other.status;
+        out->upper = fmax(out->upper, other.upper);
+        out->lower = fmax(out->lower, other.lower);
+    }
 }
 
 #endif

@@ -10,7 +10,25 @@ import numpy as np
 from libc.math cimport cos, exp, expm1, fabs, log, log1p, sin
 from libc.string cimport memset
 
-cdef extern from "law.h" nogil:
+cdef extern from *:
+    """
+    #include "law.h"
+    #define dpcal_tilted_sums(ell, base, second, whole, n, p, excess, far, weights, sums) \\
+        (0.5 < (p) && (p) < 2.0 ? DPCAL_WIDEST(dpcal_tilted_near) : DPCAL_WIDEST(dpcal_tilted_far))( \\
+            ell, base, second, whole, n, p, excess, far, weights, sums)
+    #define dpcal_largest_exponent DPCAL_WIDEST(dpcal_largest_exponent)
+    #define dpcal_narrow DPCAL_WIDEST(dpcal_narrow)
+    #define dpcal_prepared DPCAL_WIDEST(dpcal_prepared)
+    #define dpcal_scaled_sums DPCAL_WIDEST(dpcal_scaled_sums)
+    #define dpcal_central_sums DPCAL_WIDEST(dpcal_central_sums)
+    #define dpcal_second_order_node DPCAL_WIDEST(dpcal_second_order_node)
+    #define dpcal_power_node DPCAL_WIDEST(dpcal_power_node)
+    #define dpcal_phase_sums DPCAL_WIDEST(dpcal_phase_sums)
+    #define dpcal_mixture_weights DPCAL_WIDEST(dpcal_weights)
+    #define dpcal_tilted_line DPCAL_WIDEST(dpcal_tilted_line)
+    """
+
+cdef extern from * nogil:
     ctypedef struct dpcal_law:
         double q, log_q, sigma, step
     ctypedef struct dpcal_angle:

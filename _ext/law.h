@@ -2,9 +2,8 @@
 
    On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), 0 <= c <= highest. On a
    line that is shifted into the complex plane, where Im l >= 0, sum_j P_j exp(z l_j) is M(z), Re z <= highest.
-   Errors are counted in units of 2^-52; functions of libm are within 1 unit, those of points.h
-   within 2, and exp(x) - 1 - x within 3.
-   A loss of another family is a dpcal_law whose arrays its owner fills, without `serve`. */
+   Errors are counted in units of 2^-52; functions of libm are within 1 unit, those of vector.h
+   within 2, and exp(x) - 1 - x within 3. */
 
 #ifndef DPCAL_LAW_H
 #define DPCAL_LAW_H
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "points.h"
+#include "vector.h"
 
 enum {
     DPCAL_DONE = 0,
@@ -21,8 +20,7 @@ enum {
     DPCAL_REACH,  /* the tilt is beyond the points that can be afforded */
     DPCAL_MANY,   /* too many nodes */
     DPCAL_SEARCH, /* no saddle, or no root */
-    DPCAL_MEMORY,
-    DPCAL_SHORT   /* the points that a caller holds end before the tilt: see `wanted` */
+    DPCAL_MEMORY
 };
 
 static const double DPCAL_UNIT = 2.220446049250313e-16, DPCAL_PI = 3.141592653589793;
@@ -67,7 +65,7 @@ typedef struct {
     double *error, *rounding; /* errors in units, absolute: of a loss, and of log P */
 } dpcal_line;
 
-typedef struct dpcal_law {
+typedef struct {
     double highest;        /* largest tilt that the points serve */
     double mean;           /* E_P l, and its relative error in units */
     double mean_error;
@@ -84,9 +82,6 @@ typedef struct dpcal_law {
     /* `near` is closer to the real line and serves for bounds only. Both last until another law's lines are filled, as
        those of many laws would take more memory than all else. */
     dpcal_line line, near;
-    /* Extends the points to a tilt; NULL for points that a caller holds. */
-    int (*serve)(struct dpcal_law *law, double highest, dpcal_work *work);
-    int (*lines)(struct dpcal_law *law, ptrdiff_t from, ptrdiff_t to, dpcal_work *work);
     double q, log_q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
     int add;
     double *block;
@@ -153,12 +148,49 @@ static dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
     return m;
 }
 
-#define DPCAL_LOOPS "law_loops.h"
-#include "widths.h"
-#undef DPCAL_LOOPS
+typedef struct {
+    double log_mass, mean, variance;
+    double error, mean_error; /* absolute errors of log_mass and mean, in units */
+    double total;             /* mass of the weights */
+} dpcal_moments;
 
-#define dpcal_mixture_weights DPCAL_WIDEST(dpcal_weights)
-#define dpcal_tilted_line DPCAL_WIDEST(dpcal_tilted_line)
+/* -- a tilted law */
+
+/* Nodes between two evaluations without the recurrence, and nodes at which rounding is summed. */
+enum { DPCAL_SHARES = 9, DPCAL_ANCHOR = 64, DPCAL_SOME = 12 };
+/* Chances of the events to which a law is restricted when its decay is bounded. */
+static const double dpcal_shares[DPCAL_SHARES] = {0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0};
+
+/* A tilted law along Re z = c. */
+typedef struct {
+    double times, log_mass, mean, variance, half_time;
+    ptrdiff_t n, near_n;
+    double *re, *im, *wr, *wi, *size, *error, *shift, *distance; /* points less the mean, weights, errors in units */
+    double *near_im, *near_size;
+    double restricted[DPCAL_SHARES][3];
+    double left_re, left_im; /* what the weights leave of a mean of 0 */
+} dpcal_tilt;
+
+/* Loops for each width of registers, and a choice of the widest. */
+#define DPCAL_TARGET
+#define DPCAL_NAME(name) name##_plain
+#include "loops.h"
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
+#undef DPCAL_TARGET
+#undef DPCAL_NAME
+#define DPCAL_TARGET __attribute__((target("avx2")))
+#define DPCAL_NAME(name) name##_avx2
+#include "loops.h"
+#undef DPCAL_TARGET
+#undef DPCAL_NAME
+#define DPCAL_TARGET __attribute__((target("avx512f")))
+#define DPCAL_NAME(name) name##_avx512f
+#include "loops.h"
+#define DPCAL_WIDEST(name) \
+    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
+#else
+#define DPCAL_WIDEST(name) name##_plain
+#endif
 
 /* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
    values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
@@ -167,8 +199,8 @@ static int dpcal_grows_little(const dpcal_law *law, double *room) {
     for (ptrdiff_t j = 0; j < law->n; j++)
         peak = fmax(peak, law->log_mass[j] + law->highest * law->loss[j]);
     DPCAL_WIDEST(dpcal_edge)(law, dpcal_angle_of(2.0 * law->angle), room);
-    dpcal_scaled_sums(law->loss, law->log_mass, law->n, law->highest, peak, room + law->n, on_line);
-    dpcal_scaled_sums(room, law->log_mass, law->n, law->highest, peak, room + law->n, on_edge);
+    DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, law->highest, peak, room + law->n, on_line);
+    DPCAL_WIDEST(dpcal_scaled_sums)(room, law->log_mass, law->n, law->highest, peak, room + law->n, on_edge);
     return on_edge[2] < 8.0 * on_line[2];
 }
 
@@ -284,8 +316,6 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
     law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
     law->steep = add ? INFINITY : 1.0 - 2.0 * sigma * sigma * log(q);
-    law->serve = dpcal_fill_sampled;
-    law->lines = dpcal_fill_sampled_lines;
 }
 
 static void dpcal_gaussian(dpcal_law *law, double variance) {
@@ -296,12 +326,6 @@ static void dpcal_gaussian(dpcal_law *law, double variance) {
 }
 
 /* -- moments */
-
-typedef struct {
-    double log_mass, mean, variance;
-    double error, mean_error; /* absolute errors of log_mass and mean, in units */
-    double total;             /* mass of the weights */
-} dpcal_moments;
 
 /* The same where exponentials overflow: weights are scaled by the largest, and M is the sum that it is. */
 static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
@@ -357,10 +381,195 @@ static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpc
 static int dpcal_law_at(dpcal_law *law, double c, dpcal_work *work, dpcal_moments *out) {
     int status = DPCAL_DONE;
     if (c > law->highest)
-        status = law->serve ? law->serve(law, fmax(1.1 * c, 2.0 * law->highest), work) : DPCAL_SHORT;
+        status = dpcal_fill_sampled(law, fmax(1.1 * c, 2.0 * law->highest), work);
     if (!status)
         status = dpcal_grow(&work->block, &work->capacity, law->n);
     return status ? status : dpcal_moments_at(law, c, work->block, out);
+}
+
+/* -- one loss along a vertical line */
+
+/* Probability, variance and fourth central moment of a tilted law on events x <= x_j, rounded outward. */
+static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const double *weights, dpcal_tilt *tilt) {
+    double mass = 0.0, first = 0.0, second = 0.0, third = 0.0, fourth = 0.0;
+    int chosen = 0;
+    memset(tilt->restricted, 0, sizeof tilt->restricted);
+    for (ptrdiff_t j = 0; j < law->n && chosen < DPCAL_SHARES; j++) {
+        const double d = law->loss[j] - at->mean, a = weights[j] * d, b = a * d, e = b * d;
+        mass += weights[j];
+        first += a;
+        second += b;
+        third += e;
+        fourth += e * d;
+        while (chosen < DPCAL_SHARES && mass >= dpcal_shares[chosen] * (1.0 - 1e-12) * at->total) {
+            const double m1 = first / mass, m2 = second / mass, m3 = third / mass, m4 = fourth / mass;
+            const double variance = m2 - m1 * m1;
+            const double high = m4 - 4.0 * m1 * m3 + 6.0 * m1 * m1 * m2 - 3.0 * m1 * m1 * m1 * m1;
+            if (variance > 1e-6 * m2 && high > 0 && high > 1e-6 * m4) {
+                tilt->restricted[chosen][0] = mass / at->total * (1.0 - 1e-9);
+                tilt->restricted[chosen][1] = variance * (1.0 - 1e-6);
+                tilt->restricted[chosen][2] = high * (1.0 + 1e-6);
+            }
+            chosen++;
+        }
+    }
+}
+
+/* A time from which the absolute sum is at most sqrt(1/2), or infinity. */
+static double dpcal_half_time(const dpcal_tilt *tilt) {
+    const double half = sqrt(0.5) * (1.0 - 1e-12);
+    double sums[2], t = 0.0;
+    DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, 0.0, sums);
+    if (!(sums[1] > 0))
+        return INFINITY;
+    t = 0.35 / sums[1];
+    for (int tries = 0; tries < 100 && t < 1e200; tries++) {
+        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, t, sums);
+        if (sums[0] <= half)
+            return t;
+        if (!(sums[1] > 0))
+            return INFINITY;
+        t = 1.05 * (t + sums[0] / sums[1] * log(sums[0] / half));
+    }
+    return INFINITY;
+}
+
+/* The span of points, in blocks of eight, whose weights on a shifted line may count, also in the variance: a weight
+   grows by less than exp(10) from the real line when removing. */
+static void dpcal_window(const dpcal_law *law, const dpcal_moments *at, const double *weights, ptrdiff_t *ends) {
+    const double least = 1e-19 * exp(-20.0) * at->total;
+    ptrdiff_t from = 0, to = law->n;
+    while (!law->add && from < to - 1) {
+        const double d = law->loss[from] - at->mean;
+        if (weights[from] * (1.0 + (d * d + 4.0) / at->variance) > least)
+            break;
+        from++;
+    }
+    while (!law->add && to > from + 1) {
+        const double d = law->loss[to - 1] - at->mean;
+        if (weights[to - 1] * (1.0 + (d * d + 4.0) / at->variance) > least)
+            break;
+        to--;
+    }
+    ends[0] = from - from % DPCAL_LANES;
+    ends[1] = dpcal_padded(to);
+}
+
+/* Magnitudes of the weights on a line, and the span of those above 1e-19 of the largest, also in the variance. */
+static void dpcal_magnitudes(
+    const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
+) {
+    double sums[3], least;
+    ptrdiff_t from = 0, to = line->n;
+    DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
+    least = 1e-19 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
+    while (from < to && !(scaled[from] > least))
+        from++;
+    while (to > from + 1 && !(scaled[to - 1] > least))
+        to--;
+    ends[0] = from - from % DPCAL_LANES;
+    ends[1] = dpcal_padded(to);
+}
+
+/* Weights, errors and bounds on the decay of one law along Re z = c, in up to 10 n numbers from `room` on. */
+static int dpcal_tilt_law(
+    dpcal_law *law, double c, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
+) {
+    dpcal_moments at;
+    ptrdiff_t ends[2];
+    int status = dpcal_moments_at(law, c, weights, &at);
+    if (status)
+        return status;
+    tilt->log_mass = at.log_mass;
+    tilt->mean = at.mean;
+    tilt->variance = at.variance;
+    tilt->n = tilt->near_n = 0;
+    if (law->variance > 0)
+        return DPCAL_DONE;
+    dpcal_restrict(law, &at, weights, tilt);
+    dpcal_window(law, &at, weights, ends);
+    if ((status = dpcal_fill_sampled_lines(law, ends[0], ends[1], work)))
+        return status;
+    const dpcal_line *line = &law->line, *near = &law->near;
+    const ptrdiff_t n = line->n;
+    tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
+    tilt->error = tilt->wi + n, tilt->shift = tilt->error + n, tilt->distance = tilt->shift + n;
+    tilt->size = tilt->distance + n, tilt->near_size = tilt->size + n;
+    dpcal_magnitudes(near, c, &at, tilt->near_size, tilt->distance, ends);
+    tilt->near_n = ends[1] - ends[0];
+    tilt->near_size += ends[0];
+    tilt->near_im = tilt->near_size + tilt->near_n;
+    memcpy(tilt->near_im, near->im + ends[0], (size_t)tilt->near_n * sizeof(double));
+    *room = tilt->near_im + tilt->near_n;
+    dpcal_magnitudes(line, c, &at, tilt->size, tilt->distance, ends);
+    tilt->n = ends[1] - ends[0];
+    tilt->size += ends[0];
+    DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, &at, tilt);
+    tilt->half_time = dpcal_half_time(tilt);
+    return DPCAL_DONE;
+}
+
+/* An upper bound on log abs(psi) over [t, ratio t]: the smallest of three (losses/quadrature.py). */
+static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
+    double drop = 0.0, bound, sums[2];
+    if (tilt->n == 0)
+        return -0.5 * tilt->variance * t * t * (1.0 - 1e-12);
+    for (int i = 0; i < DPCAL_SHARES; i++) {
+        const double *r = tilt->restricted[i], total = r[2] + 3.0 * r[1] * r[1];
+        if (r[0] > 0 && ratio * t * ratio * t * total <= 6.0 * r[1])
+            drop = dpcal_larger(drop, r[0] * r[0] * t * t * (r[1] - t * t * total / 12.0));
+    }
+    if (isfinite(tilt->half_time)) {
+        int halvings; /* of half_time, to t or below */
+        frexp(tilt->half_time / t, &halvings);
+        drop = dpcal_larger(drop, ldexp(0.5, -2 * (halvings > 0 ? halvings : 0)));
+    }
+    bound = 0.5 * log1p(-drop * (1.0 - 1e-9));
+    if (t >= tilt->half_time) {
+        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->size, tilt->im, tilt->n, t, sums);
+        bound = fmin(bound, log(sums[0] * (1.0 + 1e-12)));
+        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, t, sums);
+        bound = fmin(bound, log(sums[0] * (1.0 + 1e-12)));
+    }
+    return fmin(bound, 0.0);
+}
+
+/* -- nodes */
+
+/* Log psi(k h) and 1 / abs(psi) of one law: a recurrence over the nodes, which begins anew every few. */
+static void dpcal_log_psi(
+    const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
+) {
+    double left[4];
+    DPCAL_WIDEST(dpcal_recurrence)(tilt, h, table, left);
+    for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
+        const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
+        DPCAL_WIDEST(dpcal_anew)(tilt, h, start * h, table);
+        DPCAL_WIDEST(dpcal_second_order_nodes)(table, tilt->n, start, stop, lr, li);
+    }
+    DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
+}
+
+/* Adds the errors of a law's log psi at the nodes, in units, from sums at 12 of them: see dpcal_rounding_sums. */
+static void dpcal_add_errors(
+    const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
+    double *errors
+) {
+    const double last = nodes > 2 ? nodes - 1.0 : 1.0;
+    double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    int first = 1;
+    for (int i = 0; i < DPCAL_SOME && first < nodes; i++) {
+        const double at = i == DPCAL_SOME - 1 ? last : floor(exp(log(last) * i / (DPCAL_SOME - 1.0)));
+        memcpy(low, high, sizeof low);
+        DPCAL_WIDEST(dpcal_rounding_sums)(
+            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, at, high
+        );
+        DPCAL_WIDEST(dpcal_node_errors)(
+            lr, li, inverse, first, (int)at + 1, before, low, high, (double)tilt->n, tilt->times, errors
+        );
+        first = (int)at + 1 > first ? (int)at + 1 : first;
+        before = at;
+    }
 }
 
 #endif

@@ -1,6 +1,6 @@
-# One contour for a sum of privacy losses, without Python objects: see law.h and inversion.h.
+# One contour for a sum of privacy losses, without Python objects: see law.h and contour.h.
 
-cdef extern from "inversion.h" nogil:
+cdef extern from "contour.h" nogil:
     ctypedef struct dpcal_law:
         double highest, mean, mean_error, upper, log_unaffected, variance, spread
         double q, sigma
@@ -10,13 +10,8 @@ cdef extern from "inversion.h" nogil:
         pass
 
     ctypedef struct dpcal_answer:
-        double lower, upper, tilt, points, nodes, wanted
+        double lower, upper
         int status, sampling
-
-    ctypedef struct dpcal_moments:
-        double log_mass, mean, variance, error, mean_error
-
-    const double DPCAL_UNIT
 
     enum:
         DPCAL_DONE
@@ -26,7 +21,6 @@ cdef extern from "inversion.h" nogil:
     void dpcal_gaussian(dpcal_law* law, double variance)
     void dpcal_free_law(dpcal_law* law)
     void dpcal_free_work(dpcal_work* work)
-    int dpcal_law_at(dpcal_law* law, double c, dpcal_work* work, dpcal_moments* out)
     void dpcal_epsilon(
         dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, dpcal_work* work,
         dpcal_answer* out

@@ -1,6 +1,6 @@
 """Epsilon and log delta of a sum of privacy losses on one contour, in one compiled call.
 
-The algorithm, its errors and where each is bounded are in ``law.h`` and ``inversion.h``. A question
+The algorithm, its errors and where each is bounded are in ``law.h`` and ``contour.h``. A question
 that the contour does not serve gets no answer, and is for :mod:`dpcal.accountants.inversion`.
 
 >>> import math
@@ -283,31 +283,3 @@ def many(list rows not None, const double[::1] at not None, bint log_deltas):
         free(pointers)
         free(asked_of)
     return found
-
-
-def moments(Law law not None, double c):
-    """Return log M(c), the mean of the tilted loss, and bounds on the errors of both.
-
-    Parameters
-    ----------
-    law
-        A privacy loss.
-    c
-        Tilt > 0.
-
-    Returns
-    -------
-    tuple or None
-        None if the tilt takes more points than a question may.
-    """
-    cdef dpcal_law copy = law.law
-    cdef dpcal_moments found
-    cdef dpcal_work work
-    cdef int status
-    memset(&work, 0, sizeof(work))
-    status = dpcal_law_at(&copy, c, &work, &found)
-    dpcal_free_law(&copy)
-    dpcal_free_work(&work)
-    if status != DPCAL_DONE:
-        return None
-    return found.log_mass, found.mean, found.error * DPCAL_UNIT, found.mean_error * DPCAL_UNIT

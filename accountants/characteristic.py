@@ -1,7 +1,7 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
 Where one contour serves, and the losses have a compiled form, the answer is one call of
-``_ext/inversion.h``. All others are those of :mod:`dpcal.accountants.ways`, for finite losses: an
+``_ext/contour.h``. All others are those of :mod:`dpcal.accountants.ways`, for finite losses: an
 infinite loss counts in full, and losses that are rounded up are rounded down for the lower end.
 Every answer is an interval and names its method.
 

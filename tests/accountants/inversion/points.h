@@ -8,9 +8,9 @@ int main(void) {
     for (int k = 0; k < 100; k++) {
         dpcal_law law;
         dpcal_sampled_gaussian(&law, q[k % 5], sigma[k / 5 % 5], k / 25 % 2);
-        if (law.serve(&law, k / 50 ? 40 * law.sigma : 1.0, &work))
+        if (dpcal_fill_sampled(&law, k / 50 ? 40 * law.sigma : 1.0, &work))
             continue;
-        if (law.lines(&law, 0, law.n, &work))
+        if (dpcal_fill_sampled_lines(&law, 0, law.n, &work))
             continue;
         for (ptrdiff_t j = k % 7; j < law.n; j += law.n / 9) {
             const dpcal_line *line = &law.line;

@@ -1,11 +1,10 @@
-/* Sums over points of a privacy loss: exponentials eight at a time, and nodes of a contour.
+/* Eight doubles at a time: choices, exponentials, and the widths of registers that the loops of loops.h are compiled for.
 
-   The loops of points_loops.h are compiled for three widths of registers, of which the widest that the
-   processor has is used: a choice by the loader would come after the compiler has split the vectors. Lanes are
-   added in one order and products are never fused, so that all widths give the same bits. */
+   Of three widths the widest that the processor has is used: a choice by the loader would come after the compiler has
+   split the vectors. Lanes are added in one order and products are never fused, so that all widths give the same bits. */
 
-#ifndef DPCAL_POINTS_H
-#define DPCAL_POINTS_H
+#ifndef DPCAL_VECTOR_H
+#define DPCAL_VECTOR_H
 
 #include <math.h>
 #include <stddef.h>
@@ -83,21 +82,5 @@ static const double dpcal_lane_numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
         second = DPCAL_CHOICE(small_, s_, whole - 1.0 - (x)); \
         first = DPCAL_CHOICE(small_, e_, whole - 1.0); \
     } while (0)
-
-#define DPCAL_LOOPS "points_loops.h"
-#include "widths.h"
-#undef DPCAL_LOOPS
-
-#define dpcal_tilted_sums(ell, base, second, whole, n, p, excess, far, weights, sums) \
-    (0.5 < (p) && (p) < 2.0 ? DPCAL_WIDEST(dpcal_tilted_near) : DPCAL_WIDEST(dpcal_tilted_far))( \
-        ell, base, second, whole, n, p, excess, far, weights, sums)
-#define dpcal_largest_exponent DPCAL_WIDEST(dpcal_largest_exponent)
-#define dpcal_narrow DPCAL_WIDEST(dpcal_narrow)
-#define dpcal_prepared DPCAL_WIDEST(dpcal_prepared)
-#define dpcal_scaled_sums DPCAL_WIDEST(dpcal_scaled_sums)
-#define dpcal_central_sums DPCAL_WIDEST(dpcal_central_sums)
-#define dpcal_second_order_node DPCAL_WIDEST(dpcal_second_order_node)
-#define dpcal_power_node DPCAL_WIDEST(dpcal_power_node)
-#define dpcal_phase_sums DPCAL_WIDEST(dpcal_phase_sums)
 
 #endif

@@ -1,0 +1,785 @@
+/* The loops of law.h and contour.h, which law.h compiles once for each width of registers: DPCAL_TARGET, DPCAL_NAME. */
+
+/* -- functions */
+
+/* log(1 + x), x > -1, to 2 units; `grown` is 1 + x, of which only one need have all digits far from 0. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_log1p)(const dpcal_v *x, const dpcal_v *grown, dpcal_v *out) {
+    dpcal_v k, m;
+    DPCAL_PARTS(*grown, k, m);
+    const dpcal_v f = DPCAL_CHOICE(k == 0.0, *x, m - 1.0), s = f / (2.0 + f), z = s * s, u = z * z;
+    /* f - s (f - 2 s^2 / 3 - ...), abs(s) < 0.1716: the next term is below 1e-18 of f. */
+    const dpcal_v even = (2.0 / 3 + u * (2.0 / 7)) + u * u * ((2.0 / 11 + u * (2.0 / 15)) + u * u * (2.0 / 19));
+    const dpcal_v odd = (2.0 / 5 + u * (2.0 / 9)) + u * u * ((2.0 / 13 + u * (2.0 / 17)) + u * u * (2.0 / 21));
+    *out = k * 6.93147180369123816490e-01 + (k * 1.90821492927058770002e-10 + (f - s * (f - z * (even + z * odd))));
+}
+
+/* cos(x) and sin(x) to 1 unit, absolute, abs(x) < 1e6; beyond, abs(x) adds a unit. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_turn)(const dpcal_v *x, dpcal_v *cosine, dpcal_v *sine) {
+    const dpcal_v shifted = *x * 0.6366197723675814 + 6755399441055744.0, k = shifted - 6755399441055744.0;
+    const dpcal_v r = ((*x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11)
+        - k * 2.02226624879595063154e-21;
+    const dpcal_v t = r * r, u = t * t;
+    const dpcal_v s = r + r * t * (((-1.0 / 6 + t * (1.0 / 120)) + u * (-1.0 / 5040 + t * (1.0 / 362880)))
+        + u * u * ((-1.0 / 39916800 + t * (1.0 / 6227020800.0)) + u * (-1.0 / 1307674368000.0)));
+    const dpcal_v c = 1.0 + t * (((-1.0 / 2 + t * (1.0 / 24)) + u * (-1.0 / 720 + t * (1.0 / 40320)))
+        + u * u * ((-1.0 / 3628800 + t * (1.0 / 479001600))
+            + u * (-1.0 / 87178291200.0 + t * (1.0 / 20922789888000.0))));
+    const dpcal_m odd = DPCAL_HAS_BIT(shifted, 1);
+    const dpcal_v along = DPCAL_CHOICE(odd, s, c), across = DPCAL_CHOICE(odd, c, s);
+    *cosine = DPCAL_CHOICE(DPCAL_HAS_BIT(shifted + 1.0, 2), -along, along);
+    *sine = DPCAL_CHOICE(DPCAL_HAS_BIT(shifted, 2), -across, across);
+}
+
+/* The angle of x + i y in [-pi, pi], to 2 units. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_angle)(const dpcal_v *x, const dpcal_v *y, dpcal_v *out) {
+    const dpcal_v a = DPCAL_SIZE(*x), b = DPCAL_SIZE(*y);
+    const dpcal_v most = DPCAL_CHOICE(a < b, b, a), least = DPCAL_CHOICE(a < b, a, b);
+    const dpcal_m steep = least > most * 0.41421356237309503;
+    const dpcal_v below = DPCAL_CHOICE(steep, most + least, most), above = DPCAL_CHOICE(steep, least - most, least);
+    const dpcal_v t = above / DPCAL_CHOICE(below > 0.0, below, 1.0), z = t * t, u = z * z, v = u * u;
+    /* arctan(t), abs(t) < 0.4143: the next term is below 1e-17 of the first. */
+    const dpcal_v first = ((1.0 / 3 - z * (1.0 / 5)) + u * (1.0 / 7 - z * (1.0 / 9)))
+        + v * ((1.0 / 11 - z * (1.0 / 13)) + u * (1.0 / 15 - z * (1.0 / 17)));
+    const dpcal_v second = ((1.0 / 19 - z * (1.0 / 21)) + u * (1.0 / 23 - z * (1.0 / 25)))
+        + v * ((1.0 / 27 - z * (1.0 / 29)) + u * (1.0 / 31 - z * (1.0 / 33)) + v * (1.0 / 35 - z * (1.0 / 37)));
+    dpcal_v angle = DPCAL_CHOICE(steep, 0.7853981633974483, 0.0) + (t - t * z * (first + v * v * second));
+    angle = DPCAL_CHOICE(a < b, 1.5707963267948966 - angle, angle);
+    angle = DPCAL_CHOICE(*x < 0.0, 3.141592653589793 - angle, angle);
+    *out = DPCAL_CHOICE(*y < 0.0, -angle, angle);
+}
+
+/* Weights base exp(p ell) and the sums of tilted_moments (contour.pyx) over points with a base; n is a
+   multiple of 8. Terms of points with p ell >= far are left out and get weight 0. Two functions: next to
+   p = 1 terms are sums of what M(1) = 1 cancels, so that no digit is lost. */
+#undef DPCAL_TILTED
+#define DPCAL_TILTED(name, argument, FIRST, POWER, SMALL, BIG) \
+    DPCAL_TARGET static void DPCAL_NAME(name)( \
+        const double *ell, const double *base, const double *second, const double *whole, ptrdiff_t n, \
+        double p, double excess, double far, double *weights, double *sums \
+    ) { \
+        dpcal_v s0 = {0}, s1 = {0}, total = {0}; \
+        for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) { \
+            const dpcal_v l = DPCAL_AT(ell), x2 = DPCAL_AT(second), e = DPCAL_AT(whole); \
+            const dpcal_v a = p * l, b = DPCAL_CHOICE(a < far, DPCAL_AT(base), 0.0); \
+            /* Nothing overflows, also where it is not taken. */ \
+            const dpcal_v exponent = DPCAL_CHOICE(a < far, argument, 0.0); \
+            const dpcal_m big = (l > 1.0) | (l < -1.0); \
+            dpcal_v x, y, z; \
+            DPCAL_EXPONENTIALS(exponent, x, y, z); \
+            /* exp(ell) - 1, exp(a) - 1 and exp(a) */ \
+            const dpcal_v grown = DPCAL_CHOICE(big, e - 1.0, l + x2), first = FIRST, power = POWER; \
+            const dpcal_v weight = b * power; \
+            s0 += b * DPCAL_CHOICE(big, BIG, SMALL); \
+            s1 += b * DPCAL_CHOICE(big, l * power - grown, l * first - x2); \
+            total += weight; \
+            *(dpcal_v *)(weights + i) = weight; \
+        } \
+        sums[0] = DPCAL_SUM_OF(s0); \
+        sums[1] = DPCAL_SUM_OF(s1); \
+        sums[2] = DPCAL_SUM_OF(total); \
+    }
+DPCAL_TILTED(
+    dpcal_tilted_near, excess * l, grown + e * y, DPCAL_CHOICE(big, e * z, 1.0 + first),
+    e * x + excess * (l * grown - x2), e * y - excess * grown
+)
+DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, first - p * grown)
+
+/* The largest of log_base + p ell. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_largest_exponent)(
+    const double *ell, const double *log_base, ptrdiff_t n, double p
+) {
+    dpcal_v most = DPCAL_FROM(log_base, 0) + p * DPCAL_FROM(ell, 0);
+    double largest;
+    for (ptrdiff_t i = DPCAL_LANES_OF; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v exponent = DPCAL_AT(log_base) + p * DPCAL_AT(ell);
+        most = DPCAL_CHOICE(exponent > most, exponent, most);
+    }
+    largest = *(const double *)&most;
+    for (size_t lane = 1; lane < DPCAL_LANES_OF; lane++)
+        largest = fmax(largest, ((const double *)&most)[lane]);
+    return largest;
+}
+
+/* The span of blocks of eight that leaves out, at both ends, points with log_base + p ell below `least` and log_base + max(ell,
+   0) below `least_base`. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_narrow)(
+    const double *ell, const double *log_base, ptrdiff_t n, double p, double least, double least_base, ptrdiff_t *ends
+) {
+    const ptrdiff_t lanes = DPCAL_LANES_OF;
+    ptrdiff_t span[2] = {0, n - lanes};
+    for (int side = 0; side < 2; side++)
+        for (ptrdiff_t i = span[side]; span[0] <= span[1]; i = span[side] += side ? -lanes : lanes) {
+            const dpcal_v l = DPCAL_AT(ell), base = DPCAL_AT(log_base), above = DPCAL_CHOICE(l > 0.0, l, 0.0);
+            const dpcal_v out = DPCAL_CHOICE((base + p * l < least) & (base + above < least_base), 1.0, 0.0);
+            if (DPCAL_SUM_OF(out) < (double)lanes)
+                break;
+        }
+    ends[0] = span[0] - span[0] % 8;
+    ends[1] = (span[1] + lanes + 7) / 8 * 8;
+}
+
+/* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`, and
+   the last one is where ell is below -far. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
+    const double *ell, const double *log_base, ptrdiff_t n, double far, double *base, double *second, double *whole
+) {
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v l = DPCAL_AT(ell), size = DPCAL_AT(log_base);
+        const dpcal_m known = (size > -far) & (l < far);
+        dpcal_v x, y, z, mass;
+        DPCAL_EXPONENTIALS(size, x, y, mass);
+        DPCAL_PUT(base) = DPCAL_CHOICE(known, mass, 0.0);
+        DPCAL_EXPONENTIALS(l, x, y, z);
+        DPCAL_PUT(second) = DPCAL_CHOICE(known, x, 0.0);
+        /* Exponentials end at 708: products with others of large losses would be 1, not 0. */
+        DPCAL_PUT(whole) = DPCAL_CHOICE(known & (l > -far), z, 0.0);
+        (void)y;
+    }
+}
+
+/* Weights exp(log_base + p ell - largest), their sum times ell and their sum. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
+    const double *ell, const double *log_base, ptrdiff_t n, double p, double largest, double *weights,
+    double *sums
+) {
+    dpcal_v s1 = {0}, total = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v l = DPCAL_AT(ell), d = (DPCAL_AT(log_base) + p * l) - largest;
+        dpcal_v x, y, w;
+        DPCAL_EXPONENTIALS(d, x, y, w);
+        w = DPCAL_CHOICE(d > -700.0, w, 0.0);
+        total += w;
+        s1 += w * l;
+        *(dpcal_v *)(weights + i) = w;
+        (void)x;
+        (void)y;
+    }
+    sums[1] = DPCAL_SUM_OF(s1);
+    sums[2] = DPCAL_SUM_OF(total);
+}
+
+/* Sums of weights times the second and fourth powers of ell - mean. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
+    const double *ell, const double *weights, ptrdiff_t n, double mean, double *sums
+) {
+    dpcal_v s2 = {0}, s4 = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v d = DPCAL_AT(ell) - mean, square = d * d, term = DPCAL_AT(weights) * square;
+        s2 += term;
+        s4 += term * square;
+    }
+    sums[0] = DPCAL_SUM_OF(s2);
+    sums[1] = DPCAL_SUM_OF(s4);
+}
+
+/* One node of second_order_sums: adds the states up, and moves them to the next node. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_node)(
+    double *table, ptrdiff_t n, double slope, double *sums
+) {
+    dpcal_v x = {0}, y = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
+        const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
+        x += a;
+        y += b;
+        *(dpcal_v *)(table + i) = a * e - b * f + (DPCAL_AT(table + 4 * n) + slope * DPCAL_AT(table + 6 * n));
+        *(dpcal_v *)(table + n + i) = a * f + b * e + (DPCAL_AT(table + 5 * n) + slope * DPCAL_AT(table + 7 * n));
+    }
+    sums[0] = DPCAL_SUM_OF(x);
+    sums[1] = DPCAL_SUM_OF(y);
+}
+
+/* Sums over points of min(s^2 / 2, 2) errors, min(s, 2) errors, and (2 + s) sizes where s > 1; s = t distance. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_phase_sums)(
+    const double *distance, const double *sizes, const double *errors, ptrdiff_t n, double t, double *sums
+) {
+    dpcal_v s0 = {0}, s1 = {0}, s2 = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v s = t * DPCAL_AT(distance), half = 0.5 * (s * s), error = DPCAL_AT(errors);
+        s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error;
+        s1 += DPCAL_CHOICE(s < 2.0, s, 2.0) * error;
+        s2 += DPCAL_CHOICE(s > 1.0, 2.0 + s, 0.0) * DPCAL_AT(sizes);
+    }
+    sums[0] = DPCAL_SUM_OF(s0);
+    sums[1] = DPCAL_SUM_OF(s1);
+    sums[2] = DPCAL_SUM_OF(s2);
+}
+
+/* One node of power_sums. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_power_node)(double *table, ptrdiff_t n, double *sums) {
+    dpcal_v x = {0}, y = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
+        const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
+        x += a;
+        y += b;
+        *(dpcal_v *)(table + i) = a * e - b * f;
+        *(dpcal_v *)(table + n + i) = a * f + b * e;
+    }
+    sums[0] = DPCAL_SUM_OF(x);
+    sums[1] = DPCAL_SUM_OF(y);
+}
+
+/* -- the Poisson-sampled Gaussian */
+
+/* u = (x - 1/2) / sigma^2, and what its rounding leaves: together they are exact to 2^-100 of themselves. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_argument)(
+    const dpcal_mixture *m, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
+) {
+    const dpcal_v x = *at, d = x - 0.5, back = d - x, e = (x - (d - back)) + (-0.5 - back);
+    const dpcal_v u = d * m->inverse, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh;
+    const dpcal_v p = u * m->variance, error = ((uh * m->high - p) + uh * m->low + ul * m->high) + ul * m->low;
+    *out = u;
+    *rest = ((((d - p) - error) + e) - u * m->lost) * m->inverse;
+}
+
+/* log w at a real x, as law.h describes it; keeps the digits of w - 1. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(
+    const dpcal_mixture *m, const dpcal_v *x, dpcal_v *re
+) {
+    const double q = m->q;
+    dpcal_v u, rest;
+    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
+    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
+    const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
+    dpcal_v second, first, whole, value;
+    DPCAL_EXPONENTIALS(exponent, second, first, whole);
+    const dpcal_v a = DPCAL_CHOICE(far, m->odds * whole, q * first);
+    const dpcal_m near = (a < 0.5) & (a > -0.5);
+    /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
+    const dpcal_v all = DPCAL_CHOICE(near | far, 1.0 + a, (1.0 - q) + q * whole);
+    const dpcal_v grown = DPCAL_CHOICE(near | far, a, all - 1.0);
+    DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
+    /* The derivative is q exp(u) / w. */
+    rest *= DPCAL_CHOICE(far, 1.0, q * whole) / all;
+    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (value + rest);
+    (void)second;
+}
+
+/* log abs(w) on a line x + i angle sigma^2, and the argument of w in [0, pi]. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
+    const dpcal_mixture *m, const dpcal_angle *line, const dpcal_v *x, dpcal_v *re, dpcal_v *im
+) {
+    const double q = m->q, cosine = line->cosine, sine = line->sine, sunk = 2.0 * line->half * line->half;
+    dpcal_v u, rest;
+    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
+    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
+    const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
+    dpcal_v second, first, power, value, turned;
+    DPCAL_EXPONENTIALS(exponent, second, first, power);
+    const dpcal_v left = m->odds * power;
+    const dpcal_v a = DPCAL_CHOICE(far, left * cosine, q * (first * cosine - sunk));
+    const dpcal_v b = DPCAL_CHOICE(far, -left * sine, q * power * sine);
+    const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * cosine);
+    const dpcal_m near = a * a + b * b < 0.09;
+    dpcal_v grown = a * (2.0 + a) + b * b;
+    const dpcal_v all = DPCAL_CHOICE(near, 1.0 + grown, whole * whole + b * b);
+    grown = DPCAL_CHOICE(near, grown, all - 1.0);
+    DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
+    DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
+    turned += DPCAL_CHOICE(far, line->angle, 0.0);
+    /* The derivative is q exp(u + i angle) / w. */
+    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * cosine);
+    const dpcal_v pi = DPCAL_CHOICE(far, 0.0, q * power * sine);
+    rest = rest / all;
+    turned += rest * (pi * whole - pr * b);
+    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));
+    *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
+    (void)second;
+}
+
+/* log w at n points x + i angle sigma^2, n a multiple of 8; its argument is left out for an angle of 0. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
+    const dpcal_law *law, dpcal_angle line, const double *points, ptrdiff_t n, double *re, double *im
+) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(points);
+        dpcal_v value, turned;
+        if (line.angle == 0.0) {
+            DPCAL_NAME(dpcal_real_weight)(&m, &x, &value);
+        } else {
+            DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
+            DPCAL_PUT(im) = turned;
+        }
+        DPCAL_PUT(re) = value;
+    }
+}
+
+/* Points x + i angle sigma^2 with weights density w^p share / mass, in rows of n numbers: x and the log of the share; then
+   log w, weights, the sizes of terms of their logarithms, and how the points count, also in the variance, as logarithms.
+   `at` holds the log of the mass, the mean and the variance of log w, and the density's largest logarithm. SciPy's
+   logarithms of complex shares are off by up to 24 units where a share is next to 1, elsewhere by 2 of their sizes. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_line)(
+    const dpcal_law *law, dpcal_angle line, double p, const double *at, ptrdiff_t n, double *rows
+) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const double log_mass = at[0], mean = at[1], variance = at[2], scale = at[3];
+    const double power = fabs(p), shift = line.angle, sigma = law->sigma;
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(rows), scaled = x / sigma, u = (x - 0.5) * m.inverse;
+        dpcal_v re, im, grown, all, value, cosine, sine, second, first, weight, length, turned, far;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
+        const dpcal_v size = ((scale - 0.5 * (scaled * scaled)) + p * re - log_mass) + DPCAL_AT(rows + n);
+        const dpcal_v phase = p * im - shift * x + DPCAL_AT(rows + 2 * n), away = re - mean;
+        grown = (away * away + im * im) / variance;
+        all = 1.0 + grown;
+        DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
+        DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
+        DPCAL_EXPONENTIALS(size, second, first, weight);
+        weight = DPCAL_CHOICE(size > DPCAL_NO_MASS, weight, 0.0);
+        DPCAL_PUT(rows + 3 * n) = re;
+        DPCAL_PUT(rows + 4 * n) = im;
+        DPCAL_PUT(rows + 5 * n) = weight * cosine;
+        DPCAL_PUT(rows + 6 * n) = weight * sine;
+        DPCAL_PUT(rows + 8 * n) = size + value;
+        const dpcal_v square = re * re + im * im, argument = u * u + shift * shift, known = m.log_q + (u - re);
+        DPCAL_ROOT(&square, &length);
+        DPCAL_ROOT(&argument, &turned);
+        value = DPCAL_CHOICE(known < 0.0, known, 0.0);
+        DPCAL_EXPONENTIALS(value, second, first, weight);
+        const dpcal_v share = DPCAL_SIZE(DPCAL_AT(rows + n)) + DPCAL_SIZE(DPCAL_AT(rows + 2 * n));
+        /* Of small weights the density's logarithm counts by itself. */
+        far = DPCAL_CHOICE(size < -8.0, -8.0 - size, 0.0) + DPCAL_SIZE(size);
+        DPCAL_PUT(rows + 7 * n) = 2.0 * (power * length + fabs(log_mass)) + far + power * (turned * weight)
+            + 4.0 * share + DPCAL_CHOICE(share > 1e-10, 24.0, 0.0);
+        (void)second;
+        (void)first;
+    }
+}
+
+/* Absolute errors of losses in units. On the real line that of w - 1 is 2 units of its size, and on a shifted one 3.5,
+   before it is divided by w; logarithms and angles have 2, the sums with what u leaves 1, and log q 1.5 where it is a
+   term. Sizes below `edge` have abs(w - 1) < 1/2, or 0.3 on a shifted line, where no digit of w - 1 is lost. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
+    const dpcal_mixture *m, const dpcal_v *sizes, const dpcal_v *x, int shifted, dpcal_v *out
+) {
+    const double edge = shifted ? 0.26 : 0.4, relative = shifted ? 9.0 : 5.0, most = shifted ? 6.5 : 3.0;
+    const dpcal_v size = *sizes, u = (*x - 0.5) * m->inverse;
+    *out = DPCAL_CHOICE(size < edge, relative * size, most + 1.5 * size)
+        + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(m->log_q), 0.0);
+}
+
+/* log_w - x^2 / (2 sigma^2) at x = n step, and what its rounding leaves: the square is exact to 2^-75 of itself. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_exponent)(
+    const dpcal_mixture *m, const dpcal_v *n, const dpcal_v *log_w, dpcal_v *out, dpcal_v *rest
+) {
+    const dpcal_v square = *n * *n, high = square * m->square, a = *log_w - high, back = a - *log_w;
+    const dpcal_v b = ((*log_w - (a - back)) + (-high - back)) - square * m->below, sum = a + b;
+    *out = sum;
+    *rest = b - (sum - a);
+}
+
+/* The sum of a constant and what dpcal_exponent gives, rounded once. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_log_density)(
+    double constant, const dpcal_v *exponent, const dpcal_v *rest, dpcal_v *out
+) {
+    const dpcal_v sum = constant + *exponent, back = sum - *exponent;
+    *out = sum + (((*exponent - (sum - back)) + (constant - back)) + *rest);
+}
+
+/* All points on the real line; returns how many masses are 0. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const double step = law->step, scale = step / (law->sigma * sqrt(2.0 * DPCAL_PI)), constant = log(scale);
+    const double sign = law->add ? -1.0 : 1.0, start = law->first;
+    const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
+    double *loss = law->loss, *log_masses = law->log_mass, *masses = law->mass, *error = law->error;
+    double *slope = law->slope;
+    const ptrdiff_t points = law->n;
+    dpcal_v far = {0};
+    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
+        const dpcal_v n = start + DPCAL_NUMBERS(i), x = step * n;
+        dpcal_v log_w, exponent, rest, log_mass, moved, second, first, mass;
+        DPCAL_NAME(dpcal_real_weight)(&m, &x, &log_w);
+        const dpcal_v size = DPCAL_SIZE(log_w), part = shared * log_w;
+        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 0, &moved);
+        DPCAL_EXPONENTIALS(exponent, second, first, mass);
+        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_mass);
+        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * (mass + mass * rest), 0.0);
+        far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
+        DPCAL_PUT(loss) = sign * log_w;
+        DPCAL_PUT(log_masses) = log_mass;
+        DPCAL_PUT(masses) = mass;
+        /* Of the mass, its scale, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is used,
+           its rounding and the constant's come to it. */
+        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
+        DPCAL_PUT(slope) = moved + 0.5 * size;
+        (void)second;
+        (void)first;
+    }
+    return DPCAL_SUM_OF(far);
+}
+
+/* Real parts of the losses on a line, at all points. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angle line, double *re) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const double sign = law->add ? -1.0 : 1.0, step = law->step, start = law->first;
+    const ptrdiff_t points = law->n;
+    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
+        const dpcal_v x = step * (start + DPCAL_NUMBERS(i));
+        dpcal_v value, turned;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
+        DPCAL_PUT(re) = sign * value;
+    }
+}
+
+/* A shifted line from a point on. exp(i t l) falls: P and l are those above the real line when removing, below it when
+   adding. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
+    const dpcal_law *law, dpcal_angle line, ptrdiff_t from, const dpcal_line *filled
+) {
+    const dpcal_mixture m = dpcal_mixture_of(law);
+    const dpcal_line out = *filled;
+    const double step = law->step, start = law->first, shift = line.angle * law->sigma;
+    const double constant = log(step / (law->sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
+    const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
+    for (ptrdiff_t i = 0; i < out.n; i += DPCAL_LANES_OF) {
+        const dpcal_v n = start + DPCAL_NUMBERS(from + i), x = step * n, turned = line.angle * x;
+        dpcal_v re, im, exponent, rest, log_size, moved;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
+        const dpcal_v size = DPCAL_SIZE(re) + im, part = shared * re;
+        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
+        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_size);
+        const dpcal_v all = DPCAL_SIZE(log_size);
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 1, &moved);
+        DPCAL_PUT(out.re) = sign * re;
+        DPCAL_PUT(out.im) = im;
+        DPCAL_PUT(out.size) = log_size;
+        DPCAL_PUT(out.phase) = shared * im - sign * turned;
+        DPCAL_PUT(out.error) = moved;
+        /* The constant's own, one rounding of the sum, and those of the phase. */
+        DPCAL_PUT(out.rounding) = 6.0 + 1.5 * fabs(constant) + 0.5 * all
+            + DPCAL_SIZE(turned) + shared * (0.5 * im + moved);
+    }
+}
+
+/* -- sums */
+
+/* Sums over points of P (exp(a) - 1 - a), P l (exp(a) - 1) and P exp(a), a = c l < far, of the errors of the
+   first two in units, and the weights P exp(a). Points with a >= far are left out and get weight 0. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
+    const double *loss, const double *mass, const double *error, const double *slope, ptrdiff_t n, double c,
+    double growth, double far, double *weights, double *sums
+) {
+    dpcal_v s0 = {0}, s1 = {0}, total = {0}, e0 = {0}, e1 = {0};
+    /* Sums of 64 first, so that rounding grows with n / 128. */
+    for (ptrdiff_t start = 0; start < n; start += 64) {
+        dpcal_v p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0};
+        const ptrdiff_t stop = start + 64 < n ? start + 64 : n;
+        for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
+            const dpcal_v l = DPCAL_AT(loss), product = c * l;
+            const dpcal_v b = DPCAL_CHOICE(product < far, DPCAL_AT(mass), 0.0);
+            const dpcal_v a = DPCAL_CHOICE(product < far, product, 0.0);
+            const dpcal_v units = DPCAL_AT(error) + DPCAL_CHOICE(product > 0.0, growth * DPCAL_AT(slope), 0.0);
+            dpcal_v x, y, z;
+            DPCAL_EXPONENTIALS(a, x, y, z);
+            const dpcal_v second = b * x, first = b * (l * y), weight = b * z;
+            p0 += second;
+            p1 += first;
+            p2 += weight;
+            p3 += second * units;
+            p4 += first * units;
+            *(dpcal_v *)(weights + i) = weight;
+        }
+        s0 += p0;
+        s1 += p1;
+        total += p2;
+        e0 += p3;
+        e1 += p4;
+    }
+    sums[0] = DPCAL_SUM_OF(s0);
+    sums[1] = DPCAL_SUM_OF(s1);
+    sums[2] = DPCAL_SUM_OF(total);
+    sums[3] = DPCAL_SUM_OF(e0);
+    sums[4] = DPCAL_SUM_OF(e1);
+}
+
+/* Sums of sizes exp(-t decay) and of these terms times the decay, t decay >= 0. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sums)(
+    const double *sizes, const double *decay, ptrdiff_t n, double t, double *sums
+) {
+    dpcal_v s0 = {0}, s1 = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v d = DPCAL_AT(decay), a = -t * d;
+        dpcal_v x, y, z;
+        DPCAL_EXPONENTIALS(a, x, y, z);
+        const dpcal_v left = DPCAL_AT(sizes) * z;
+        s0 += left;
+        s1 += left * d;
+        (void)x;
+        (void)y;
+    }
+    sums[0] = DPCAL_SUM_OF(s0);
+    sums[1] = DPCAL_SUM_OF(s1);
+}
+
+/* What the rounding of a characteristic function at node k adds up from, with t = k h and s = t distance: the sums of
+   min(s^2 / 2, 2) errors + t min(s, 2) shifts; of min(s, 2) errors; of min(s^2 / 2, 2 + s) sizes, or of 4 sizes where a
+   step turns by more than 1/2: the recurrence then adds 20 units to a term of size 1, else 5 to all terms; and of (2 + s)
+   sizes where s > 1/2. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_rounding_sums)(
+    const double *distance, const double *sizes, const double *errors, const double *shifts, ptrdiff_t n, double h,
+    double k, double *sums
+) {
+    const double t = k * h;
+    dpcal_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v turn = h * DPCAL_AT(distance), s = k * turn, half = 0.5 * (s * s), grown = 2.0 + s;
+        const dpcal_v size = DPCAL_AT(sizes), error = DPCAL_AT(errors), first = DPCAL_CHOICE(s < 2.0, s, 2.0);
+        s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error + t * first * DPCAL_AT(shifts);
+        s1 += first * error;
+        s2 += DPCAL_CHOICE(turn > 0.5, 4.0, DPCAL_CHOICE(half < grown, half, grown)) * size;
+        s3 += DPCAL_CHOICE(s > 0.5, grown, 0.0) * size;
+    }
+    sums[0] = DPCAL_SUM_OF(s0);
+    sums[1] = DPCAL_SUM_OF(s1);
+    sums[2] = DPCAL_SUM_OF(s2);
+    sums[3] = DPCAL_SUM_OF(s3);
+}
+
+/* -- a line along Re z = c */
+
+/* Points less the mean, complex weights, their errors in units and distances, from a line's own; `size` holds the
+   weights' magnitudes. Returns the sum of weights times points in `left`. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
+    const dpcal_line *line, ptrdiff_t from, double c, const dpcal_moments *at, dpcal_tilt *tilt
+) {
+    const double *re = line->re + from, *im = line->im + from, *phase = line->phase + from;
+    const double *log_size = line->size + from, *error = line->error + from, *rounding = line->rounding + from;
+    dpcal_v left_re = {0}, left_im = {0};
+    for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
+        const dpcal_v grown = c * DPCAL_AT(re);
+        const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y;
+        const dpcal_v sum = DPCAL_AT(log_size) + grown, all = sum - at->log_mass;
+        const dpcal_v lengths = DPCAL_SIZE(grown) + DPCAL_SIZE(sum) + DPCAL_SIZE(all) + c * y + DPCAL_SIZE(turned);
+        dpcal_v cosine, sine, distance;
+        DPCAL_NAME(dpcal_turn)(&turned, &cosine, &sine);
+        DPCAL_ROOT(&square, &distance);
+        const dpcal_v wr = size * cosine, wi = size * sine;
+        DPCAL_PUT(tilt->re) = x;
+        DPCAL_PUT(tilt->im) = y;
+        DPCAL_PUT(tilt->wr) = wr;
+        DPCAL_PUT(tilt->wi) = wi;
+        DPCAL_PUT(tilt->distance) = distance;
+        /* Of log P, c l and log M, of each product and sum, and of the functions. */
+        DPCAL_PUT(tilt->error) = size * (8.0 + DPCAL_AT(rounding) + c * DPCAL_AT(error) + at->error + 0.5 * lengths);
+        DPCAL_PUT(tilt->shift) = size * (DPCAL_AT(error) + distance);
+        left_re += wr * x - wi * y;
+        left_im += wr * y + wi * x;
+    }
+    tilt->left_re = DPCAL_SUM_OF(left_re);
+    tilt->left_im = DPCAL_SUM_OF(left_im);
+}
+
+/* The largest of the sizes times 1 + abs(l - mean)^2 / variance, which `scaled` holds. */
+DPCAL_TARGET static double DPCAL_NAME(dpcal_largest)(
+    const dpcal_line *line, const double *sizes, double mean, double variance, double *scaled
+) {
+    double most = 0.0;
+    for (ptrdiff_t i = 0; i < line->n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = DPCAL_AT(line->re) - mean, y = DPCAL_AT(line->im);
+        DPCAL_PUT(scaled) = DPCAL_AT(sizes) * (1.0 + (x * x + y * y) / variance);
+    }
+    for (ptrdiff_t j = 0; j < line->n; j++)
+        most = scaled[j] > most ? scaled[j] : most;
+    return most;
+}
+
+/* -- nodes */
+
+/* exp(z) - 1 - z and exp(z) - 1 at z = x + i y, x <= 0, to 5 units of abs(z)^2 / 2 and of abs(z) where abs(z) <= 1/2,
+   else to 16 units, and abs(z) / 2 more of the first. */
+DPCAL_TARGET static inline void DPCAL_NAME(dpcal_complex_expm2)(
+    const dpcal_v *at, const dpcal_v *y_, dpcal_v *out, dpcal_v *grown
+) {
+    const dpcal_v x = *at, y = *y_, half = 0.5 * y, t = y * y;
+    dpcal_v second, first, whole, cosine, sine;
+    DPCAL_EXPONENTIALS(x, second, first, whole);
+    DPCAL_NAME(dpcal_turn)(&half, &cosine, &sine);
+    const dpcal_v turned = 2.0 * sine * cosine, sunk = whole * (2.0 * sine * sine);
+    /* sin(y) - y */
+    const dpcal_v cubic = y * t * ((-1.0 / 6 + t * (1.0 / 120)) + t * t * ((-1.0 / 5040 + t * (1.0 / 362880))
+        + t * t * (-1.0 / 39916800 + t * (1.0 / 6227020800.0))));
+    out[0] = second - sunk;
+    out[1] = first * turned + DPCAL_CHOICE(t < 0.36, cubic, turned - y);
+    grown[0] = first - sunk;
+    grown[1] = whole * turned;
+}
+
+/* A recurrence for terms of a law at multiples of a time h: w (exp(i s) - 1 - i s), or w exp(i s) where a step turns by
+   more than 1/2; `left` gets what these leave out, sums of w and of w l. Rows of state, factor, constant and slope of the
+   increment, real and imaginary parts apart. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
+    const dpcal_tilt *tilt, double h, double *table, double *left
+) {
+    const ptrdiff_t n = tilt->n;
+    dpcal_v sums[4] = {{0}};
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v re = DPCAL_AT(tilt->re), im = DPCAL_AT(tilt->im), x = -h * im, y = h * re;
+        const dpcal_v wr = DPCAL_AT(tilt->wr), wi = DPCAL_AT(tilt->wi);
+        const dpcal_m far = h * DPCAL_AT(tilt->distance) > 0.5;
+        const dpcal_v fr = DPCAL_CHOICE(far, wr, 0.0), fi = DPCAL_CHOICE(far, wi, 0.0), nr = wr - fr, ni = wi - fi;
+        dpcal_v a[2], e[2];
+        DPCAL_NAME(dpcal_complex_expm2)(&x, &y, a, e);
+        /* i theta (exp(i theta) - 1) */
+        const dpcal_v dr = x * e[0] - y * e[1], di = x * e[1] + y * e[0];
+        DPCAL_PUT(table + 2 * n) = 1.0 + e[0];
+        DPCAL_PUT(table + 3 * n) = e[1];
+        DPCAL_PUT(table + 4 * n) = nr * a[0] - ni * a[1];
+        DPCAL_PUT(table + 5 * n) = nr * a[1] + ni * a[0];
+        DPCAL_PUT(table + 6 * n) = nr * dr - ni * di;
+        DPCAL_PUT(table + 7 * n) = nr * di + ni * dr;
+        sums[0] += fr;
+        sums[1] += fi;
+        sums[2] += fr * re - fi * im;
+        sums[3] += fr * im + fi * re;
+    }
+    for (int i = 0; i < 4; i++)
+        left[i] = DPCAL_SUM_OF(sums[i]);
+}
+
+/* The states of a recurrence at a time, without the recurrence. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_anew)(const dpcal_tilt *tilt, double h, double time, double *table) {
+    const ptrdiff_t n = tilt->n;
+    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+        const dpcal_v x = -time * DPCAL_AT(tilt->im), y = time * DPCAL_AT(tilt->re);
+        const dpcal_v wr = DPCAL_AT(tilt->wr), wi = DPCAL_AT(tilt->wi);
+        const dpcal_m far = h * DPCAL_AT(tilt->distance) > 0.5;
+        dpcal_v a[2], e[2];
+        DPCAL_NAME(dpcal_complex_expm2)(&x, &y, a, e);
+        a[0] = DPCAL_CHOICE(far, 1.0 + e[0], a[0]);
+        a[1] = DPCAL_CHOICE(far, e[1], a[1]);
+        DPCAL_PUT(table) = wr * a[0] - wi * a[1];
+        DPCAL_PUT(table + n) = wr * a[1] + wi * a[0];
+    }
+}
+
+/* Sums at nodes k, ..., end - 1 of a recurrence of n points, four at a time. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_nodes)(
+    double *table, ptrdiff_t n, int k, int end, double *lr, double *li
+) {
+    for (; k < end; k += 4) {
+        dpcal_v re[4] = {{0}}, im[4] = {{0}};
+        for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
+            const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
+            const dpcal_v fr = DPCAL_AT(table + 6 * n), fi = DPCAL_AT(table + 7 * n);
+            dpcal_v gr = DPCAL_AT(table + 4 * n) + k * fr, gi = DPCAL_AT(table + 5 * n) + k * fi;
+            dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
+            for (int j = 0; j < 4; j++) {
+                const dpcal_v next = a * e - b * f + gr;
+                re[j] += a;
+                im[j] += b;
+                b = a * f + b * e + gi;
+                a = next;
+                gr += fr;
+                gi += fi;
+            }
+            DPCAL_PUT(table) = a;
+            DPCAL_PUT(table + n) = b;
+        }
+        for (int j = 0; j < 4 && k + j < end; j++) {
+            lr[k + j] = DPCAL_SUM_OF(re[j]);
+            li[k + j] = DPCAL_SUM_OF(im[j]);
+        }
+    }
+}
+
+/* log psi and 1 / abs(psi) at the nodes from their sums, of which `left` gives the rest. psi - 1 = S (1 - i k h mean): the
+   rest of the mean that the weights leave is taken out. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
+    const dpcal_tilt *tilt, double h, int nodes, const double *left, double *lr, double *li, double *inverse
+) {
+    for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
+        const dpcal_v k = DPCAL_NUMBERS(i);
+        const dpcal_v sr = DPCAL_AT(lr) + (k * (h * left[3]) - left[0]);
+        const dpcal_v si = DPCAL_AT(li) - (k * (h * left[2]) + left[1]);
+        dpcal_v twice, turned, root;
+        const dpcal_v left_re = -k * (h * tilt->left_im), left_im = k * (h * tilt->left_re);
+        const dpcal_v a = sr * (1.0 - left_re) + si * left_im, b = si * (1.0 - left_re) - sr * left_im, whole = 1.0 + a;
+        const dpcal_v square = a * a + b * b, all = whole * whole + b * b;
+        const dpcal_v grown = DPCAL_CHOICE(square < 0.25, a * (2.0 + a) + b * b, all - 1.0);
+        const dpcal_v sum = DPCAL_CHOICE(square < 0.25, 1.0 + grown, DPCAL_CHOICE(all > 1e-300, all, 1e-300));
+        DPCAL_NAME(dpcal_log1p)(&grown, &sum, &twice);
+        DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
+        DPCAL_ROOT(&sum, &root);
+        DPCAL_PUT(lr) = 0.5 * twice;
+        DPCAL_PUT(li) = turned;
+        DPCAL_PUT(inverse) = 1.0 / root;
+    }
+}
+
+/* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are
+   sums of dpcal_rounding_sums at the nodes `start` before and at or beyond them: all rise with t, and all but the last
+   fall over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the recurrence
+   adds 5 (dpcal_rounding_sums), and the sum n / 16. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
+    const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
+    const double *high, double points, double times, double *errors
+) {
+    for (int k = first; k < last; k++) {
+        const double ratio = k / start, square = ratio * ratio, away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
+        const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
+        const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
+        const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
+        const double own = 10.0 + points / 16.0 + 5.0 * (k % DPCAL_ANCHOR);
+        errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + (4.0 + points / 16.0) * high[3]) * inverse[k];
+    }
+}
+
+/* The integrand at nodes, of log psi: v = exp(vr + i (vi + t offset)) / ((1 + i t / c) (1 + i t / (1 + c)))
+   at all nodes but the first. `sums` gets those of abs(v), t abs(v), and errors in units. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
+    double h, double c, double offset, int nodes, const double *errors, double *vr, double *vi, double *sums
+) {
+    dpcal_v sizes = {0}, times = {0}, rounding = {0};
+    for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
+        const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
+        const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
+        const dpcal_v about = DPCAL_SIZE(phase);
+        dpcal_v second, first, whole, cosine, sine, root;
+        DPCAL_EXPONENTIALS(log_size, second, first, whole);
+        DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
+        DPCAL_ROOT(&square, &root);
+        const dpcal_v size = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole / root, 0.0), scale = size / root;
+        sizes += size;
+        times += t * size;
+        rounding += (32.0 + DPCAL_AT(errors) + DPCAL_CHOICE(about > 1e6, about, 0.0)) * size;
+        DPCAL_PUT(vr) = scale * (cosine * pr + sine * pi);
+        DPCAL_PUT(vi) = scale * (sine * pr - cosine * pi);
+        (void)second;
+        (void)first;
+    }
+    sums[0] = DPCAL_SUM_OF(sizes);
+    sums[1] = DPCAL_SUM_OF(times);
+    sums[2] = DPCAL_SUM_OF(rounding);
+}
+
+/* Sums over nodes of Re(v r^k) and of t Im(v r^k), r = exp(-i h distance): eight steps of all lanes begin at a
+   factor of libm. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
+    const double *vr, const double *vi, int nodes, double h, double distance, double *sums
+) {
+    const double angle = -h * distance, lanes = (double)DPCAL_LANES_OF;
+    const double er = cos(angle * lanes), ei = sin(angle * lanes);
+    const dpcal_v first = angle * DPCAL_NUMBERS(0);
+    const int chunk = 8 * (int)DPCAL_LANES_OF;
+    dpcal_v fr, fi, total = {0}, turned = {0};
+    DPCAL_NAME(dpcal_turn)(&first, &fr, &fi);
+    for (int start = 0; start < nodes; start += chunk) {
+        const int stop = start + chunk < nodes ? start + chunk : nodes;
+        const double br = cos(angle * start), bi = sin(angle * start);
+        dpcal_v x = br * fr - bi * fi, y = br * fi + bi * fr;
+        for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
+            const dpcal_v a = DPCAL_AT(vr), b = DPCAL_AT(vi), next = x * er - y * ei;
+            total += a * x - b * y;
+            turned += h * DPCAL_NUMBERS(i) * (a * y + b * x);
+            y = x * ei + y * er;
+            x = next;
+        }
+    }
+    sums[0] = DPCAL_SUM_OF(total);
+    sums[1] = DPCAL_SUM_OF(turned);
+}
