@@ -26,13 +26,13 @@ from dpcal._ext import question
 from dpcal.accountants import renyi, ways
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.allocated import on_finite_laws
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     has_allocation,
     log_delta_by_parity,
 )
-from dpcal.accountants.mechanisms.allocated import on_finite_laws
 
 __all__ = ["epsilon_bounds", "is_smaller", "log_delta_bounds", "worst_epsilon_bounds"]
 

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from dpcal._ext import question
 from dpcal.accountants import renyi, ways
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.allocated import on_finite_laws
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.parity import has_allocation, has_contour
 from dpcal.accountants.inversion.solve import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.mechanisms.allocated import on_finite_laws
 
 __all__ = ["DirectionProfile"]
 

@@ -32,6 +32,7 @@ __all__ = [
     "Complexes",
     "Lattice",
     "OutOfReach",
+    "Pairs",
     "Points",
     "PrivacyLoss",
     "Reals",
@@ -288,3 +289,6 @@ class _NoLoss(PrivacyLoss):
 
 
 NO_LOSS = _NoLoss()
+
+Pairs = tuple[PrivacyLoss, PrivacyLoss]
+"""Losses of one mechanism when a record is removed, and when one is added."""

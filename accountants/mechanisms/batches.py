@@ -2,7 +2,7 @@ r"""Which pair dominates any mechanism on a random batch? Rules for Poisson samp
 
 Gaussian mechanisms have rules of their own, in :mod:`dpcal.accountants.mechanisms.sampling`. All
 others are priced from their law on everyone, by the theorems of
-:mod:`dpcal.accountants.mechanisms.amplification`.
+:mod:`dpcal.accountants.inversion.amplification`.
 
 For a record that is replaced, one more theorem holds for sums with symmetric log-concave noise, on
 the line or on the whole numbers. Let xi_k be the law of the noise moved by k. On a Poisson sample
@@ -39,20 +39,20 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
-from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.losses.discrete import DiscreteLoss
-from dpcal.accountants.mechanisms import pure, sampling as samplers
-from dpcal.accountants.mechanisms.allocated import allocated
-from dpcal.accountants.mechanisms.allocation import count_of_batches
-from dpcal.accountants.mechanisms.amplification import (
+from dpcal.accountants.inversion.allocated import allocated
+from dpcal.accountants.inversion.amplification import (
     amplified,
     fixed_batch,
     loss_of,
     revealed,
     sampled,
 )
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
+from dpcal.accountants.inversion.transform import Parts
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.discrete import DiscreteLoss
+from dpcal.accountants.mechanisms import pure, sampling as samplers
+from dpcal.accountants.mechanisms.allocation import count_of_batches
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.gaussian import noise_of
 from dpcal.accountants.mechanisms.row import Pairs, Row, dominating_pairs, only_auto, refuse, row_of

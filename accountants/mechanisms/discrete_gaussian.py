@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import (
     BYTES_OF_NOISE,
     FiniteLaw,
@@ -22,7 +23,6 @@ from dpcal.accountants.inversion.finite_laws import (
 )
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
-from dpcal.accountants.mechanisms.amplification import between
 from dpcal.accountants.mechanisms.row import Row, distance
 
 __all__: list[str] = []

@@ -13,11 +13,11 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import FiniteLaw
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import discrete_laplace
-from dpcal.accountants.mechanisms.amplification import between
 from dpcal.accountants.mechanisms.row import Row, distance, normal
 
 __all__: list[str] = []

@@ -13,9 +13,9 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, cut, mirrored
 from dpcal.accountants.losses.laplace import Laplace
-from dpcal.accountants.mechanisms.amplification import between
 from dpcal.accountants.mechanisms.row import Row, distance, over
 
 __all__: list[str] = []

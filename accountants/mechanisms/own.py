@@ -30,10 +30,10 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
+from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.amplification import loss_of
 from dpcal.accountants.mechanisms.best_run import lower_hull
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.accountants.rounding import log_of

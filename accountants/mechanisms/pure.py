@@ -22,8 +22,8 @@ import numpy as np
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.amplification import amplified
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.mechanisms.amplification import amplified
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.mechanisms.row import dominating_pairs, row_of
 from dpcal.accountants.rounding import UNIT, rounded_up

@@ -32,7 +32,7 @@ import attr
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.finite_laws import FiniteLaw
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -47,9 +47,6 @@ __all__ = [
     "row_of",
     "rows",
 ]
-
-Pairs = tuple[PrivacyLoss, PrivacyLoss]
-"""Losses of one mechanism when a record is removed, and when one is added."""
 
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 _Rule = TypeVar("_Rule", bound=Rule)

@@ -26,11 +26,11 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.inversion.amplification import between, loss_of
 from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import WholeOrders
-from dpcal.accountants.mechanisms.amplification import between, loss_of
 from dpcal.accountants.mechanisms.row import Row, distance
 from dpcal.errors import UnsupportedEvent
 

@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.inversion import finite_laws
+from dpcal.accountants.inversion.amplification import loss_of, sampled
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, cut, gathered, joined, summed
 from dpcal.accountants.losses.base import NO_LOSS
-from dpcal.accountants.mechanisms.amplification import loss_of, sampled
 from dpcal.errors import BrokenLaw
 
 GAUSSIANS = events.SelfComposedDpEvent(events.GaussianDpEvent(0.05), 8)

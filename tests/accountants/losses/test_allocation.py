@@ -18,9 +18,9 @@ from dpcal._precision import workprec
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds
 from dpcal.accountants.inversion import put_rays
+from dpcal.accountants.inversion.allocated import on_finite_laws
 from dpcal.accountants.inversion.parity import epsilon_by_parity
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
-from dpcal.accountants.mechanisms.allocated import on_finite_laws
 from dpcal.accountants.mechanisms.decompose import decompose
 
 LONG = {(0.5, 1000), (0.5, 100), (0.5, 100_000), (0.3, 1000), (1.0, 10**6), (1.0, 10_000)}

@@ -11,13 +11,13 @@ from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants
 from dpcal.accountants import events
+from dpcal.accountants.inversion.amplification import amplified
 from dpcal.accountants.losses.discrete import (
     blanked_response,
     discrete_laplace,
     pure,
     randomized_response,
 )
-from dpcal.accountants.mechanisms.amplification import amplified
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 10**9])

@@ -36,15 +36,14 @@ import numpy as np
 
 from dpcal._lazy import special
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined, law_of
 from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.allocation import Allocation, Group
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.accountants.mechanisms.amplification import loss_of
-from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated", "on_finite_laws"]

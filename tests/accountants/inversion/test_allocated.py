@@ -8,11 +8,11 @@ import pytest
 from _integrals import divergence, holds, masses, product, response, worse
 
 from dpcal.accountants import delta, epsilon, events
+from dpcal.accountants.inversion import allocated as module
+from dpcal.accountants.inversion.allocated import allocated
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of
 from dpcal.accountants.losses.discrete import discrete_laplace
 from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.accountants.mechanisms import allocated as module
-from dpcal.accountants.mechanisms.allocated import allocated
 
 
 def drawn_once(p, q, batches):

@@ -24,10 +24,9 @@ import numpy as np
 
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
 from dpcal.accountants.inversion.masses import require_kept
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.row import Pairs
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sampled"]
