@@ -182,7 +182,8 @@ class FixedBatchGaussian(PointLoss):
         gains = log_mixture_weight(q, mu * y)
         base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
         rest = 2 * math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi) * scale * left_out
-        atoms = np.log([self.mass_at_zero, rest])
+        # A mass below that range is far below the rounding of all others.
+        atoms = np.log(np.maximum([self.mass_at_zero, rest], 1e-300))
         # The argument of log w, and the logarithm of the density, have terms that cancel.
         sizes = np.abs(gains) + argument_sizes(q, mu * y, gains)
         terms = np.abs(base) + np.abs(y + mu / 2) ** 2

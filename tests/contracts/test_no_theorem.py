@@ -35,7 +35,12 @@ def classes(root):
 
 def test_every_class_of_events_has_a_row_and_an_example_of_it():
     packages = ("dp_accounting.", "dpcal.")
-    known = {c for c in classes(dp_event.DpEvent) if c.__module__.startswith(packages)}
+    # dp-accounting's own tests have an event that no accountant knows.
+    known = {
+        event
+        for event in classes(dp_event.DpEvent)
+        if event.__module__.startswith(packages) and not event.__module__.endswith("_test")
+    }
     assert {type(example) for example in EXAMPLES} == known - {dp_event.DpEvent}
 
 
