@@ -23,8 +23,25 @@ from dpcal.accountants.correlated.draws.estimators import Direct, Setting
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import GridEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot, Tree
-from dpcal.accountants.samplers import BallsInBins, Poisson, RandomAllocation
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    Banded,
+    Dense,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    LeastSeparation,
+    SquareRoot,
+    Tree,
+)
+from dpcal.accountants.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+)
 from dpcal.errors import UnsupportedEvent
 
 SURE = {"failure_probability": 1e-6}
@@ -317,3 +334,35 @@ def test_a_bound_gains_on_known_rounds():
     assert bound.epsilon(float(answer)).value == pytest.approx(epsilon, rel=1e-8)
     fresh, revealed = bounds_of(strategy, RandomAllocation(1, epoch=40), sigma)
     assert answer < fresh.delta(epsilon) < 0.25 * revealed.delta(epsilon)
+
+
+# -- no price is above the one of participations that are all public
+
+EPOCHS = FixedEpochs(6, 4)
+WORST_CASES = [
+    (Poisson(0.9), LeastSeparation(1)),
+    (CyclicPoisson(4, 0.9), EPOCHS),
+    (CyclicPoisson(4, 0.9, random_shift=True), EPOCHS),
+    (MinSeparation(4, 0.9), LeastSeparation(4)),
+    (BallsInBins(4), EPOCHS),
+    (RandomAllocation(1, epoch=4), LeastSeparation(1, at_most=6)),
+    (RandomAllocation(2, epoch=4), LeastSeparation(1, at_most=12)),
+]
+STRATEGIES = [
+    Tree(24),
+    LambdaCGD(24, 0.95),
+    Banded(24, 6, 0.7 ** np.arange(6)),
+    BISR(24, 4),
+    correlated.Matrix(np.tril(np.random.default_rng(7).normal(size=(24, 24)))),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("sampler", "worst"), WORST_CASES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_no_price_is_above_that_of_public_participations(strategy, sampler, worst, relation):
+    public, sigma = events.GaussianDpEvent(1.5), 1.5 * strategy.sensitivity(worst).value
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, statistics="none", seed=0)
+    asked = {"epsilon": 2.0, "neighboring_relation": relation}
+    found, most = (float(accountants.delta(event, **asked)) for event in (run, public))
+    assert 0 < found <= most * (1 + 1e-6)
