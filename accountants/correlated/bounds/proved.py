@@ -29,12 +29,16 @@ from dpcal.accountants.correlated.bounds.allocation import (
     spaced,
 )
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
-from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSpaces
+from dpcal.accountants.correlated.bounds.half_space import (
+    BinsHalfSpace,
+    HalfSpaces,
+    JoiningHalfSpaces,
+)
+from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
-from dpcal.accountants.correlated.bounds.moments import CappedMoments
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
@@ -47,6 +51,7 @@ from dpcal.accountants.participations import Automaton, independent
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
+    MinSeparation,
     Poisson,
     RandomAllocation,
     Sampler,
@@ -180,7 +185,8 @@ def _revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
     groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
     separation = _worst_case(sampler, mechanism.steps)[1]
     most = _largest_norm(mechanism.shape, sampler)
-    if groups is not None and separation > 1 and not groups.secret and mechanism.column is None:
+    fixed = isinstance(sampler, CyclicPoisson) and not sampler.random_shift
+    if groups is not None and fixed and mechanism.column is None:
         rate, gram, most = float(groups.rate), mechanism.gram, most / mechanism.sigma
         return Worst(tuple(RevealedGroup(gram[rows, rows], rate, most) for rows in groups.rounds))
     if groups is not None and mechanism.column is not None:
@@ -238,12 +244,12 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     are jointly convex, so that not knowing them costs no more (compare Feldman and Shenfeld 2025).
     Epochs that repeat their rounds are one observation of a longer contribution.
     """
-    if mechanism.bands != 1 or mechanism.column is None:
-        found = spaced(mechanism, sampler)
-        revealed = _revealed(mechanism, sampler)
-        return revealed if found is None else Least((revealed, found))
     epochs = sampler.epochs(mechanism.steps)
     assert epochs is not None  # The table names samplers that have epochs.
+    if mechanism.bands != 1 or mechanism.column is None:
+        found, revealed = spaced(mechanism, sampler), _revealed(mechanism, sampler)
+        others = _of_replicas(mechanism, sampler, revealed)
+        return Least((revealed, *([] if found is None else [found]), *others))
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
     if norm > LARGEST_NORM:
         return _of_participations(mechanism, sampler)
@@ -264,23 +270,40 @@ def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:
 def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, law: Automaton) -> Bound:
     """Return bounds that use that the rounds of a record's participations are secret.
 
-    Bounds for one rate hold for rounds of smaller ones: a record that joins fewer rounds at random
-    has smaller moments, and smaller chances given the outputs.
+    Conditional composition for one rate holds for rounds of smaller ones, whose participations have
+    smaller chances given the outputs.
     """
     revealed, rate = _revealed(mechanism, sampler), float(law.rates.max())
     if rate >= 1:
         return Least((revealed,))
     adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
-    if mechanism.walk is not None:
-        return Least((revealed, Worst((CappedMoments(mechanism, rate), adding))))
-    if mechanism.kind == "banded":
-        bands = BandMoments(mechanism, law)
-        if bands.orders:
-            return Least((revealed, Worst((bands, adding))))
+    joining = Joining.of(sampler, mechanism.steps)
+    assert joining is not None  # The sampler has groups.
+    moments = ReplicaMoments(mechanism, joining)
+    if moments.possible:
+        return Least((revealed, Worst((moments, adding))))
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
     if enough and covers(mechanism, rate):
         return Least((revealed, Conditional(mechanism, rate)))
     return Least((revealed,))
+
+
+def _of_separated(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return bounds for records that sit out after each participation."""
+    revealed = _revealed(mechanism, sampler)
+    return Least((revealed, *_of_replicas(mechanism, sampler, revealed)))
+
+
+def _of_replicas(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -> list[Bound]:
+    """Return bounds by moments of replicas, and by half-spaces of the same law for adding."""
+    joining = Joining.of(sampler, mechanism.steps)
+    if joining is None or not (joining.epoch or joining.chances[0] < 1):
+        return []
+    if mechanism.column is None and not joining.epoch and mechanism.bands > joining.separation:
+        return []
+    moments = ReplicaMoments(mechanism, joining)
+    adding = Least((JoiningHalfSpaces(mechanism, joining), revealed))
+    return [Worst((moments, adding))] if moments.possible else []
 
 
 def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -301,6 +324,7 @@ _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = Mapping
     {
         Poisson: _of_poisson,
         CyclicPoisson: _of_groups,
+        MinSeparation: _of_separated,
         RandomAllocation: _of_epochs,
         BallsInBins: _of_epochs,
     }

@@ -16,7 +16,6 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated import bounds
 from dpcal.accountants.correlated.bounds.allocation import Allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.draws.estimators import Direct, Setting
@@ -58,6 +57,10 @@ def of_law(kind):
     return lambda mechanism, rate: kind(mechanism, Poisson(rate).automaton(mechanism.steps))
 
 
+def replicas(mechanism, rate):
+    return bounds.ReplicaMoments(mechanism, bounds.Joining(np.full(mechanism.steps, rate)))
+
+
 ADDING = of_law(LowerTail), of_law(bounds.HalfSpaces)
 BOTH = (of_law(bounds.Revealed),)
 DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
@@ -68,9 +71,9 @@ DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
     ("run", "sigma", "rate", "of_removing"),
     [
         (DENSE, 1.0, 0.1, ()),
-        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, bounds.CappedMoments)),
-        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (of_law(BandMoments), Conditional)),
-        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, bounds.CappedMoments)),
+        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, replicas)),
+        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas, Conditional)),
+        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, replicas)),
     ],
     ids=["dense", "lambda-CGD", "bands", "buffer"],
 )
@@ -104,7 +107,7 @@ def test_the_lower_tail_against_integrals_of_its_moments():
             assert moment <= -power * mean + 0.5 * power**2 * variance + 1e-9
 
 
-@pytest.mark.parametrize("bound", [LowerTail, BandMoments, bounds.HalfSpaces])
+@pytest.mark.parametrize("bound", [LowerTail, bounds.HalfSpaces])
 def test_rounds_that_depend_on_each_other_are_refused(bound):
     mechanism = Mechanism.of(Banded(12, 2, (1.0, 0.5)), noise_multiplier=2.0)
     law = correlated.MinSeparation(3, 0.1).automaton(12)
@@ -123,7 +126,7 @@ def test_bounds_of_longer_runs_lie_above_draws():
         setting = Setting(mechanism, law, GridEngine(mechanism, law, 32, 9.0))
         epsilon = rng.uniform(0.1, 2.0)
         for direction, proofs in (
-            ("remove", (*BOTH, bounds.CappedMoments)),
+            ("remove", (*BOTH, replicas)),
             ("add", (*BOTH, *ADDING)),
         ):
             drawn = simulate(Direct(setting, direction), draws=1024, seed=1).at(epsilon, **SURE)
@@ -205,8 +208,8 @@ def test_the_law_of_norms_is_rounded_up_and_little(decay):
         # published bound by Renyi moments, which may be missed by 15%.
         (of_law(bounds.Revealed), 0.5, 0.8, 33.1, 35.0),
         (of_law(bounds.Revealed), 0.9, 4.0, 4.56, 4.83),
-        (bounds.CappedMoments, 0.5, 2.0, 1.12, 1.15 * 1.313),
-        (bounds.CappedMoments, 0.9, 4.0, 1.41, 1.15 * 1.69),
+        (replicas, 0.5, 2.0, 1.12, 1.15 * 1.313),
+        (replicas, 0.9, 4.0, 1.41, 1.15 * 1.69),
     ],
 )
 def test_bounds_of_a_thousand_rounds_are_near_published_ones(bound_of, decay, z, least, most):
@@ -366,3 +369,51 @@ def test_no_price_is_above_that_of_public_participations(strategy, sampler, wors
     asked = {"epsilon": 2.0, "neighboring_relation": relation}
     found, most = (float(accountants.delta(event, **asked)) for event in (run, public))
     assert 0 < found <= most * (1 + 1e-6)
+
+
+# -- moments of replicas
+
+
+def of_patterns(sampler, rounds):
+    """Return all patterns of participations, of shape (patterns, rounds), and probabilities."""
+    found, law = [], sampler.automaton(rounds)
+    idle, join = np.exp(law.idle), np.exp(law.join)
+    for y in itertools.product((0, 1), repeat=rounds):
+        states = np.exp(law.start)
+        for t, joins in enumerate(y):
+            moved = np.zeros_like(states)
+            to, chance = (law.join_to, join) if joins else (law.idle_to, idle)
+            np.add.at(moved, to[t], states * chance[t])
+            states = moved
+        found.append((y, states.sum()))
+    return np.array([y for y, chance in found if chance]), [chance for _, chance in found if chance]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sampler", "gap"),
+    [
+        # Where participations are as far apart as C has bands, or never meet, they are equal.
+        (Banded(5, 2, (1, 0.5)), MinSeparation(2, 0.4), 1e-7),
+        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(4, 0.3, warm_start=True), 1e-7),
+        (Banded(6, 2, (1, 0.5)), RandomAllocation(1), 1e-7),
+        (LambdaCGD(6, 0.5), RandomAllocation(1), 1e-4),
+        (BLT(6, (0.9,), (0.3,)), RandomAllocation(1), 1e-4),
+        (Banded(6, 2, (1, 0.5)), RandomAllocation(1, epoch=3), 0.3),
+        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(2, 0.3, warm_start=True), 0.5),
+        (LambdaCGD(6, 0.6), MinSeparation(2, 0.3), 1.0),
+        (LambdaCGD(6, 0.6), RandomAllocation(1, epoch=3), 1.0),
+    ],
+)
+def test_moments_of_replicas_against_all_tuples_of_patterns(strategy, sampler, gap):
+    mechanism = Mechanism.of(strategy, noise_multiplier=1.3)
+    y, chances = of_patterns(sampler, mechanism.steps)
+    M = y @ mechanism.matrix.T / mechanism.sigma
+    weights = np.array(chances) * np.exp(-0.5 * (M**2).sum(axis=1))
+    moments = bounds.ReplicaMoments(mechanism, bounds.Joining.of(sampler, mechanism.steps))
+    for order in (2, 3):
+        exact = 0.0
+        for places in itertools.product(range(len(y)), repeat=order):
+            norm = (M[list(places)].sum(axis=0) ** 2).sum()
+            exact += weights[list(places)].prod() * math.exp(0.5 * norm)
+        found = moments.log_moment(order)
+        assert math.log(exact) <= found <= math.log(exact) + gap
