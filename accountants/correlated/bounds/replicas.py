@@ -287,7 +287,7 @@ class _Sum:
         assert tables is not None
         if not self.cells:
             pull = tables.windows[:, : self._lags] @ products[1:]
-            return np.exp(0.5 * products[0] * n * (n - 1) + n * pull)
+            return np.asarray(np.exp(0.5 * products[0] * n * (n - 1) + n * pull))
         decay, scale = self.mechanism.walk or (0.0, 0.0)
         sums = tables.sums
         if self.capped and decay > 0:
