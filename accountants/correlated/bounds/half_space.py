@@ -56,6 +56,8 @@ def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floa
     return m, kappa, float(np.linalg.norm(m)) / mechanism.sigma
 
 
+# Entries of the means of epochs that are held at once: 32 MB.
+_AT_ONCE = 2**22
 # Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
 # than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
@@ -155,11 +157,15 @@ class JoiningHalfSpaces(Curve):
 
     def _of_epochs(self) -> tuple[Floats, Floats, Floats]:
         mechanism, M = self.mechanism, self.joining.epoch
-        each = np.repeat(np.eye(mechanism.steps // M), M, axis=0) / M
-        means = mechanism.means(np.ascontiguousarray(each))
-        mean = means.sum(axis=1, keepdims=True)
+        mean = mechanism.means(np.full((mechanism.steps, 1), 1 / M))
+        epochs = np.arange(mechanism.steps) // M
+        width = max(1, _AT_ONCE // mechanism.steps)
+        same = 0.0
+        for first in range(0, mechanism.steps // M, width):
+            part = mechanism.means((epochs[:, None] == first + np.arange(width)) / M)
+            same += float((part**2).sum())
         # Rounds of one epoch are never joined together; those of two are independent.
-        pairs = float((mean**2).sum() - (means**2).sum()) / mechanism.variance
+        pairs = (float((mean**2).sum()) - same) / mechanism.variance
         energy = pairs + float(mechanism.energies.sum()) / M
         return mean, np.array([energy]), np.zeros(1)
 

@@ -123,7 +123,7 @@ def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64
     for _ in range(length):
         left = np.minimum(order, most - kept[:, : every - 1].sum(axis=1))
         times = left + 1
-        if times.sum() * (order + 1) > _LARGEST_TABLE:
+        if times.sum() * (order + 2 + kept.shape[1]) > _LARGEST_TABLE:
             return None
         first = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         kept = np.concatenate([first[:, None], np.repeat(kept, times, axis=0)], axis=1)
@@ -435,7 +435,9 @@ class ReplicaMoments(Bound):
         cells = grids[fine] if self._walks else 0
         if (key, cells) not in self._moments:
             self._moments[key, cells] = self._sum(key, cells).log()
-        return self._moments[key, cells]
+        # A fine grid may be too large where a coarse one, which is a proof as well, is not.
+        found = self._moments[key, cells]
+        return self._moment(key, fine=False) if fine and math.isinf(found) else found
 
     def _log_beyond(self, key: _Key, fine: bool) -> float:
         """Return the logarithm of the bound on E_Q (L_A - 1)_+, from which epsilon is taken."""
