@@ -41,16 +41,17 @@ def band_draws(
     generator: np.random.Generator,
 ) -> _Floats: ...
 def log_products(a: _Floats, energies: _Floats, rates: _Floats) -> _Floats: ...
-def aggregated_moment(
-    log_binomial: _Floats,
-    energies: _Floats,
-    decay: float,
-    scale: float,
-    largest_state: float,
-    curvature: float,
-    unshared: float,
-    cells: int,
-) -> float: ...
+def replica_round(
+    now: _Floats,
+    to: NDArray[np.intc],
+    share: _Floats,
+    gains: _Floats,
+    chances: _Floats,
+    free: NDArray[np.intc],
+    counted: bool,
+    last: bool,
+    then: _Floats,
+) -> None: ...
 def energy_law(
     energies: _Floats,
     rates: _Floats,

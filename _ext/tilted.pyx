@@ -373,80 +373,42 @@ def log_products(const double[:, ::1] a, const double[::1] energies, const doubl
     return out
 
 
-def aggregated_moment(
-    const double[::1] log_binomial,
-    const double[::1] energies,
-    double decay,
-    double scale,
-    double largest_state,
-    double curvature,
-    double unshared,
-    Py_ssize_t cells,
+def replica_round(
+    const double[:, ::1] now,
+    const int[:, ::1] to,
+    const double[:, ::1] share,
+    const double[:, ::1] gains,
+    const double[:, ::1] chances,
+    const int[:, ::1] free,
+    bint counted,
+    bint last,
+    double[:, ::1] then,
 ):
-    """Upper bound on a log-moment of the likelihood ratio, with every state rounded up on a grid.
+    """What rounds from one on weigh in each state, from what the rounds after it weigh.
 
-    The value function U_{t-1}(S) = sum_k Bin(k) exp(curvature (scale S + k)^2 - unshared k b_t / 2)
-    U_t(min(decay S + k, largest_state)) increases in S, and is kept divided by U_t(0). Energies do
-    not increase from round to round. Once they hardly change, and a round multiplies all values by
-    the same factor up to 1e-13, the largest factor bounds those of all earlier rounds, because the
-    map is linear and monotone. Returns log U_0(0), before rounding; infinite where a value is too
-    large for a double.
+    A state is the number of replicas that have joined, the row of ``now`` (0 unless ``counted``),
+    and a memory, its column. ``n`` of ``free`` replicas join with ``chances[free, n]``, weigh
+    ``gains[n, memory]``, and leave the memory ``to[n, memory]``, none if that is negative, or the
+    point at a ``share`` of the line from it to the next memory. After the ``last`` round of an
+    epoch none has joined. All numbers are >= 0.
     """
-    cdef Py_ssize_t rounds = energies.shape[0], kinds = log_binomial.shape[0], t, j, k
-    cdef double x, total, value, lowest, highest, gain = 0.0
-    cdef double[:, ::1] table = np.ones((2, cells + 1))
-    cdef double *now = &table[0, 0]
-    cdef double *then = &table[1, 0]
-    cdef double *swap
-    cdef double[:, ::1] weight = np.empty((kinds, cells + 1))
-    cdef int[:, ::1] to = np.empty((kinds, cells + 1), dtype=np.intc)
-    cdef double[::1] factor = np.empty(kinds)
+    cdef Py_ssize_t rows = now.shape[0], states = now.shape[1], j, i, n, f, row, k
+    cdef double total, value
     with nogil:
-        for k in range(kinds):
-            for j in range(cells + 1):
-                x = largest_state * j / cells
-                if decay * x + k > largest_state:
-                    # Of the states rounded into this cell, only those below the cap go on.
-                    x = max(largest_state - k, 0.0) / decay if decay > 0.0 else x
-                x = scale * x + k
-                weight[k, j] = exp(log_binomial[k] + curvature * x * x)
-                x = decay * (largest_state * j / cells) + k
-                if x > largest_state:
-                    x = largest_state
-                # The next whole cell, unless rounding alone lifted the point above its node.
-                value = x / largest_state * cells * (1 + 1e-14)
-                to[k, j] = <int>value
-                if to[k, j] < value:
-                    to[k, j] += 1
-                if to[k, j] > cells:
-                    to[k, j] = <int>cells
-        for t in range(rounds - 1, -1, -1):
-            for k in range(kinds):
-                factor[k] = exp(-0.5 * unshared * k * energies[t])
-            for j in range(cells + 1):
+        for j in range(rows):
+            for i in range(states):
+                f = free[j, i]
                 total = 0.0
-                for k in range(kinds):
-                    total += factor[k] * weight[k, j] * now[to[k, j]]
-                then[j] = total
-            lowest = highest = then[0]
-            for j in range(cells + 1):
-                x = then[j] / now[j]
-                lowest = min(lowest, x)
-                highest = max(highest, x) if x < INFINITY else INFINITY
-            if highest == INFINITY:
-                gain = INFINITY
-                break
-            if energies[0] <= energies[t] * (1 + 1e-12) and highest <= lowest * (1 + 1e-13):
-                gain += (t + 1) * log(highest)
-                break
-            x = then[0]
-            gain += log(x)
-            for j in range(cells + 1):
-                then[j] /= x
-            swap = now
-            now = then
-            then = swap
-    return gain
+                for n in range(f + 1):
+                    k = to[n, i]
+                    if k < 0 or chances[f, n] == 0.0:
+                        continue
+                    row = j + n if counted and not last else 0
+                    value = now[row, k]
+                    if share[n, i] > 0.0:
+                        value += share[n, i] * (now[row, k + 1] - value)
+                    total += chances[f, n] * gains[n, i] * value
+                then[j, i] = total
 
 
 def energy_law(

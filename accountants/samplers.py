@@ -316,7 +316,8 @@ class MinSeparation(Sampler):
         q = self.sampling_probability
         return q / (1 + (self.separation - 1) * q) * n
 
-    def _start(self) -> Floats:
+    @property
+    def waiting(self) -> Floats:
         """Probabilities of 0, 1, ..., separation - 1 rounds until the record is eligible."""
         b, p = self.separation, float(self.sampling_probability)
         start = np.full(b, p / (1 + (b - 1) * p) if self.warm_start else 0.0)
@@ -340,7 +341,7 @@ class MinSeparation(Sampler):
 
     def _waiting(self, n: int, generator: np.random.Generator) -> deque[Rows]:
         """Draw the records that sit out 1, 2, ..., separation - 1 rounds at the start."""
-        law = self._start()
+        law = self.waiting
         rows, rounds = later_states(law / law.sum(), n, generator)
         return deque(rows[rounds == after] for after in range(1, self.separation))
 
@@ -354,7 +355,7 @@ class MinSeparation(Sampler):
         # The state is the number of rounds until the record is eligible.
         b, p = self.separation, float(self.sampling_probability)
         idle_to, join_to = np.maximum(np.arange(b) - 1, 0), np.full(b, b - 1)
-        return stationary(rounds, _in_first_state(p, b), idle_to, join_to, _log(self._start()))
+        return stationary(rounds, _in_first_state(p, b), idle_to, join_to, _log(self.waiting))
 
 
 @dataclass(frozen=True)

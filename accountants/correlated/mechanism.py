@@ -31,6 +31,8 @@ from scipy.linalg import toeplitz
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.matrix.base import Strategy
+from dpcal.accountants.matrix.participation import Participation
+from dpcal.accountants.matrix.sensitivity import Sensitivity, of_matrix
 
 __all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
 
@@ -100,6 +102,10 @@ class Matrix:
         """Return C."""
         return np.asarray(self.C)
 
+    def sensitivity(self, participation: Participation) -> Sensitivity:
+        """Return the largest norm of one record's part of C G; see the strategies."""
+        return of_matrix(self.matrix(), participation)
+
 
 Shaped = Strategy | Matrix
 
@@ -133,6 +139,8 @@ class Shape(Plain):
     series
         For ``"BLT"``, decays and scales of at most three geometric series whose sum is the column
         of C below its diagonal: ``C[t + k, t] = sum_j scales[j] decays[j]^(k - 1)``.
+    strategy
+        The strategy itself, whose C may have entries of both signs.
     """
 
     kind: str
@@ -141,7 +149,8 @@ class Shape(Plain):
     dense: Floats | None
     decay: float | None
     bands: int
-    series: tuple[Floats, Floats] | None = None
+    series: tuple[Floats, Floats] | None
+    strategy: Shaped
 
     @classmethod
     def of(cls, strategy: Shaped) -> Shape:
@@ -172,7 +181,7 @@ class Shape(Plain):
             kind = "BLT"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, strategy.steps, column, dense, decay, bands, series)
+        return cls(kind, strategy.steps, column, dense, decay, bands, series, strategy)
 
     @cached_property
     def matrix(self) -> Floats:

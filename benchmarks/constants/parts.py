@@ -25,7 +25,8 @@ from dpcal.accountants.certificates.search.threshold import choose_threshold
 from dpcal.accountants.correlated.bounds.allocation import Allocated
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional
-from dpcal.accountants.correlated.bounds.moments import CappedMoments
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.draws.estimators import Setting
 from dpcal.accountants.correlated.draws.importance import ShiftAdd, ShiftRemove
 from dpcal.accountants.correlated.likelihood import GridEngine
@@ -127,7 +128,7 @@ def bound_questions():
 
     def capped():
         mechanism = Mechanism.of(matrix.LambdaCGD(200, 0.5), noise_multiplier=6.0)
-        bound = CappedMoments(mechanism, 0.02)
+        bound = ReplicaMoments(mechanism, Joining(np.full(200, 0.02)))
         return [(0.0, bound.epsilon(1e-5).value), (-math.inf, bound.log_delta(1.0).value)]
 
     def answered(strategy, sampler, sigma, delta):

@@ -13,14 +13,16 @@
 
 from dpcal.accountants.correlated.bounds.base import Bound, least_epsilon
 from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
-from dpcal.accountants.correlated.bounds.moments import CappedMoments, state_cap
+from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.bounds.proved import proved, proved_adding
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, norms_law
 
 __all__ = [
     "Bound",
-    "CappedMoments",
     "HalfSpaces",
+    "Joining",
+    "ReplicaMoments",
     "Revealed",
     "least_epsilon",
     "norms_law",

@@ -48,7 +48,7 @@ from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as e
 from dpcal.accountants.participations import Epochs
 from dpcal.accountants.samplers import Sampler
 
-__all__ = ["LARGEST_NORM", "Allocated", "Spaced", "spaced"]
+__all__ = ["LARGEST_NORM", "Allocated", "Spaced", "overlaps", "spaced"]
 
 Floats = NDArray[np.float64]
 
@@ -200,8 +200,8 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> Bound | None:
     if epochs.repeated > 1 and (patterns is None or patterns.shape[1] > _MOST_PATTERNS):
         return None
     if patterns is None:
-        overlaps = _overlaps(mechanism)
-        made = (_of_epochs(overlaps, epochs, width) for width in _widths(mechanism, epochs.rounds))
+        products = overlaps(mechanism)
+        made = (_of_epochs(products, epochs, width) for width in _widths(mechanism, epochs.rounds))
     else:
         gram = mechanism.products(patterns)
         made = (_of_bins(gram, width) for width in _widths(mechanism, epochs.rounds))
@@ -214,7 +214,7 @@ def _widths(mechanism: Mechanism, rounds: int) -> list[int]:
     return [width for width in sorted(powers | {mechanism.bands}) if 2 * width <= rounds]
 
 
-def _overlaps(mechanism: Mechanism) -> Floats:
+def overlaps(mechanism: Mechanism) -> Floats:
     """Return the largest product of two columns k or more apart, over sigma^2, for each k."""
     from scipy.signal import correlate
 
@@ -226,18 +226,18 @@ def _overlaps(mechanism: Mechanism) -> Floats:
     return np.maximum.accumulate(products[::-1])[::-1]
 
 
-def _of_epochs(overlaps: Floats, epochs: Epochs, width: int) -> Spaced:
+def _of_epochs(products: Floats, epochs: Epochs, width: int) -> Spaced:
     """Return the bound for epochs that draw afresh, with so many residues."""
     E, M = epochs.drawn, epochs.rounds
-    apart = float(overlaps[width])
+    apart = float(products[width])
     # Patterns of two epochs overlap twice; those of neighbors are width or more apart.
     shared = E * apart + 2 * (E - 1) * apart
-    shared += 2 * sum((E - s) * float(overlaps[(s - 1) * M + 1]) for s in range(2, E))
-    own = float(overlaps[0]) - apart
+    shared += 2 * sum((E - s) * float(products[(s - 1) * M + 1]) for s in range(2, E))
+    own = float(products[0]) - apart
     if E == 1:
         return Spaced(shared, own, M // width, 1)
     # A known round overlaps with rounds of the next epoch.
-    cost = float(overlaps[0]) + 2 * float(overlaps[1])
+    cost = float(products[0]) + 2 * float(products[1])
     return Spaced(shared, own, max(1, (M - width + 1) // width), E, (width - 1) / M, cost)
 
 

@@ -22,11 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from dpcal.accountants.correlated.bounds.allocation import overlaps
 from dpcal.accountants.correlated.bounds.base import Curve
+from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 
-__all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta"]
+__all__ = ["BinsHalfSpace", "HalfSpaces", "JoiningHalfSpaces", "half_space", "half_space_delta"]
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +56,8 @@ def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floa
     return m, kappa, float(np.linalg.norm(m)) / mechanism.sigma
 
 
+# Entries of the means of epochs that are held at once: 32 MB.
+_AT_ONCE = 2**22
 # Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
 # than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
@@ -115,6 +119,87 @@ class BinsHalfSpace(Curve):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         kappa = 0.5 * float(np.diagonal(self.gram).mean())
         return min(1.0, half_space_delta(kappa, math.sqrt(float(self.gram.mean())), epsilon))
+
+
+@dataclass(frozen=True, eq=False)
+class JoiningHalfSpaces(Curve):
+    """Bounds on delta of adding a record that sits out after each participation, or joins epochs.
+
+    Parameters
+    ----------
+    mechanism
+        With a Toeplitz C, or with as many bands as participations are apart.
+    joining
+        How a record takes part.
+
+    Notes
+    -----
+    For any law rho of y, log L >= <x, m> / sigma^2 - kappa with m = C E y and kappa = E ||C y||^2 /
+    (2 sigma^2) + KL(rho | s), expectations under rho: log of a mean of exponentials is at least the
+    mean under rho of their exponents, less KL(rho | s) (Donsker and Varadhan). Here rho has a share
+    of the chances of a free record, and KL adds up over the rounds that it is free in (chain rule);
+    or rho is the law of random rounds of epochs itself.
+    """
+
+    mechanism: Mechanism
+    joining: Joining
+
+    method: ClassVar[str] = "half-space bound for adding a record"
+
+    @cached_property
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Values of kappa and mu of each law rho."""
+        found = self._of_epochs() if self.joining.epoch else self._of_shares()
+        means, energies, divergences = found
+        norms = np.linalg.norm(means, axis=0) / self.mechanism.sigma
+        kappas = (0.5 * energies + divergences) * (1 + _MARGIN)
+        return list(zip(kappas.tolist(), norms.tolist(), strict=True))
+
+    def _of_epochs(self) -> tuple[Floats, Floats, Floats]:
+        mechanism, M = self.mechanism, self.joining.epoch
+        mean = mechanism.means(np.full((mechanism.steps, 1), 1 / M))
+        epochs = np.arange(mechanism.steps) // M
+        width = max(1, _AT_ONCE // mechanism.steps)
+        same = 0.0
+        for first in range(0, mechanism.steps // M, width):
+            part = mechanism.means((epochs[:, None] == first + np.arange(width)) / M)
+            same += float((part**2).sum())
+        # Rounds of one epoch are never joined together; those of two are independent.
+        pairs = (float((mean**2).sum()) - same) / mechanism.variance
+        energy = pairs + float(mechanism.energies.sum()) / M
+        return mean, np.array([energy]), np.zeros(1)
+
+    def _of_shares(self) -> tuple[Floats, Floats, Floats]:
+        mechanism, joining = self.mechanism, self.joining
+        p, apart = float(joining.chances[0]), joining.separation
+        q = np.minimum(_SHARES * p, 1 - 1e-12)
+        rates, again = (_rates(q, apart, mechanism.steps, w) for w in (joining.waiting, (1.0,)))
+        energies = mechanism.energies @ rates
+        if mechanism.bands > apart:
+            # Later columns overlap in fewer rounds: the first ones bound all others.
+            products, before = overlaps(mechanism), np.cumsum(rates, axis=0)[::-1]
+            lags = slice(apart, mechanism.bands)
+            pairs = before[lags] * again[: mechanism.bands - apart]
+            energies = energies + 2 * products[lags] @ pairs
+        free = (rates / q).sum(axis=0)
+        divergence = q * np.log(q / p) + (1 - q) * (np.log1p(-q) - math.log1p(-p))
+        return mechanism.means(rates), energies, free * divergence
+
+    def delta(self, epsilon: float) -> float:
+        """Return a bound on delta of adding a record at an epsilon >= 0."""
+        return min(1.0, *(half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs))
+
+
+def _rates(chances: Floats, separation: int, rounds: int, waiting: tuple[float, ...]) -> Floats:
+    """Return probabilities of each round, of shape (rounds, chances), for chances when free."""
+    rates, free = np.zeros((rounds, len(chances))), np.zeros(len(chances))
+    for t in range(rounds):
+        free = free + (waiting[t] if t < len(waiting) else 0.0)
+        if t >= separation:
+            free = free + rates[t - separation]
+        rates[t] = free * chances
+        free = free - rates[t]
+    return rates
 
 
 def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:

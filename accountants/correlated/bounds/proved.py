@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -21,21 +22,36 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon, LogDelta
-from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocated, spaced
+from dpcal.accountants.correlated.bounds.allocation import (
+    LARGEST_NORM,
+    Allocated,
+    overlaps,
+    spaced,
+)
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
-from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSpaces
+from dpcal.accountants.correlated.bounds.half_space import (
+    BinsHalfSpace,
+    HalfSpaces,
+    JoiningHalfSpaces,
+)
+from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
-from dpcal.accountants.correlated.bounds.moments import CappedMoments
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
-from dpcal.accountants.participations import Automaton
+from dpcal.accountants.matrix.participation import (
+    FixedEpochs,
+    LeastSeparation,
+    Participation,
+)
+from dpcal.accountants.participations import Automaton, independent
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
+    MinSeparation,
     Poisson,
     RandomAllocation,
     Sampler,
@@ -160,15 +176,59 @@ def proved_replaced(mechanism: Mechanism, sampler: Sampler) -> Bound:
     one = proved(mechanism, sampler)
     if isinstance(one, Compositions):
         return replace(one, relation="replace-one")
-    groups = sampler.groups(mechanism.steps)
-    if groups is not None and not groups.secret and mechanism.column is None:
-        return TwoBlanks(one)
     twice = Mechanism(mechanism.shape, mechanism.sigma / 2)
     return Least((TwoBlanks(one), _revealed(twice, sampler)))
 
 
-def _revealed(mechanism: Mechanism, sampler: Sampler) -> Revealed:
-    return Revealed(mechanism, sampler.automaton(mechanism.steps))
+def _revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return the bound with participations known, no worse than with the worst of all patterns."""
+    groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
+    separation = _worst_case(sampler, mechanism.steps)[1]
+    most = _largest_norm(mechanism.shape, sampler)
+    fixed = isinstance(sampler, CyclicPoisson) and not sampler.random_shift
+    if groups is not None and fixed and mechanism.column is None:
+        rate, gram, most = float(groups.rate), mechanism.gram, most / mechanism.sigma
+        return Worst(tuple(RevealedGroup(gram[rows, rows], rate, most) for rows in groups.rounds))
+    if groups is not None and mechanism.column is not None:
+        law = _of_first_group(float(groups.rate), separation, mechanism.steps)
+    return Revealed(mechanism, law, separation, most)
+
+
+@lru_cache(maxsize=8)
+def _of_first_group(rate: float, period: int, steps: int) -> Automaton:
+    """Return the law of the first group, the worst one if C is Toeplitz.
+
+    Later groups see the same sequence, truncated. By joint convexity a secret group is no worse.
+    """
+    rates = np.zeros(steps)
+    rates[::period] = rate
+    return independent(rates)
+
+
+def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
+    """Return the patterns that a sampler may draw, and the least distance of participations."""
+    if isinstance(sampler, CyclicPoisson | BallsInBins):
+        period = sampler.bands if isinstance(sampler, CyclicPoisson) else sampler.bins
+        return FixedEpochs(-(-steps // period), period), period
+    epochs = sampler.epochs(steps)
+    times = None if epochs is None else epochs.times * epochs.drawn
+    return LeastSeparation(sampler.least_separation, times), sampler.least_separation
+
+
+@lru_cache(maxsize=8)
+def _largest_norm(shape: Shape, sampler: Sampler) -> float:
+    """Return a bound on ||C y|| over all patterns that a sampler may draw."""
+    found = shape.strategy.sensitivity(_worst_case(sampler, shape.steps)[0]).value
+    epochs = sampler.epochs(shape.steps)
+    if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and shape.column is not None:
+        # Rounds of epochs that are s apart are more than s - 1 epochs apart.
+        E, products = epochs.drawn, overlaps(Mechanism(shape, 1.0))
+        square = E * float(products[0])
+        square += 2 * sum(
+            (E - s) * float(products[(s - 1) * epochs.rounds + 1]) for s in range(1, E)
+        )
+        found = min(found, math.sqrt(square))
+    return found
 
 
 def _of_participations(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -184,12 +244,12 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     are jointly convex, so that not knowing them costs no more (compare Feldman and Shenfeld 2025).
     Epochs that repeat their rounds are one observation of a longer contribution.
     """
-    if mechanism.bands != 1 or mechanism.column is None:
-        found = spaced(mechanism, sampler)
-        revealed = _revealed(mechanism, sampler)
-        return revealed if found is None else Least((revealed, found))
     epochs = sampler.epochs(mechanism.steps)
     assert epochs is not None  # The table names samplers that have epochs.
+    if mechanism.bands != 1 or mechanism.column is None:
+        found, revealed = spaced(mechanism, sampler), _revealed(mechanism, sampler)
+        others = _of_replicas(mechanism, sampler, revealed)
+        return Least((revealed, *([] if found is None else [found]), *others))
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
     if norm > LARGEST_NORM:
         return _of_participations(mechanism, sampler)
@@ -204,27 +264,46 @@ def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:
     """Return bounds for batches that every record may join in every round."""
     if mechanism.bands == 1:
         return Compositions(tuple(compositions(mechanism, sampler)))
-    groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
-    assert groups is not None  # The table names samplers that have groups.
-    rate, revealed = float(groups.rate), Revealed(mechanism, law)
-    return Least((revealed, *_of_secret_rounds(mechanism, law, rate, revealed)))
+    return _of_secret_rounds(mechanism, sampler, sampler.automaton(mechanism.steps))
 
 
-def _of_secret_rounds(
-    mechanism: Mechanism, law: Automaton, rate: float, revealed: Bound
-) -> list[Bound]:
-    """Return bounds that use that the rounds of a record's participations are secret."""
+def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, law: Automaton) -> Bound:
+    """Return bounds that use that the rounds of a record's participations are secret.
+
+    Conditional composition for one rate holds for rounds of smaller ones, whose participations have
+    smaller chances given the outputs.
+    """
+    revealed, rate = _revealed(mechanism, sampler), float(law.rates.max())
     if rate >= 1:
-        return []
+        return Least((revealed,))
     adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
-    if mechanism.walk is not None:
-        return [Worst((CappedMoments(mechanism, rate), adding))]
-    if mechanism.kind == "banded":
-        bands = BandMoments(mechanism, law)
-        if bands.orders:
-            return [Worst((bands, adding))]
+    joining = Joining.of(sampler, mechanism.steps)
+    assert joining is not None  # The sampler has groups.
+    moments = ReplicaMoments(mechanism, joining)
+    if moments.possible:
+        return Least((revealed, Worst((moments, adding))))
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
-    return [Conditional(mechanism, rate)] if enough and covers(mechanism, rate) else []
+    if enough and covers(mechanism, rate):
+        return Least((revealed, Conditional(mechanism, rate)))
+    return Least((revealed,))
+
+
+def _of_separated(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return bounds for records that sit out after each participation."""
+    revealed = _revealed(mechanism, sampler)
+    return Least((revealed, *_of_replicas(mechanism, sampler, revealed)))
+
+
+def _of_replicas(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -> list[Bound]:
+    """Return bounds by moments of replicas, and by half-spaces of the same law for adding."""
+    joining = Joining.of(sampler, mechanism.steps)
+    if joining is None or not (joining.epoch or joining.chances[0] < 1):
+        return []
+    if mechanism.column is None and not joining.epoch and mechanism.bands > joining.separation:
+        return []
+    moments = ReplicaMoments(mechanism, joining)
+    adding = Least((JoiningHalfSpaces(mechanism, joining), revealed))
+    return [Worst((moments, adding))] if moments.possible else []
 
 
 def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -234,12 +313,10 @@ def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
     if sampler.least_separation >= mechanism.bands:
         exact = Compositions(tuple(compositions(mechanism, sampler)))
         return Least((exact, _revealed(mechanism, sampler))) if groups.secret else exact
-    if groups.secret or mechanism.column is not None:
-        # If C is Toeplitz, the first group is the worst: later groups see the same sequence,
-        # truncated.
+    if mechanism.column is None:
         return _revealed(mechanism, sampler)
-    rate, gram = float(groups.rate), mechanism.gram
-    return Worst(tuple(RevealedGroup(gram[rows, rows], rate) for rows in groups.rounds))
+    first = _of_first_group(float(groups.rate), sampler.least_separation, mechanism.steps)
+    return _of_secret_rounds(mechanism, sampler, first)
 
 
 # Bounds by sampler; all other samplers have the bounds for known participations.
@@ -247,6 +324,7 @@ _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = Mapping
     {
         Poisson: _of_poisson,
         CyclicPoisson: _of_groups,
+        MinSeparation: _of_separated,
         RandomAllocation: _of_epochs,
         BallsInBins: _of_epochs,
     }

@@ -52,28 +52,33 @@ def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
     return np.where(mu > 0, np.minimum(up, 1.0), 0.0)
 
 
-def worst_norms(mechanism: Mechanism) -> Floats:
+def worst_norms(mechanism: Mechanism, separation: int = 1, most: float = math.inf) -> Floats:
     """Return bounds on ||C y|| / sigma over patterns of 0, 1, ..., steps participations.
 
-    The bound is attained by the first k rounds for C Toeplitz with non-increasing columns (Kalinin
-    and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of the rows
-    of C^T C.
+    For C Toeplitz with non-increasing columns the earliest participations attain the bound
+    (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
+    the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
     """
     column = mechanism.column
     if column is not None and (np.diff(column) <= 0).all():
-        norms = _of_first_rounds(column, np.arange(1, mechanism.steps + 1)) / mechanism.sigma
+        norms = _of_earliest(column, np.arange(1, mechanism.steps + 1), separation)
     else:
-        norms = _row_norms(mechanism.gram)
+        norms = _row_norms(mechanism.gram) * mechanism.sigma
+    norms = np.minimum(norms, most) / mechanism.sigma
     return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
 
 
-def _of_first_rounds(column: Floats, counts: NDArray[np.intp]) -> Floats:
-    """Return norms ||C y|| of participations in the first k rounds, for each k; C is Toeplitz."""
-    # Row t of C applied to the first k rounds is the sum of the column from t - k + 1 to t.
-    sums, T = np.cumsum(column), len(column)
+def _of_earliest(column: Floats, counts: NDArray[np.intp], separation: int = 1) -> Floats:
+    """Return norms ||C y|| of k participations from the first round on, for each k; Toeplitz C."""
+    # Row t of C applied to k participations is a sum over their distances of the column from
+    # t - (k - 1) separation to t.
+    T = len(column)
+    padded = np.concatenate([column, np.zeros(-T % separation)])
+    sums = np.cumsum(padded.reshape(-1, separation), axis=0).ravel()[:T]
     norms = np.empty(len(counts))
     for place, k in enumerate(counts):
-        rows = sums - np.concatenate([np.zeros(k), sums[: T - k]])
+        ahead = min(int(k) * separation, T)
+        rows = sums - np.concatenate([np.zeros(ahead), sums[: T - ahead]])
         norms[place] = math.sqrt(float(rows @ rows))
     return norms
 
@@ -91,6 +96,8 @@ _MANY_CELLS = 2048
 # Largest product of nodes, rounds and cells: about two seconds. A long memory gets fewer cells, or
 # only the worst pattern of each number of participations.
 _MOST_WORK = 5e8
+# Most entries of a table of nodes and cells, of which there are two: 64 MB each.
+_LARGEST_TABLE = 2**23
 
 
 class _Known(Curve):
@@ -119,6 +126,8 @@ class RevealedGroup(_Known):
         C^T C / sigma^2 >= 0 of the rounds that the record may join, each independently.
     rate
         Probability in (0, 1] of joining one of them.
+    most
+        A bound on ||C y|| / sigma over all patterns.
 
     Notes
     -----
@@ -128,6 +137,7 @@ class RevealedGroup(_Known):
 
     gram: Floats
     rate: float
+    most: float
 
     method: ClassVar[str] = "participations revealed, worst group"
 
@@ -137,7 +147,8 @@ class RevealedGroup(_Known):
 
         count = len(self.gram)
         weights = binom.pmf(np.arange(count + 1), count, self.rate)
-        return [(weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN))]
+        norms = np.minimum(_row_norms(self.gram), self.most) * (1 + _MARGIN)
+        return [(weights, np.concatenate([[0.0], norms]))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,48 +164,63 @@ class Revealed(_Known):
         A strategy of any kind.
     law
         An automaton, or log-probabilities of 0, 1, ..., steps participations.
+    separation
+        Least distance of two participations.
+    most
+        A bound on ||C y|| over all patterns: the sensitivity of the worst case.
     """
 
     mechanism: Mechanism
     law: Automaton | Floats
+    separation: int = 1
+    most: float = math.inf
 
     method: ClassVar[str] = "participations revealed"
 
     @cached_property
     def _laws(self) -> list[tuple[Floats, Floats]]:
-        sigma, law = self.mechanism.sigma, self.law
+        sigma, law, shape = self.mechanism.sigma, self.law, self.mechanism.shape
         if isinstance(law, Automaton):
-            found = _unit_laws(self.mechanism.shape, law)
+            found = _unit_laws(shape, law, self.separation, self.most)
         else:
-            found = [(np.exp(law), worst_norms(Mechanism(self.mechanism.shape, 1.0)))]
+            norms = worst_norms(Mechanism(shape, 1.0), self.separation, self.most)
+            found = [(np.exp(law), norms)]
         return [(weights, norms / sigma * (1 + _MARGIN)) for weights, norms in found]
 
 
 @lru_cache(maxsize=8)
-def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
+def _unit_laws(
+    shape: Shape, law: Automaton, separation: int, most: float
+) -> list[tuple[Floats, Floats]]:
     """Return probabilities and bounds on ||C y||, the same for every noise multiplier."""
     unit = Mechanism(shape, 1.0)
     if shape.steps > _LONG:
         return [_rounded_counts(unit, law)]
-    found = [(np.exp(law.counts()), worst_norms(unit))]
+    found = [(np.exp(law.counts()), worst_norms(unit, separation, most))]
     if law.independent and unit.walk is not None and unit.walk[0] > 0:
-        nodes = _ratio_and_count(unit.walk[0])[1] + 2
-        if nodes * shape.steps * _FEW_CELLS <= _MOST_WORK:
+        nodes = len(_powers(unit.walk[0], shape.steps)[1]) + 1
+        if _most_cells(nodes, shape.steps) >= _FEW_CELLS:
             found.append(norms_law(unit, law))
     return found
 
 
-def _ratio_and_count(decay: float) -> tuple[float, int]:
-    """Return the ratio of neighboring states, and how many ratios they span."""
-    split = max(1, round(math.log(decay) / math.log(0.95)))
-    ratio = decay ** (1 / split)
-    return ratio, math.ceil(math.log(100 / (1 - decay)) / -math.log(ratio))
+def _most_cells(nodes: int, rounds: int) -> int:
+    """Return the number of cells that so many nodes and rounds leave, at most that of a bound."""
+    return min(_MANY_CELLS, int(min(_LARGEST_TABLE, _MOST_WORK / rounds) / nodes))
 
 
-def _nodes(decay: float) -> Floats:
+def _powers(decay: float, rounds: int) -> tuple[float, range]:
+    """Return the ratio of neighboring states, and its powers: states are these over 1 - decay."""
+    ratio = decay ** (1 / max(1, round(math.log(decay) / math.log(0.95))))
+    # No state exceeds the number of rounds.
+    first = math.floor(math.log(min(1.0, rounds * (1 - decay))) / math.log(ratio))
+    return ratio, range(first, math.ceil(math.log((1 - decay) / 100) / math.log(ratio)) + 1)
+
+
+def _nodes(decay: float, rounds: int) -> Floats:
     """Return states closed under multiplication with decay, of ratios near 0.95, down to 0.01."""
-    top, (ratio, count) = 1 / (1 - decay), _ratio_and_count(decay)
-    return np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
+    ratio, powers = _powers(decay, rounds)
+    return np.concatenate([[0.0], ratio ** np.array(powers[::-1], float) / (1 - decay)])
 
 
 def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
@@ -214,7 +240,7 @@ def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     below = np.concatenate([[0.0], binom.cdf(counts, T, rate)])
     above = np.concatenate([[1.0], binom.sf(counts, T, rate)])
     weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) * (1 + _MARGIN)
-    return weights, _of_first_rounds(unit.column, counts.astype(int)) * (1 + _MARGIN)
+    return weights, _of_earliest(unit.column, counts.astype(int)) * (1 + _MARGIN)
 
 
 def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
@@ -235,7 +261,7 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     overlap = decay
     if mechanism.decay is None:
         overlap = float((mechanism.couplings[:, 0] / mechanism.energies).max())
-    s = _nodes(decay)
+    s = _nodes(decay, mechanism.steps)
 
     def rounded(states: Floats) -> NDArray[np.intc]:
         index = np.searchsorted(s, states * (1 - 1e-12), side="left")
@@ -253,9 +279,9 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
         if cells > _FEW_CELLS or likely <= 2:
             break
         if likely >= cells // 2:
-            if s.size * mechanism.steps * _MANY_CELLS > _MOST_WORK:
+            cells = _most_cells(s.size, mechanism.steps)
+            if cells == _FEW_CELLS:
                 break
-            cells = _MANY_CELLS
             continue
         reach *= likely / cells
     norms = np.sqrt(np.arange(cells + 1) * (reach / (cells - 1)))

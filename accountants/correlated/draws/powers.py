@@ -38,9 +38,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.band_moments import largest_order, log_binomials
 from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
 from dpcal.accountants.correlated.mechanism import Mechanism, Plain
@@ -59,8 +59,29 @@ _CELLS = 1500
 _FEW_CELLS = 300
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
+# Rows of a table that rounds far from the end do not share, in units of the number of bands.
+_OWN_ROWS = 64
 # Above this logarithm a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
+
+
+def _log_binomials(order: int, rates: Floats) -> Floats:
+    """Return the logarithms of Bin(k; order, rate), of shape (rates, order + 1)."""
+    k, rates = np.arange(order + 1), rates[:, None]
+    choices = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        joins = np.where(k > 0, k * np.log(rates), 0.0)
+    return np.ascontiguousarray(choices + joins + (order - k) * np.log1p(-rates))
+
+
+def _largest_order(mechanism: Mechanism, law: Automaton) -> int:
+    """Return the largest order whose table of last counts is small enough."""
+    rows = mechanism.steps + 1
+    if mechanism.column is not None and (law.rates == law.rates[0]).all():
+        # For Toeplitz C rounds of one rate share their rows, but for some near the end.
+        rows = min(rows, _OWN_ROWS * mechanism.bands)
+    most = (_LARGEST_TABLE // rows) ** (1 / max(1, mechanism.bands - 1))
+    return min(int(most * (1 + 1e-12)) - 1, HIGHEST_ORDER)
 
 
 def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
@@ -71,7 +92,7 @@ def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
         # One row of the table serves all rounds far from the end; if the table is too large there
         # is no range.
         return True
-    return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
+    return mechanism.kind == "banded" and order <= _largest_order(mechanism, law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +117,7 @@ class PowerMoment(Plain):
     @cached_property
     def _log_binomial(self) -> Floats:
         """Logarithms of Bin(k; q, r_t), of shape (rounds, q + 1)."""
-        return log_binomials(self.order, self.law.rates)
+        return _log_binomials(self.order, self.law.rates)
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp]]:
@@ -109,7 +130,7 @@ class PowerMoment(Plain):
         changes = (np.diff(energies, prepend=-1) != 0) | (np.diff(rates, prepend=-1) != 0)
         first = np.flatnonzero(changes)
         log_gain = 0.5 * k * k / mechanism.variance - 0.5 * k * energies[first, None]
-        factors = np.exp(log_binomials(self.order, rates[first]) + log_gain)
+        factors = np.exp(_log_binomials(self.order, rates[first]) + log_gain)
         return np.ascontiguousarray(factors), np.cumsum(changes) - 1
 
     @property

@@ -29,9 +29,12 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["BracketEngine", "likely_end", "mean_field_minorant"]
 
-# Most nodes of a bracket, and powers of a decay near 1: eight rounds of 4,096 draws on so many take
-# some seconds and 600 MB.
-_MOST_NODES = 10_000
+# Ratio of neighboring nodes of a bracket: a chord over 0.1 of a state is hardly above the values.
+_RATIO = 0.9
+# From this decay on its powers are more nodes than those of the ratio 0.9, tenfold and more.
+_LARGEST_RATIO = 0.99
+# Most powers of a decay near 1 that a sum is bounded with.
+_MOST_POWERS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +64,16 @@ class BracketEngine(Engine):
 
     @cached_property
     def nodes(self) -> Floats:
-        """Nodes closed under multiplication with decay: idle rounds take no interpolation."""
+        """Nodes closed under multiplication with decay, so that idle rounds are not interpolated.
+
+        Of a decay near 1, whose powers are many, the ratio is 0.9, and they are.
+        """
         decay = decay_of(self.mechanism)
         end = min(self.end, largest_state(decay))
         # The ratio of neighbors is near 0.9, for every decay.
-        split = self.per_decay or max(1, round(math.log(decay) / math.log(0.9)))
-        ratio = decay ** (1 / split)
+        split = self.per_decay or max(1, round(math.log(decay) / math.log(_RATIO)))
+        ratio = decay ** (1 / split) if decay < _LARGEST_RATIO else _RATIO
         count = math.ceil(math.log(self.smallest / end) / math.log(ratio))
-        if count > _MOST_NODES:
-            # Idle rounds are then interpolated, as the others are.
-            count = _MOST_NODES
-            ratio = (self.smallest / end) ** (1 / count)
         positive = end * ratio ** np.arange(count, -1.0, -1.0)
         positive[-1] = end
         return np.concatenate([[0.0], positive])
@@ -133,7 +135,7 @@ def likely_end(mechanism: Mechanism, law: Automaton) -> float:
         return top
     count = math.ceil(math.log(1e-6) / math.log(decay))
     # Of many powers, those beyond the number of rounds never count.
-    count = min(count, max(_MOST_NODES, mechanism.steps))
+    count = min(count, max(_MOST_POWERS, mechanism.steps))
     hold(60 * count, f"steps={mechanism.steps}")
     powers = decay ** np.arange(count)
     tilts = np.geomspace(0.05, 30, 60)

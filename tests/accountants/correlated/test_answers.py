@@ -146,7 +146,7 @@ def test_columns_that_do_not_meet_are_a_composition(run, sampler, rows):
     [
         (LambdaCGD(40, 0.0), correlated.RandomAllocation(1, epoch=10), (2.0, 10), 4),
         (Identity(40), correlated.BallsInBins(10), (1.0, 10), 1),
-        # Columns that never meet are an allocation to a part of the rounds.
+        # Columns that never meet cost no more than an allocation to a part of the rounds.
         (
             Banded(100, 4, [1.0, 0.5, 0.5, 0.5]),
             correlated.RandomAllocation(1, epoch=100),
@@ -164,8 +164,9 @@ def test_one_round_an_epoch_is_an_allocation(run, sampler, epoch, epochs):
         exact = accountants.epsilon(allocated, delta=delta)
         assert (found.label, found.draws) == (CERTIFIED, 0)
         assert found.lower <= exact.upper
-        assert exact.lower <= found <= 1.0001 * exact
-        assert exact.lower <= accountants.epsilon(event, delta=delta) <= 1.0001 * exact
+        for each in (found, accountants.epsilon(event, delta=delta)):
+            assert each <= 1.0001 * exact
+            assert exact.lower <= each or isinstance(run, Banded)
     # Whoever composes such a run with another answer has a law of it, and its noise rounded down.
     if isinstance(event, events.SelfComposedDpEvent):
         assert event.count == epochs

@@ -16,15 +16,31 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated import bounds
 from dpcal.accountants.correlated.bounds.allocation import Allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.draws.estimators import Direct, Setting
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import GridEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot, Tree
-from dpcal.accountants.samplers import BallsInBins, Poisson, RandomAllocation
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    Banded,
+    Dense,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    LeastSeparation,
+    SquareRoot,
+    Tree,
+)
+from dpcal.accountants.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+)
 from dpcal.errors import UnsupportedEvent
 
 SURE = {"failure_probability": 1e-6}
@@ -41,6 +57,10 @@ def of_law(kind):
     return lambda mechanism, rate: kind(mechanism, Poisson(rate).automaton(mechanism.steps))
 
 
+def replicas(mechanism, rate):
+    return bounds.ReplicaMoments(mechanism, bounds.Joining(np.full(mechanism.steps, rate)))
+
+
 ADDING = of_law(LowerTail), of_law(bounds.HalfSpaces)
 BOTH = (of_law(bounds.Revealed),)
 DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
@@ -51,9 +71,9 @@ DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
     ("run", "sigma", "rate", "of_removing"),
     [
         (DENSE, 1.0, 0.1, ()),
-        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, bounds.CappedMoments)),
-        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (of_law(BandMoments), Conditional)),
-        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, bounds.CappedMoments)),
+        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, replicas)),
+        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas, Conditional)),
+        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, replicas)),
     ],
     ids=["dense", "lambda-CGD", "bands", "buffer"],
 )
@@ -87,7 +107,7 @@ def test_the_lower_tail_against_integrals_of_its_moments():
             assert moment <= -power * mean + 0.5 * power**2 * variance + 1e-9
 
 
-@pytest.mark.parametrize("bound", [LowerTail, BandMoments, bounds.HalfSpaces])
+@pytest.mark.parametrize("bound", [LowerTail, bounds.HalfSpaces])
 def test_rounds_that_depend_on_each_other_are_refused(bound):
     mechanism = Mechanism.of(Banded(12, 2, (1.0, 0.5)), noise_multiplier=2.0)
     law = correlated.MinSeparation(3, 0.1).automaton(12)
@@ -106,7 +126,7 @@ def test_bounds_of_longer_runs_lie_above_draws():
         setting = Setting(mechanism, law, GridEngine(mechanism, law, 32, 9.0))
         epsilon = rng.uniform(0.1, 2.0)
         for direction, proofs in (
-            ("remove", (*BOTH, bounds.CappedMoments)),
+            ("remove", (*BOTH, replicas)),
             ("add", (*BOTH, *ADDING)),
         ):
             drawn = simulate(Direct(setting, direction), draws=1024, seed=1).at(epsilon, **SURE)
@@ -188,8 +208,8 @@ def test_the_law_of_norms_is_rounded_up_and_little(decay):
         # published bound by Renyi moments, which may be missed by 15%.
         (of_law(bounds.Revealed), 0.5, 0.8, 33.1, 35.0),
         (of_law(bounds.Revealed), 0.9, 4.0, 4.56, 4.83),
-        (bounds.CappedMoments, 0.5, 2.0, 1.12, 1.15 * 1.313),
-        (bounds.CappedMoments, 0.9, 4.0, 1.41, 1.15 * 1.69),
+        (replicas, 0.5, 2.0, 1.12, 1.15 * 1.313),
+        (replicas, 0.9, 4.0, 1.41, 1.15 * 1.69),
     ],
 )
 def test_bounds_of_a_thousand_rounds_are_near_published_ones(bound_of, decay, z, least, most):
@@ -317,3 +337,83 @@ def test_a_bound_gains_on_known_rounds():
     assert bound.epsilon(float(answer)).value == pytest.approx(epsilon, rel=1e-8)
     fresh, revealed = bounds_of(strategy, RandomAllocation(1, epoch=40), sigma)
     assert answer < fresh.delta(epsilon) < 0.25 * revealed.delta(epsilon)
+
+
+# -- no price is above the one of participations that are all public
+
+EPOCHS = FixedEpochs(6, 4)
+WORST_CASES = [
+    (Poisson(0.9), LeastSeparation(1)),
+    (CyclicPoisson(4, 0.9), EPOCHS),
+    (CyclicPoisson(4, 0.9, random_shift=True), EPOCHS),
+    (MinSeparation(4, 0.9), LeastSeparation(4)),
+    (BallsInBins(4), EPOCHS),
+    (RandomAllocation(1, epoch=4), LeastSeparation(1, at_most=6)),
+    (RandomAllocation(2, epoch=4), LeastSeparation(1, at_most=12)),
+]
+STRATEGIES = [
+    Tree(24),
+    LambdaCGD(24, 0.95),
+    Banded(24, 6, 0.7 ** np.arange(6)),
+    BISR(24, 4),
+    correlated.Matrix(np.tril(np.random.default_rng(7).normal(size=(24, 24)))),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("sampler", "worst"), WORST_CASES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_no_price_is_above_that_of_public_participations(strategy, sampler, worst, relation):
+    public, sigma = events.GaussianDpEvent(1.5), 1.5 * strategy.sensitivity(worst).value
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, statistics="none", seed=0)
+    asked = {"epsilon": 2.0, "neighboring_relation": relation}
+    found, most = (float(accountants.delta(event, **asked)) for event in (run, public))
+    assert 0 < found <= most * (1 + 1e-6)
+
+
+# -- moments of replicas
+
+
+def of_patterns(sampler, rounds):
+    """Return all patterns of participations, of shape (patterns, rounds), and probabilities."""
+    found, law = [], sampler.automaton(rounds)
+    idle, join = np.exp(law.idle), np.exp(law.join)
+    for y in itertools.product((0, 1), repeat=rounds):
+        states = np.exp(law.start)
+        for t, joins in enumerate(y):
+            moved = np.zeros_like(states)
+            to, chance = (law.join_to, join) if joins else (law.idle_to, idle)
+            np.add.at(moved, to[t], states * chance[t])
+            states = moved
+        found.append((y, states.sum()))
+    return np.array([y for y, chance in found if chance]), [chance for _, chance in found if chance]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sampler", "gap"),
+    [
+        # Where participations are as far apart as C has bands, or never meet, they are equal.
+        (Banded(5, 2, (1, 0.5)), MinSeparation(2, 0.4), 1e-7),
+        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(4, 0.3, warm_start=True), 1e-7),
+        (Banded(6, 2, (1, 0.5)), RandomAllocation(1), 1e-7),
+        (LambdaCGD(6, 0.5), RandomAllocation(1), 1e-4),
+        (BLT(6, (0.9,), (0.3,)), RandomAllocation(1), 1e-4),
+        (Banded(6, 2, (1, 0.5)), RandomAllocation(1, epoch=3), 0.3),
+        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(2, 0.3, warm_start=True), 0.5),
+        (LambdaCGD(6, 0.6), MinSeparation(2, 0.3), 1.0),
+        (LambdaCGD(6, 0.6), RandomAllocation(1, epoch=3), 1.0),
+    ],
+)
+def test_moments_of_replicas_against_all_tuples_of_patterns(strategy, sampler, gap):
+    mechanism = Mechanism.of(strategy, noise_multiplier=1.3)
+    y, chances = of_patterns(sampler, mechanism.steps)
+    M = y @ mechanism.matrix.T / mechanism.sigma
+    weights = np.array(chances) * np.exp(-0.5 * (M**2).sum(axis=1))
+    moments = bounds.ReplicaMoments(mechanism, bounds.Joining.of(sampler, mechanism.steps))
+    for order in (2, 3):
+        exact = 0.0
+        for places in itertools.product(range(len(y)), repeat=order):
+            norm = (M[list(places)].sum(axis=0) ** 2).sum()
+            exact += weights[list(places)].prod() * math.exp(0.5 * norm)
+        found = moments.log_moment(order)
+        assert math.log(exact) <= found <= math.log(exact) + gap

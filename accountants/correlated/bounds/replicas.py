@@ -1,0 +1,508 @@
+r"""What do Renyi moments prove about removing a record? One sum over replicas, for many samplers.
+
+With s the law of a record's participations y, L = sum_y s(y) exp((<C y, x> - ||C y||^2 / 2) /
+sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
+
+1. For independent replicas y_1, ..., y_q of y, multiplying out L^q and integrating the Gaussian x,
+
+       E_Q L^q = E exp(sum_{i<j} y_i^T G y_j) = E exp((N^T G N - sum_i y_i^T G y_i) / 2),
+
+   with N = y_1 + ... + y_q.
+
+2. A replica's overlap with itself, y^T G y, is at least sum_t G_tt y_t, because G >= 0. With e_t =
+   G_tt, therefore,
+
+       E_Q L^q <= E exp(sum_t (e_t N_t (N_t - 1) / 2 + N_t sum_{u<t} G_tu N_u)),
+
+   with equality where two participations of a record have no overlap.
+
+3. Replicas are exchangeable. In a round of chance r each of the f free ones joins: N_t has the law
+   Bin(f, r). With Poisson batches all q are free; with b-min-separation those that are in none of
+   the last b - 1 counts; with one random round an epoch those that have not joined it yet, and r is
+   one over the rounds that are left. So E is a sum over rounds of the states (free replicas) x
+   (memory of C), added up from the last round on.
+
+4. Memory: the last counts, as many as C has bands less one. Or, where one number w carries the past
+   (w' = decay w + y, the mean of a round is scale w + y), the sum S of the replicas' numbers: then
+   ||C N||^2 = sum_t (scale S_t + N_t)^2. What later rounds weigh is a sum of products of convex
+   functions >= 0 that increase in S, hence one itself, so that its chords on a grid lie above it.
+   There a record's overlap with itself, sum_i ||C y_i||^2, is also at least ||C N||^2 / q (Cauchy
+   and Schwarz), and at least any mean of both.
+
+5. Let A hold the patterns whose number never exceeds a cap h. Then L = L_A + L_B with E_Q L_B = 1 -
+   s(A), so that delta(eps) <= E_Q (L_A - e^eps)_+ + 1 - s(A); and the moments of L_A are sums over
+   replicas in A, for which S <= q h. Of the sums from which n participations would lead beyond q h
+   none counts: in their place stands the last one that does. What later rounds weigh increases in
+   S, but is not convex any more, so that S is rounded up on a finer grid.
+
+6. (L - e^eps)_+ <= c L^q e^(-(q - 1) eps) with c = (q - 1)^(q - 1) / q^q: the tangent of L^q.
+
+>>> from dpcal.accountants.matrix import Banded
+>>> from dpcal.accountants.samplers import MinSeparation
+>>> mechanism = Mechanism.of(Banded(200, 3, (1, 0.5, 0.2)), noise_multiplier=2.0)
+>>> bound = ReplicaMoments(mechanism, Joining(np.full(200, 0.01), separation=3))
+>>> found = bound.epsilon(1e-6)
+>>> found.value < 2, abs(bound.delta(found.value) / 1e-6 - 1) < 1e-6
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext import tilted as kernels
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
+from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.rounding import UNIT
+
+__all__ = ["ReplicaMoments"]
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intc]
+
+# Orders of the moments that are tried. Each of them is a proof. With a cap it is chosen with the
+# order, so that others gain less than a percent of epsilon.
+_ORDERS, _FEW_ORDERS = range(2, 25), (2, 3, 4, 6, 8, 11, 16, 24)
+# Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
+_LARGEST_TABLE = 2**23
+# Terms of the sum over all rounds: some seconds.
+_MOST_TERMS = 2e9
+# Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
+# chords, whose error is quadratic in them, and with sums that are rounded up.
+_CELLS, _CAPPED = (100, 500), (1500, 8000)
+# Exponent by which cells near 0 are smaller than those at the end of the grid.
+_DENSER = 4.0
+# Rounding of the share of a cell, outward: sums are at most a million cells.
+_SHARE = 1e-9
+# Weights of the second of the two lower bounds on a record's overlap with itself.
+_SHARED = (0.0, 0.3, 1.0)
+# Relative margin, outward: strategies hold a series of columns up to 1e-12.
+_MARGIN = 1e-9
+# Least probability of a count, so that none that is possible is rounded to zero.
+_TINY = 1e-300
+# Relative change, over a period, of what later rounds weigh below which all earlier periods are
+# bounded by the largest factor of this one.
+_SETTLED = 1e-13
+# Tails that are tried, of which a tenth of delta is about best.
+_TAILS = 12
+# Rounds, in units of bands and periods, after which all that earlier rounds weigh is alike.
+_OWN_ROUNDS = 32
+# Most times that a delta is computed again with the best moment for it.
+_ROUNDS = 12
+# Largest logarithm, but for its sign, of a delta that a moment is sought for.
+_LEAST = 690.0
+
+
+def binomials(order: int, chance: float) -> Floats:
+    """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
+    table = np.zeros((order + 1, order + 1))
+    for f in range(order + 1):
+        for n in range(f + 1):
+            if (n and not chance) or (n < f and chance == 1):
+                continue
+            # Each power is rounded as often as it has factors.
+            found = math.comb(f, n) * chance**n * (1 - chance) ** (f - n)
+            table[f, n] = max(found * (1 + (4 * order + 8) * UNIT), _TINY)
+    return table
+
+
+def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64] | None:
+    """Return the last counts, of shape (states, length), the latest first; None if they are many.
+
+    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order.
+    """
+    kept = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(length):
+        left = np.minimum(order, most - kept[:, : every - 1].sum(axis=1))
+        times = left + 1
+        if times.sum() * (order + 2 + kept.shape[1]) > _LARGEST_TABLE:
+            return None
+        first = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        kept = np.concatenate([first[:, None], np.repeat(kept, times, axis=0)], axis=1)
+    return kept
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """States of the replicas and of the memory, and where counts lead.
+
+    Attributes
+    ----------
+    windows
+        The last counts of each state, of shape (states, length), the latest first.
+    to
+        The state after each count, of shape (order + 1, states); -1 for none.
+    share
+        How far from there to the next state the sum is, of the same shape; above 1 beyond the grid.
+    free
+        Free replicas, of shape (joined, states), with one row for each number that has joined an
+        epoch.
+    sums
+        The sum S of each state, at most; zeros without a grid.
+    """
+
+    windows: NDArray[np.int64]
+    to: Places
+    share: Floats
+    free: Places
+    sums: Floats
+
+
+def _tables(
+    joining: Joining, q: int, length: int, decay: float, sums: Floats, capped: bool
+) -> _Tables | None:
+    """Return the states for an order and a grid of sums, which may be the number 0 alone."""
+    every, most = (joining.epoch, 2 * q) if joining.epoch else (joining.separation, q)
+    windows = _windows(q, length, every, most)
+    if windows is None or windows.size * len(sums) * q > _LARGEST_TABLE or _is_long(length, q):
+        return None
+    powers = (q + 1) ** np.arange(length)[::-1]
+    codes = windows @ powers
+    order = np.argsort(codes)
+    counts = np.arange(q + 1)[:, None]
+    after = counts * powers[:1].sum() + codes // (q + 1)
+    place = np.minimum(np.searchsorted(codes[order], after), len(codes) - 1)
+    place = np.where(codes[order][place] == after, order[place], -1)
+    cell, share = np.zeros((q + 1, 1), dtype=np.int64), np.zeros((q + 1, 1))
+    if capped:
+        # The next whole cell, also of a sum that is a node but for rounding.
+        moved = (decay * sums + counts) * (1 + 1e-14)
+        cell = np.minimum(np.searchsorted(sums, moved, side="left"), len(sums) - 1)
+        share = np.zeros(cell.shape)
+    elif len(sums) > 1:
+        moved = decay * sums + counts
+        cell = np.clip(np.searchsorted(sums, moved, side="right") - 1, 0, len(sums) - 2)
+        share = (moved - sums[cell]) / (sums[cell + 1] - sums[cell])
+        share = np.where(moved > 0, share * (1 + _SHARE) + _SHARE, 0.0)
+    to = np.where(place[:, :, None] < 0, -1, place[:, :, None] * len(sums) + cell[:, None, :])
+    free = np.full((1, len(windows)), q)
+    if joining.epoch:
+        free = np.repeat(q - counts, len(windows), axis=1)
+    elif joining.separation > 1:
+        free = q - windows[:, : joining.separation - 1].sum(axis=1)[None]
+    return _Tables(
+        windows,
+        np.ascontiguousarray(to.reshape(q + 1, -1), dtype=np.intc),
+        np.ascontiguousarray(np.tile(share, len(windows))),
+        np.ascontiguousarray(np.repeat(free, len(sums), axis=1), dtype=np.intc),
+        np.tile(sums, len(windows)),
+    )
+
+
+def _is_long(length: int, q: int) -> bool:
+    """Return whether the number that stands for the last counts would not fit into 64 bits."""
+    return length * math.log2(q + 1) > 62
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """The sum over replicas of one order, from the last round on.
+
+    Parameters
+    ----------
+    mechanism, joining
+        The run.
+    order
+        Number q >= 2 of replicas.
+    cap
+        Largest number of one record where one number carries the past, else 0.
+    shared
+        Weight of the bound of step 4 on a record's overlap with itself.
+    cells
+        Cells of the grid of sums, else 0.
+    capped
+        Whether there are patterns whose number exceeds the cap.
+    """
+
+    mechanism: Mechanism
+    joining: Joining
+    order: int
+    cap: float = 0.0
+    shared: float = 0.0
+    cells: int = 0
+    capped: bool = False
+
+    @property
+    def affordable(self) -> bool:
+        """Whether there are not too many states, nor terms of all rounds."""
+        if self._made is None:
+            return False
+        rounds = self.mechanism.steps
+        if self.mechanism.column is not None:
+            rounds = min(rounds, _OWN_ROUNDS * (self.mechanism.bands + self.joining.period))
+        return self._made.to.size * len(self._made.free) * rounds <= _MOST_TERMS
+
+    @cached_property
+    def _lags(self) -> int:
+        return 0 if self.cells else self.mechanism.bands - 1
+
+    @cached_property
+    def _made(self) -> _Tables | None:
+        length = max(self._lags, self.joining.separation - 1)
+        if not self.cells or self.mechanism.walk is None:
+            return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
+        grid = np.arange(self.cells + 1) / self.cells
+        if not self.capped:
+            # Cells near 0, where sums mostly are, are smaller.
+            grid = np.expm1(_DENSER * grid) / math.expm1(_DENSER)
+        sums, decay = self.order * self.cap * grid, self.mechanism.walk[0]
+        return _tables(self.joining, self.order, length, decay, sums, self.capped)
+
+    @cached_property
+    def _binomials(self) -> dict[float, Floats]:
+        return {rate: binomials(self.order, rate) for rate in set(self.joining.chances.tolist())}
+
+    @cached_property
+    def _energies(self) -> Floats:
+        """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
+        low = self.mechanism.energies * (1 - (self.mechanism.steps + 8) * UNIT)
+        return np.asarray(low * (1 - self.shared))
+
+    def _chances(self, t: int) -> Floats:
+        """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
+        chances = self._binomials[float(self.joining.chances[t])]
+        if not self.cells:
+            return chances
+        lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * self._energies[t])
+        return np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
+
+    def _products(self, gram_bands: Floats, t: int) -> Floats:
+        """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
+        if self.cells:
+            return np.zeros(0)
+        lags = np.arange(self._lags + 1)
+        return np.where(lags <= t, gram_bands[np.maximum(t - lags, 0), lags], 0.0)
+
+    def _gains(self, products: Floats) -> Floats:
+        """Return what counts weigh in each state, of shape (order + 1, states), rounded up."""
+        tables, n = self._made, np.arange(self.order + 1)[:, None]
+        assert tables is not None
+        if not self.cells:
+            pull = tables.windows[:, : self._lags] @ products[1:]
+            return np.asarray(np.exp(0.5 * products[0] * n * (n - 1) + n * pull))
+        decay, scale = self.mechanism.walk or (0.0, 0.0)
+        sums = tables.sums
+        if self.capped and decay > 0:
+            # No sum counts from which n participations lead beyond the cap.
+            sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / decay)
+        curvature = (0.5 - 0.5 * self.shared / self.order) / self.mechanism.variance
+        mean = scale * sums + n
+        return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
+
+    def log(self) -> float:
+        """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed."""
+        tables, joining = self._made, self.joining
+        if tables is None or not self.affordable:
+            return math.inf
+        T, steps = self.mechanism.steps, self._lags
+        # Sums of up to T products >= 0 are rounded by less than this part.
+        high = np.empty((0, 0))
+        if not self.cells:
+            high = self.mechanism.gram_bands * (1 + (T + 8) * UNIT)
+        now = np.ones((len(tables.free), len(tables.sums)))
+        then, settled = np.empty_like(now), now.copy()
+        gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
+        while t > 0:
+            t -= 1
+            products = self._products(high, t)
+            if not gains.size or not np.array_equal(products, used):
+                gains, used = np.ascontiguousarray(self._gains(products)), products
+                largest = max(largest, float(gains.max()))
+            last = bool(joining.epoch) and (t + 1) % joining.epoch == 0
+            states = tables.to, tables.share, gains, self._chances(t), tables.free
+            kernels.replica_round(now, *states, bool(joining.epoch), last, then)
+            scale = float(then[0, 0])
+            if not 0 < scale < math.inf:
+                return math.inf
+            now, then = then / scale, now
+            total, since = total + math.log(scale), since + math.log(scale)
+            if (T - t) % joining.period == 0:
+                least, most = _ratios(now, settled)
+                if not most < math.inf:
+                    return math.inf
+                repeats = self.cells > 0 or (self.mechanism.column is not None and t + steps < T)
+                if repeats and most <= least * (1 + _SETTLED) and t >= joining.period + steps:
+                    # The sum is linear and monotone, and earlier rounds weigh no more: no period
+                    # before multiplies it by more.
+                    skipped = (t - steps) // joining.period
+                    total += skipped * (since + math.log(most) + 4 * UNIT)
+                    t -= skipped * joining.period
+                settled, since = now.copy(), 0.0
+        found = total + math.log(self._at_start(now))
+        # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
+        operations = 3 * self.order + 16 + math.log(max(largest, 2.0)) * (self._lags + 6)
+        return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
+
+    def _at_start(self, now: Floats) -> float:
+        """Return the mean of what all rounds weigh over the replicas' first states."""
+        waiting, q, tables = self.joining.waiting, self.order, self._made
+        if len(waiting) == 1:
+            return float(now[0, 0])
+        assert tables is not None
+        # Who waits k rounds has joined separation - k rounds before the first.
+        apart, total = self.joining.separation, 0.0
+        for index, window in enumerate(tables.windows):
+            if window[apart - 1 :].any():
+                continue
+            chance, left = 1.0, q
+            for k in range(1, apart):
+                count = int(window[apart - k - 1])
+                chance *= math.comb(left, count) * waiting[k] ** count
+                left -= count
+            total += (
+                chance
+                * waiting[0] ** left
+                * float(now[0, index * len(tables.sums) // len(tables.windows)])
+            )
+        return total
+
+
+def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
+    """Return the least and the largest ratio of what rounds weigh; states of no weight stay so."""
+    if not np.isfinite(now).all() or (now[before == 0] > 0).any():
+        return 0.0, math.inf
+    ratios = now[before > 0] / before[before > 0]
+    return float(ratios.min()), float(ratios.max())
+
+
+@dataclass(frozen=True, order=True)
+class _Key:
+    """One moment: the exponent k of the tail 10^(-k / 2) (0: none), order, and shared overlap."""
+
+    tail: int
+    order: int
+    shared: float = 0.0
+
+    @property
+    def beyond(self) -> float:
+        """Probability of the patterns beyond the cap."""
+        return 10.0 ** (-self.tail / 2) if self.tail else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ReplicaMoments(Bound):
+    """Bounds on removing a record by Renyi moments of the likelihood ratio.
+
+    Parameters
+    ----------
+    mechanism
+        With few bands, or one number that carries the past.
+    joining
+        How a record takes part, with chances below 1 outside of the last rounds of epochs.
+    """
+
+    mechanism: Mechanism
+    joining: Joining
+    _moments: dict[tuple[_Key, int], float] = field(default_factory=dict, repr=False)
+
+    method: ClassVar[str] = "Renyi moments of replicas"
+
+    @property
+    def possible(self) -> bool:
+        """Whether a moment of order 2 is of practical size."""
+        return self._walks or self._sum(_Key(0, 2), 0).affordable
+
+    def log_moment(self, order: int) -> float:
+        """Return a bound on the logarithm of E_Q L^q, infinite if none is computed."""
+        shares = _SHARED if self._walks else _SHARED[:1]
+        return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
+
+    @property
+    def _walks(self) -> bool:
+        return self.mechanism.walk is not None
+
+    def _sum(self, key: _Key, cells: int) -> _Sum:
+        cap = 0.0
+        if self.mechanism.walk is not None:
+            decay, joining = self.mechanism.walk[0], self.joining
+            cap = joining.largest_state(decay)
+            if key.tail:
+                rate, period = float(joining.chances.max()), joining.period
+                rounds = -(-self.mechanism.steps // period)
+                cap = min(cap, state_cap(decay**period, rate, rounds, key.beyond))
+        return _Sum(self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0)
+
+    def _moment(self, key: _Key, fine: bool) -> float:
+        grids = _CAPPED if key.tail else _CELLS
+        cells = grids[fine] if self._walks else 0
+        if (key, cells) not in self._moments:
+            self._moments[key, cells] = self._sum(key, cells).log()
+        # A fine grid may be too large where a coarse one, which is a proof as well, is not.
+        found = self._moments[key, cells]
+        return self._moment(key, fine=False) if fine and math.isinf(found) else found
+
+    def _log_beyond(self, key: _Key, fine: bool) -> float:
+        """Return the logarithm of the bound on E_Q (L_A - 1)_+, from which epsilon is taken."""
+        q = key.order
+        return self._moment(key, fine) + (q - 1) * math.log(q - 1) - q * math.log(q)
+
+    def _log_delta(self, key: _Key, epsilon: float, fine: bool) -> float:
+        found = self._log_beyond(key, fine) - (key.order - 1) * epsilon
+        return float(np.logaddexp(found, math.log(key.beyond))) if key.tail else found
+
+    def _epsilon(self, key: _Key, delta: float, fine: bool = False) -> float:
+        left = delta - key.beyond
+        if left <= 0:
+            return math.inf
+        return max(0.0, (self._log_beyond(key, fine) - math.log(left)) / (key.order - 1))
+
+    def _for_delta(self, delta: float) -> list[_Key]:
+        """Return the moments with the least epsilons at a delta, without a cap and with one."""
+        found = self._descent(_Key(0, _FEW_ORDERS[2]), delta, _ORDERS)
+        if not (self._walks and self.joining.independent):
+            return [found[1]]
+
+        def capped(first: int) -> Iterator[tuple[float, _Key]]:
+            near = _Key(first, _FEW_ORDERS[len(_FEW_ORDERS) // 2])
+            for tail in range(first, first + _TAILS):
+                value, near = self._descent(replace(near, tail=tail), delta, _FEW_ORDERS)
+                yield value, near
+
+        best = least_until_rising(capped(max(1, math.floor(-2 * math.log10(delta)) + 1)))
+        assert best is not None
+        return [found[1], best[1]]
+
+    def _descent(self, key: _Key, delta: float, orders: Sequence[int]) -> tuple[float, _Key]:
+        """Return the least epsilon of moments of one tail, from one to its neighbors."""
+        shares = _SHARED if self._walks else _SHARED[:1]
+        i = orders.index(key.order)
+        while i > 0 and math.isinf(self._epsilon(key, delta)):
+            i -= 1
+            key = replace(key, order=orders[i])
+        while True:
+            near = [replace(key, shared=shared) for shared in shares]
+            near += [replace(key, order=orders[n]) for n in (i - 1, i + 1) if 0 <= n < len(orders)]
+            found = min([key, *near], key=lambda each: self._epsilon(each, delta))
+            if found == key:
+                return self._epsilon(key, delta), key
+            key, i = found, orders.index(found.order)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1)."""
+        tried = self._for_delta(delta)
+        found, key = min((self._epsilon(key, delta, fine=True), key) for key in tried)
+        return Proof(found * (1 + _MARGIN), self._named(key))
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        best, near = Proof(math.inf, self.method), 0.5
+        for _ in range(_ROUNDS):
+            # The moment with the least epsilon at this delta is a proof as well.
+            tried = self._for_delta(near)
+            found, key = min((self._log_delta(key, epsilon, fine=True), key) for key in tried)
+            if found >= best.value:
+                break
+            best = Proof(found, self._named(key))
+            near = math.exp(min(max(found, -_LEAST), -math.log(2)))
+        return best._replace(value=min(best.value, 0.0))
+
+    def _named(self, key: _Key) -> str:
+        return f"{self.method}, order {key.order}"
