@@ -22,11 +22,11 @@ from functools import partial
 
 import numpy as np
 
+from dpcal import _lazy
 from dpcal._ext import question
 from dpcal.accountants import renyi, ways
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.allocated import on_finite_laws
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
@@ -34,32 +34,48 @@ from dpcal.accountants.inversion.parity import (
     log_delta_by_parity,
 )
 
-__all__ = ["epsilon_bounds", "is_smaller", "log_delta_bounds", "worst_epsilon_bounds"]
+__all__ = [
+    "epsilon_bounds",
+    "finite_log_delta",
+    "is_smaller",
+    "log_delta_bounds",
+    "worst_epsilon_bounds",
+]
 
+# Laws of epochs, which few questions need.
+_allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
 
+# Tilt from which moments are not compared: sums of losses times it have no digits.
+_LARGEST_TILT = 1e12
 
+# What underflows is far below the rounding of what it is added to.
+_silent = np.errstate(under="ignore")
+
+
+@_silent
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta of one direction at an epsilon, any finite number >= 0."""
     parts = direction.compiled
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
-    given_finite = partial(_finite_log_delta, epsilon=epsilon)
+    given_finite = partial(finite_log_delta, epsilon=epsilon)
     return _rounded(direction, lambda item, _: log_delta_with_failures(item, given_finite))
 
 
-def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
+def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta of finite losses; allocations without balls are finite laws."""
     if not has_allocation(direction):
         return ways.log_delta(direction, epsilon)
     exact = log_delta_by_parity(direction, epsilon)
-    return exact or log_delta_bounds(on_finite_laws(direction), epsilon).both(
+    return exact or log_delta_bounds(_allocated.on_finite_laws(direction), epsilon).both(
         renyi.log_delta_bounds(direction, epsilon)
     )
 
 
+@_silent
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on the smallest epsilon >= 0 at a log delta, a negative number of any size."""
     parts = direction.compiled
@@ -77,7 +93,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     if not has_allocation(direction):
         return ways.epsilon(direction, log_delta)
     exact = epsilon_by_parity(direction, log_delta)
-    return exact or epsilon_bounds(on_finite_laws(direction), log_delta).both(
+    return exact or epsilon_bounds(_allocated.on_finite_laws(direction), log_delta).both(
         renyi.epsilon_bounds(direction, log_delta)
     )
 
@@ -97,7 +113,7 @@ def _rounded(direction: Direction, bounds_of: Callable[[Direction, int], Bounds]
 
 def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
     """Return whether moments prove delta no larger, where close bounds may take seconds."""
-    if not (0 < epsilon < math.inf and -math.inf < log_delta < 0):
+    if not (0 < epsilon < math.inf and -_LARGEST_TILT * epsilon < log_delta < 0):
         return False
     tilts = -log_delta / epsilon * _TILTS
     return bool(renyi.log_deltas_by_tilts(direction, np.array([epsilon]), tilts)[0] <= log_delta)

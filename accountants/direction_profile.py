@@ -19,10 +19,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal import _lazy
 from dpcal._ext import question
 from dpcal.accountants import renyi, ways
+from dpcal.accountants.characteristic import finite_log_delta
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.allocated import on_finite_laws
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.parity import has_allocation, has_contour
 from dpcal.accountants.inversion.solve import invert
@@ -34,6 +35,8 @@ __all__ = ["DirectionProfile"]
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+# Laws of epochs, which few questions need.
+_allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
 # Width of bounds on log delta that are accepted: ten digits of delta. A smaller width takes more
 # contours.
 _WIDTH = 1e-10
@@ -85,7 +88,7 @@ class DirectionProfile:
 
     def __init__(self, direction: Direction) -> None:
         if has_allocation(direction) and not has_contour(direction):
-            direction = on_finite_laws(direction)
+            direction = _allocated.on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
         below = direction.below
@@ -140,7 +143,7 @@ class DirectionProfile:
             first = int(np.argmax(todo))
             self._read_new_interval(points, todo, lower, upper)
             if todo[first]:
-                bounds = ways.log_delta(self._direction, float(points[first]))
+                bounds = finite_log_delta(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
@@ -157,7 +160,7 @@ class DirectionProfile:
     def _is_asked_alone(self) -> bool:
         """Whether no interval has the best upper bound of a class, or the digits of a sum."""
         exact = ways.exact_log_delta(self._direction, 0.0)
-        return exact is not None or self._total.renyi_is_tighter
+        return exact is not None or self._total.renyi_is_tighter or has_allocation(self._direction)
 
     @property
     def _scale(self) -> float:

@@ -36,6 +36,8 @@ __all__ = ["epsilon", "exact_log_delta", "log_delta"]
 # Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
 # tried: six digits.
 _CLOSE = 1e-6
+# Distances from the largest loss, relative to it, at which lower ends are tried.
+_BELOW_AN_ATOM = (1e-9, 1e-5)
 # Relative error from which a closed form or an exact sum says nothing.
 _MOST_LOST = 0.5
 
@@ -107,6 +109,7 @@ def epsilon(direction: Direction, log_delta: float) -> Bounds:
         by_renyi,
         lambda: epsilon_by_recursion(direction, log_delta, by_renyi().upper),
         lambda: _of_one(direction, lambda one: epsilon(one, log_delta)),
+        lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")
     for way in ways:
@@ -114,6 +117,20 @@ def epsilon(direction: Direction, log_delta: float) -> Bounds:
         if bounds.upper - bounds.lower <= _CLOSE * bounds.upper < math.inf:
             break
     return bounds
+
+
+def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
+    """Return the largest loss, and a lower end next to it, if delta is no less than a target there.
+
+    Next to an atom at the end of a law no sum has a root.
+    """
+    largest = Total(direction.parts).upper
+    if not 0 < largest < math.inf:
+        return None
+    for gap in _BELOW_AN_ATOM:
+        if log_delta(direction, near := largest * (1 - gap)).lower >= target:
+            return Bounds(near, largest, "support")
+    return Bounds(0.0, largest, "support")
 
 
 def _of_pair(direction: Direction, bounds: Bounds | None, nothing: float) -> Bounds | None:

@@ -244,6 +244,8 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
         if not (math.isfinite(value) and slope < 0):
             return None
         step = max(epsilon + (log_delta - value) / slope, 0.0)
+        if math.isinf(step):
+            return None
         if abs((step - epsilon) * slope) < _CONVERGED or step == epsilon:
             return step
         low, high = (max(low, epsilon), high) if value > log_delta else (low, min(high, epsilon))

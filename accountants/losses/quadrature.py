@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _lazy
 from dpcal._ext.contour import phase_sums, power_sums, second_order_sums, tilted_moments
 from dpcal.accountants.losses.base import (
     Complexes,
@@ -31,10 +32,11 @@ from dpcal.accountants.losses.base import (
     Tilt,
 )
 from dpcal.accountants.losses.lattice import relevant, restricted_moments
-from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 
 __all__ = ["Part", "PointLoss", "QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p"]
 
+# Sums over many atoms, which few questions need.
+_fft = _lazy.Module("dpcal.accountants.losses.nonuniform_fft")
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
 # Most steps of Newton's method for a time: many more than it needs, so that the loop ends.
@@ -168,7 +170,7 @@ class QuadratureTilt(Tilt):
             first = min(nodes, _DIRECT // len(theta))
         sums = second_order_sums(theta, self._weights, 0, first)
         if first < nodes:
-            rest, rounding = sums_over_atoms(theta.real, self._weights.real, first, nodes)
+            rest, rounding = _fft.sums_over_atoms(theta.real, self._weights.real, first, nodes)
             rest -= self._weights.sum() + 1j * np.arange(first, nodes) * (self._weights @ theta)
             sums = np.concatenate([sums, rest])
             self._transformed = step * first, rounding
@@ -198,10 +200,11 @@ class QuadratureTilt(Tilt):
 
     def absolute(self, t: Reals) -> Reals:
         """Return the smaller sum abs(weight_j) exp(-t Im L_j), a bound on abs(psi(t))."""
-        total = np.exp(-np.outer(t, self._centered.imag)) @ self._sizes
-        if self._nearer is not None:
-            decay, sizes = self._nearer
-            total = np.minimum(total, np.exp(-np.outer(t, decay)) @ sizes)
+        with np.errstate(under="ignore"):
+            total = np.exp(-np.outer(t, self._centered.imag)) @ self._sizes
+            if self._nearer is not None:
+                decay, sizes = self._nearer
+                total = np.minimum(total, np.exp(-np.outer(t, decay)) @ sizes)
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
@@ -329,6 +332,7 @@ class PointLoss(PrivacyLoss):
         _, points = self._served(float(c.max()))
         return tilted_moments(points.values, points.log_reference, 1.0 + c, c)
 
+    @np.errstate(under="ignore")
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law along Re z = c."""
         log_mgf, mean, variance, fourth = self.cumulants([c])[0]

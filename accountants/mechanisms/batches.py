@@ -36,10 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal import _lazy, _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.allocated import allocated
 from dpcal.accountants.inversion.amplification import (
     amplified,
     fixed_batch,
@@ -71,6 +70,8 @@ _MOST_ANSWERS = 10**12
 # Relative change of each mass, per answer, that rounding explains: half a unit in the last place of
 # logarithms up to 256 nats, of which the masses are that add up to 1.
 _ROUNDING = 2.0**-46
+# Laws of epochs, which few questions need.
+_epochs = _lazy.Module("dpcal.accountants.inversion.allocated")
 _SAMPLERS = "[samplers](#samplers-and-relations)"
 
 
@@ -270,7 +271,8 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
     if not laws:
         return NO_LOSS, NO_LOSS
     with _refusing(event, relation):
-        return allocated(laws[0], batches, repr(inner))
+        found: Pairs = _epochs.allocated(laws[0], batches, repr(inner))
+        return found
 
 
 @Row(events.SampledWithReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)), _SAMPLERS)

@@ -72,7 +72,7 @@ def test_the_report_says_what_it_must(cli, demo, tmp_path):
     # With so many records of two classes a model is near the optimum.
     assert report["non_private_optimum"] > 0.95
     means = [row["mean"] for row in report["accuracy"]]
-    assert min(means) > 0.9
+    assert min(means) > 0.88
     assert means[-1] > report["non_private_optimum"] - 0.04
 
 
