@@ -12,6 +12,7 @@ from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Direction
+from dpcal.accountants.inversion import allocated as epochs
 from dpcal.accountants.inversion.finite_laws import law_of
 from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
@@ -165,18 +166,22 @@ LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
 
 
 @pytest.mark.parametrize(
-    ("wrap", "law"),
+    ("wrap", "module", "law"),
     [
-        (lambda inner: events.PoissonSampledDpEvent(0.1, inner), "sampled"),
-        (lambda inner: events.SampledWithoutReplacementDpEvent(1000, 100, inner), "sampled"),
-        (lambda inner: events.AllocatedDpEvent(inner, 10), "allocated"),
+        (lambda inner: events.PoissonSampledDpEvent(0.1, inner), batches, "sampled"),
+        (
+            lambda inner: events.SampledWithoutReplacementDpEvent(1000, 100, inner),
+            batches,
+            "sampled",
+        ),
+        (lambda inner: events.AllocatedDpEvent(inner, 10), epochs, "allocated"),
     ],
 )
 def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(
-    monkeypatch, wrap, law
+    monkeypatch, wrap, module, law
 ):
     """All accountants price the same law: a sum of the composition, alone, has its own."""
-    plain, small = getattr(batches, law), law_of(pure(1e-9))
+    plain, small = getattr(module, law), law_of(pure(1e-9))
 
     def lost(found, *how):
         return plain(small if len(found.values) > 3 else found, *how)
@@ -185,7 +190,7 @@ def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(
     for event in (once, events.SelfComposedDpEvent(once, 2)):
         assert accountants.epsilon(event, delta=1e-6, cross_check=True) > 1e-3
         with monkeypatch.context() as patch:
-            patch.setattr(batches, law, lost)
+            patch.setattr(module, law, lost)
             assert accountants.epsilon(event, delta=1e-6) < 1e-7
             with pytest.raises(AccountantsDisagree, match="a part of it, costs at least"):
                 accountants.epsilon(event, delta=1e-6, cross_check=True)
