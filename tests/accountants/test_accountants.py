@@ -12,7 +12,6 @@ from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Direction
-from dpcal.accountants.inversion import allocated as epochs
 from dpcal.accountants.inversion.finite_laws import law_of
 from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
@@ -174,7 +173,7 @@ LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
             batches,
             "sampled",
         ),
-        (lambda inner: events.AllocatedDpEvent(inner, 10), epochs, "allocated"),
+        (lambda inner: events.AllocatedDpEvent(inner, 10), batches._epochs, "allocated"),
     ],
 )
 def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(
