@@ -47,10 +47,8 @@ _allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
-
 # Tilt from which moments are not compared: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
-
 # What underflows is far below the rounding of what it is added to.
 _silent = np.errstate(under="ignore")
 

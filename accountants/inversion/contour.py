@@ -121,8 +121,8 @@ class Contour:
         line = self._line = measure.line(c)
         self.points = line.points
         self._mean_rounding, self._mass_rounding = line.mean_rounding, line.log_mass_rounding
-        error = max(CONTOUR.error, line.accuracy)
-        self._log_tolerance = min(math.log(error) + excess, math.log(CONTOUR.error_of_parts))
+        tolerance = math.log(CONTOUR.error) + excess
+        self._log_tolerance = min(tolerance, math.log(CONTOUR.error_of_parts))
         self.log_mgf, self.mean = line.log_mass, line.mean
         curvature = line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)

@@ -74,8 +74,6 @@ class Line(ABC):
     variance: float
     points: int
     decays: bool
-    accuracy: float = 0.0
-    """Relative error of a contour below which its further nodes gain less than they cost."""
 
     @abstractmethod
     def log_ratio(self, step: float, nodes: int) -> Complexes:
@@ -178,7 +176,6 @@ class ProductLine(Line):
         self.tilts, self.log_masses = tilts, log_masses
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self.points = sum(tilt.points for tilt, _ in tilts)
-        self.accuracy = max((tilt.accuracy for tilt, _ in tilts), default=0.0)
         # Each part is centered on its own mean; the phase makes up for the rounding of the total
         # mean.
         self.offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean

@@ -62,8 +62,6 @@ class Tilt(ABC):
     """
     mean_rounding: float = 0.0
     """Absolute error of the mean in units, beyond that of rounding it."""
-    accuracy: float = 0.0
-    """Relative error of a contour below which its further nodes gain less than they cost."""
 
     @property
     def decays(self) -> bool:

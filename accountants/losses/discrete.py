@@ -33,7 +33,6 @@ __all__ = [
     "ScatteredLoss",
     "blanked_response",
     "discrete_laplace",
-    "has_few_sums",
     "hockey_stick",
     "log_delta_of_sum",
     "pure",
@@ -330,11 +329,6 @@ def log_delta_of_sum(parts: Parts, epsilon: float) -> tuple[float, float] | None
         return None
     values, logs, error = law
     return hockey_stick(logs, values, epsilon, error)
-
-
-def has_few_sums(parts: Parts) -> bool:
-    """Return whether :func:`log_delta_of_sum` knows the law of the sum."""
-    return _law_of_sum(parts) is not None
 
 
 @lru_cache(maxsize=64)

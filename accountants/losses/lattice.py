@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +26,12 @@ __all__ = [
     "LARGEST_ANGLE",
     "LOG_TOLERANCE",
     "RANGE",
-    "SUMMED",
-    "earlier",
     "growth_of",
     "narrowed",
     "relevant",
     "restricted_moments",
-    "sliding",
     "spaced",
     "step_within",
-    "turned_sums",
 ]
 
 # Log of the rule's largest error, relative to terms of second order in the loss. At 1e-19 the error
@@ -58,11 +53,6 @@ _NO_WEIGHT = -200.0
 # Probabilities of the events to which a law is restricted when its decay is bounded: with more
 # events the bound is sharper, and each takes a table look-up.
 _SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
-# Windows that end together where the table is 0 from there on, and terms of a window: libraries
-# share more terms among threads, at more cost than gain.
-_BLOCK, _COLUMNS = 512, 8192
-# Terms whose phases are products with those of the first one, and most products at once.
-SUMMED, _AT_ONCE = 16, 1 << 20
 
 
 def step_within(width: float, growth: float) -> float:
@@ -155,60 +145,3 @@ def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals
     # This rounds outward; an event whose moments are mostly rounding is left out.
     rows = np.column_stack([mass * (1 - 1e-9), variance * (1 - 1e-6), fourth * (1 + 1e-6)])
     return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])
-
-
-def sliding(table: Reals, weights: Reals, count: int, stride: int, spread: int) -> Reals:
-    """Return sums over k of weights[k] table[stride i + spread k], for each i < count.
-
-    Parameters
-    ----------
-    table, weights
-        Numbers, of which the table has at least stride (count - 1) + spread (len(weights) - 1) + 1.
-    count
-        Number of sums.
-    stride, spread
-        Whole numbers, one of them 1: each remainder is a correlation by itself.
-
-    >>> sliding(np.arange(6.0), np.array([1.0, 10.0]), count=2, stride=1, spread=2)
-    array([20., 31.])
-    """
-    last_one, step = int(np.flatnonzero(table).max(initial=0)), stride * spread
-    found = np.zeros(count)
-    for start in range(0, count, _BLOCK * spread):
-        each = min(_BLOCK * spread, count - start)
-        # Beyond this column numbers are 0.
-        columns = weights[: max(1, -((stride * start - last_one - 1) // spread))]
-        pieces = product(
-            range(min(spread, each)), range(stride), range(0, len(columns), _COLUMNS * stride)
-        )
-        for r, k, column in pieces:
-            some = columns[column + k : column + _COLUMNS * stride : stride]
-            if some.size:
-                first = stride * start + r + k + column * spread
-                end = first + step * (-((r - each) // spread) + some.size - 1)
-                sums = np.correlate(table[first:end:step], some, "valid")
-                found[start + r : start + each : spread] += sums
-    return found
-
-
-def turned_sums(terms: Complexes, u: Reals, step: float) -> Complexes:
-    """Return the sums over k of terms[k] exp(-i u k step), at each u."""
-    count = math.ceil(len(terms) / SUMMED)
-    padded = np.zeros(count * SUMMED, dtype=complex)
-    padded[: len(terms)] = terms
-    blocks = padded.reshape(count, SUMMED).T
-    found = np.empty(len(u), dtype=complex)
-    each = max(1, _AT_ONCE // count)
-    for start in range(0, len(u), each):
-        turns = -1j * step * u[start : start + each, None]
-        within = np.exp(turns * np.arange(SUMMED)) @ blocks
-        found[start : start + each] = (within * np.exp(turns * SUMMED * np.arange(count))).sum(1)
-    return found
-
-
-def earlier(values: Reals, k: int) -> Reals:
-    """Return what stands k >= 0 places before in each row, and 1 before the first one."""
-    if k == 0:
-        return values
-    k = min(k, values.shape[1])
-    return np.hstack([np.ones((len(values), k)), values[:, : values.shape[1] - k]])
