@@ -48,14 +48,13 @@ from fractions import Fraction
 from threading import Lock
 
 from dpcal import _validate
-from dpcal._roots import Stop, brent, minimum
+from dpcal._roots import minimum
 from dpcal._spending import Spender
 from dpcal.accountants import events
-from dpcal.accountants.curves.conversions import renyi_divergence
+from dpcal.accountants.curves.conversions import largest_mu, renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.pure import pure_epsilon
 from dpcal.accountants.rounding import UNIT, next_up, rounded_up
@@ -131,21 +130,7 @@ def _zcdp_budget(epsilon: float, log_delta: float) -> float:
 
 def _gdp_budget(epsilon: float, log_delta: float) -> float:
     """Return the largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
-
-    def excess(mu: float) -> float:
-        value, error = log_gaussian_delta(epsilon, mu)
-        return max(value + error, -1e300) - log_delta
-
-    # Chernoff's bound proves this mu, even if ``excess`` has no correct digits.
-    low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
-    low *= 1 - 8 * UNIT
-    if not excess(low) <= 0:
-        return low * low * (1 - 4 * UNIT)
-    high = 2 * low
-    while excess(high) <= 0:
-        high *= 2
-    mu = brent(excess, low, high, Stop(absolute=1e-300, relative=1e-14)).meet
-    return mu * mu * (1 - 4 * UNIT)
+    return largest_mu(epsilon, log_delta) ** 2 * (1 - 4 * UNIT)
 
 
 def renyi_order(

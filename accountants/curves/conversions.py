@@ -18,18 +18,20 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
+from dpcal._roots import Stop, brent
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.rounding import UNIT, exp_down
 
 __all__ = [
     "epsilon_from_gdp",
     "epsilon_from_renyi",
     "epsilon_from_zcdp",
+    "largest_mu",
     "renyi_divergence",
     "renyi_from_pure",
 ]
@@ -81,6 +83,25 @@ def epsilon_from_renyi(divergence: float, *, order: float, delta: float) -> floa
     penalty = (float(log_chernoff(c)) - log_delta) / c
     margin = 16 * UNIT * (value + abs(log_delta) / c + 4 / c + 4)
     return max(0.0, value + penalty + margin)
+
+
+def largest_mu(epsilon: float, log_delta: float) -> float:
+    """Return the largest mu such that mu-GDP implies (epsilon, delta), rounded down."""
+
+    def excess(mu: float) -> float:
+        value, error = log_gaussian_delta(epsilon, mu)
+        return max(value + error, -1e300) - log_delta
+
+    # Chernoff's bound proves one mu, and delta_mu(epsilon) <= mu / sqrt(2 pi) another, even if
+    # ``excess`` has no correct digits.
+    low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
+    low = max(low, math.sqrt(2 * math.pi) * exp_down(log_delta)) * (1 - 8 * UNIT)
+    if not excess(low) <= 0:
+        return low
+    high = 2 * low
+    while excess(high) <= 0:
+        high *= 2
+    return brent(excess, low, high, Stop(absolute=1e-300, relative=1e-14)).meet
 
 
 def renyi_from_pure(epsilon: float, *, order: float) -> float:

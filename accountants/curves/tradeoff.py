@@ -23,7 +23,6 @@ bound from three points around the best one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,13 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._lazy import special
-from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
+from dpcal.accountants.curves.conversions import largest_mu
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import RELATIONS, Direction
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
@@ -65,15 +64,13 @@ _POINTS = 17
 # Number of these further rounds.
 _ROUNDS = 6
 
-# Points of the profile between which the tightest Gaussian curve is interpolated at first. They are
-# doubled until the interval for mu is narrow enough.
-_FEWEST_POINTS = 33
-# Most points of that profile.
-_MOST_POINTS = 256
+# Numbers of points of the profile between which the tightest Gaussian curve is sought, until the
+# interval for mu is narrow enough.
+_COUNTS = (65, 257)
 # Relative width of the interval for mu that is narrow enough.
 _GDP_WIDTH = 5e-4
-# A mu above this is reported as infinite: there is hardly any privacy.
-_LARGEST_MU = 1e9
+# Error of a normal quantile x, over 1 + |x|: ten times what mpmath finds.
+_QUANTILE = 1e-11
 # A pair whose exp(-epsilon) is below this does not change the curve visibly.
 _NO_LINE = 1e-300
 
@@ -488,95 +485,43 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
         mu = math.sqrt(squared) * (1 + UNIT)
         return Bounds(mu * (1 - (16 + 2 * len(direction.parts)) * UNIT), mu, "closed form")
     end = characteristic.epsilon_bounds(direction, math.log(slack))
-    if end.upper == 0.0:
-        return Bounds(0.0, 0.0, "slack")
-    # The point before the last still proves a lower bound: mu is often attained near it.
-    points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
-    deltas = DirectionProfile(direction)
-    profile = _Profile.of(deltas, np.unique([*points, end.upper]), slack)
-    while True:
-        upper = _threshold(profile.below_gaussian)
-        lower = _threshold(lambda mu, p=profile: not p.above_gaussian(mu), largest=upper)  # type: ignore[misc]
-        if (
-            math.isinf(upper)
-            or upper - lower <= _GDP_WIDTH * upper
-            or len(profile.epsilons) > _MOST_POINTS
-        ):
-            return Bounds(min(lower * (1 - 1e-9), upper), upper, "supporting lines")
-        profile = profile.refined(deltas)
+    if end.upper in (0.0, math.inf):
+        return Bounds(end.upper if end.lower == end.upper else 0.0, end.upper, "slack")
+    deltas, found = DirectionProfile(direction), Bounds(0.0, math.inf, "supporting lines")
+    for count in _COUNTS:
+        # The point before the last still proves a lower bound: mu is often attained near it.
+        points = np.array([*np.linspace(0.0, end.lower * (1 - 1e-4), count), end.upper])
+        found = found.both(_mu_of_profile(points, *deltas.log_bounds(points), slack))
+        if found.upper - found.lower <= _GDP_WIDTH * found.upper:
+            break
+    return found
 
 
-def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
-    """Return the smallest number from which ``holds`` is true, rounded up by 1e-9 at most."""
-    high = min(1.0, largest)
-    while high < largest and not holds(high):
-        if high > _LARGEST_MU:
-            return math.inf
-        high = min(2 * high, largest)
-    low = high / 2
-    while low > 1e-12 and holds(low):
-        high, low = low, low / 2
-    return bisect(holds, Sides(meet=high, miss=low), Stop(relative=1e-9)).meet
+def _mu_of_profile(epsilons: Reals, log_low: Reals, log_high: Reals, slack: float) -> Bounds:
+    """Return bounds on mu from bounds on log delta at increasing epsilons; at the last, <= slack.
 
-
-@dataclass(frozen=True)
-class _Profile:
-    """Bounds on log delta at increasing epsilons, for the last of which it is at most ``slack``."""
-
-    epsilons: Reals
-    lower: Reals
-    upper: Reals
-    slack: float
-
-    @staticmethod
-    def of(deltas: DirectionProfile, epsilons: Reals, slack: float) -> _Profile:
-        """Return the profile of one direction."""
-        return _Profile(epsilons, *deltas.log_bounds(epsilons), slack)
-
-    def refined(self, deltas: DirectionProfile) -> _Profile:
-        """Return the profile with a new point in the middle of every two neighbors."""
-        middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
-        new = _Profile.of(deltas, middles, self.slack)
-        places = np.arange(1, len(self.epsilons))
-        lower = np.insert(self.lower, places, new.lower)
-        upper = np.minimum.accumulate(np.insert(self.upper, places, new.upper))
-        return _Profile(np.insert(self.epsilons, places, middles), lower, upper, self.slack)
-
-    def above_gaussian(self, mu: float) -> bool:
-        """Return whether delta provably exceeds delta_mu by more than the slack somewhere."""
-        excesses = [exp_down(log_delta) * (1 - UNIT) - self.slack for log_delta in self.lower]
-        found = _log_deltas_where(self.epsilons, excesses, mu)
-        return any(high < log_excess for log_excess, _, high in found)
-
-    def below_gaussian(self, mu: float) -> bool:
-        """Return whether delta provably exceeds delta_mu by at most the slack everywhere.
-
-        Delta is convex in exp(epsilon), so it lies below its chords; delta_mu is nearest to a chord
-        where its slope is the chord's.
-        """
-        deltas = np.exp(self.upper) * (1 + 4 * UNIT)
-        starts, widths = self.epsilons[:-1], np.diff(self.epsilons)
-        drops = deltas[:-1] - deltas[1:]
-        with np.errstate(divide="ignore"):
-            slopes = np.log(drops) - starts - widths - np.log(-np.expm1(-widths))
-        # The slope of delta_mu in exp(epsilon) is -Phi(-epsilon / mu - mu / 2).
-        quantiles = special.ndtri_exp(np.clip(slopes, -1e15, -1e-16))
-        nearest = np.where(drops > 0, -mu * (quantiles + mu / 2), math.inf)
-        nearest = np.clip(nearest, starts, self.epsilons[1:])
-        steps = nearest - starts
-        # This is the share of the chord, expm1(step) / expm1(width), written without overflow.
-        shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
-        chords = deltas[:-1] - drops * shares
-        # The margin covers the effect of rounding on the nearest point, which is of second order.
-        found = _log_deltas_where(nearest, chords * (1 + 1e-14) - self.slack, mu)
-        return all(low >= log_excess for log_excess, low, _ in found)
-
-
-def _log_deltas_where(
-    epsilons: Iterable[float], excesses: Iterable[float], mu: float
-) -> Iterator[tuple[float, float, float]]:
-    """Yield the log of each positive excess, and bounds on log delta_mu at its epsilon."""
-    for epsilon, excess in zip(epsilons, excesses, strict=True):
+    Delta is convex in x = exp(epsilon), so it lies below a line E - v x through two neighbors. As
+    delta_mu is the supremum over v of Phi(Phi^-1(v) + mu) - v x, a line with E - slack <=
+    Phi(Phi^-1(v) + mu) lies below delta_mu + slack. The best mu meets this for each exact chord,
+    which lies below delta beyond its two points.
+    """
+    deltas, widths = np.exp(log_high) * (1 + 8 * UNIT), np.diff(epsilons)
+    deltas[-1] = min(deltas[-1], slack)
+    starts, ends = epsilons[:-1], epsilons[1:]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_v = np.log(np.maximum(-np.diff(deltas), 0.0)) - np.log(-np.expm1(-widths)) - ends
+        log_v = np.minimum(log_v, -1e-16)
+        # Rounding may leave either point above the line through the other one.
+        tops = np.maximum(deltas[:-1] + np.exp(log_v + starts), deltas[1:] + np.exp(log_v + ends))
+        excesses = tops * (1 + 8 * UNIT * (1 + np.abs(log_v) + ends)) - slack
+        low, high = special.ndtri_exp(log_v), special.ndtri(np.minimum(excesses, 1.0))
+        mus = high - low + _QUANTILE * (1 + np.abs(high) + np.abs(low))
+    mus = np.where(excesses <= 0, 0.0, mus)
+    worst, lower = int(np.argmax(mus)), 0.0
+    # The line touches delta_mu here.
+    touching = -mus[worst] * (low[worst] + mus[worst] / 2)
+    for place in np.clip(np.searchsorted(epsilons, touching) - [1, 0], 0, len(epsilons) - 1):
+        excess = exp_down(float(log_low[place])) * (1 - UNIT) - slack
         if excess > 0:
-            value, error = log_gaussian_delta(float(epsilon), mu)
-            yield math.log(excess), value - error, value + error
+            lower = max(lower, largest_mu(float(epsilons[place]), math.log(excess) - 4 * UNIT))
+    return Bounds(lower, float(mus[worst]), "supporting lines")

@@ -126,6 +126,14 @@ def test_gdp_promise_between_the_points(q, sigma, steps, slack):
     )
 
 
+def test_no_gaussian_covers_failures_above_the_slack():
+    claim = events.EpsilonDeltaDpEvent(0.5, 1e-3)
+    assert gdp_mu(claim) == gdp_mu(claim).lower == math.inf
+    # Below it, delta_mu(0) = 2 Phi(mu / 2) - 1 = tanh(1 / 4) - slack, where a pure law is widest.
+    small = gdp_mu(events.EpsilonDeltaDpEvent(0.5, 1e-13))
+    assert holds(small, -2 * norm.ppf((1 - math.tanh(0.25)) / 2 + 5e-11), 1e-9)
+
+
 @pytest.mark.slow
 def test_noise_for_a_risk_has_a_closed_form():
     def power(event):
