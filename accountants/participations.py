@@ -21,7 +21,7 @@ from dpcal._lazy import special
 from dpcal.accountants.limits import hold
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson", "stationary"]
+__all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson"]
 
 Floats = NDArray[np.float64]
 
@@ -57,11 +57,30 @@ class Automaton:
 
     @classmethod
     def of(
-        cls, chance: Floats, idle_to: NDArray[np.intc], join_to: NDArray[np.intc], start: Floats
+        cls, rounds: int, chance: ArrayLike, to: tuple[ArrayLike, ArrayLike], start: ArrayLike
     ) -> Automaton:
-        """Return the law with probabilities of taking part, of shape (rounds, states)."""
+        """Return a law from probabilities and tables of each round, or of one that all are like.
+
+        Parameters
+        ----------
+        rounds
+            Number of rounds.
+        chance
+            Probabilities of taking part in each state.
+        to
+            The states that follow a round without the record, and one with it. These and ``chance``
+            are broadcast to the shape (rounds, states).
+        start
+            Probabilities of the states before the first round, shape (states,).
+        """
+        shape = rounds, np.size(start)
+        # Each round has a chance, its two logarithms, and two states to go to.
+        hold(5.0 * rounds * shape[1], f"{rounds} rounds with {shape[1]} states")
+        chances = np.ascontiguousarray(np.broadcast_to(chance, shape), np.float64)
+        states = [np.ascontiguousarray(np.broadcast_to(each, shape), np.intc) for each in to]
         with np.errstate(divide="ignore"):
-            return cls(np.log1p(-chance), np.log(chance), idle_to, join_to, start)
+            first = np.log(np.asarray(start, np.float64))
+            return cls(np.log1p(-chances), np.log(chances), *states, first)
 
     @property
     def rounds(self) -> int:
@@ -185,22 +204,7 @@ def poisson(rate: float, rounds: int) -> Automaton:
 
 def independent(rates: Floats) -> Automaton:
     """Return the law of rounds that are joined independently, at rates of shape (rounds,)."""
-    stays = np.zeros((rates.size, 1), dtype=np.intc)
-    return Automaton.of(rates[:, None], stays, stays, np.zeros(1))
-
-
-def stationary(
-    rounds: int, chance: Floats, idle_to: ArrayLike, join_to: ArrayLike, start: Floats
-) -> Automaton:
-    """Return the law of rounds with equal tables, from those of one round, shape (states,) each.
-
-    These are the probability of taking part in each state, the states after a round without the
-    record and after one with it, and the log-probability of each state before the first round.
-    """
-    # Each round has a chance, its two logarithms, and two states to go to.
-    hold(4.0 * rounds * len(chance), f"{rounds} rounds with {len(chance)} states")
-    idle, join = (np.tile(np.asarray(to, dtype=np.intc), (rounds, 1)) for to in (idle_to, join_to))
-    return Automaton.of(np.tile(chance, (rounds, 1)), idle, join, start)
+    return Automaton.of(rates.size, rates[:, None], (0, 0), [1.0])
 
 
 @dataclass(frozen=True)

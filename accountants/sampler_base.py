@@ -7,13 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.participations import Automaton, Epochs, Groups
 from dpcal.errors import UnsupportedEvent
@@ -22,6 +24,15 @@ __all__ = ["Floats", "Rows", "Sampler", "everyone"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+# The range of each parameter, in every sampler that has it; None is in it where it is the default.
+_RANGES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "sampling_probability": _validate.rate,
+        **dict.fromkeys(("random_shift", "warm_start"), _validate.flag),
+        **dict.fromkeys(("batch_size", "n", "bands", "bins"), _validate.count),
+        **dict.fromkeys(("separation", "participations", "epoch"), _validate.count),
+    }
+)
 
 
 def everyone(n: int) -> Rows:
@@ -39,25 +50,28 @@ class Sampler:
     ----------
     name
         Name of the sampler in ``Query`` and its JSON document.
-    title
-        Name in tables.
     words
         The text of :attr:`sentence`, with fields in braces.
-    independent
-        Whether each record joins every round independently, at one rate.
     fresh
         Whether each batch is drawn independently of other batches.
     independent_noise
         Whether answers may have independent noise. For the other samplers only a whole run with
         correlated noise has a price.
+    refused
+        Why no dominating pair is known under correlated noise; empty if one is.
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
     words: ClassVar[str]
-    independent: ClassVar[bool] = False
     fresh: ClassVar[bool] = False
     independent_noise: ClassVar[bool] = False
+    refused: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, check = getattr(self, each.name), _RANGES.get(each.name)
+            if check is not None and not value is each.default is None:
+                check(**{each.name: value})
 
     def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
         """Return the event of a mechanism on one batch of ``n`` records.
@@ -106,15 +120,6 @@ class Sampler:
         """The records of an answer, for the privacy statement of a report."""
         return self.words.format(**vars(self))
 
-    @property
-    def summary(self) -> str:
-        """The records of an answer, in the few words of a command's summary."""
-        probability = getattr(self, "sampling_probability", None)
-        records = (
-            "on all records" if probability is None else f"sampling probability {probability:.5g}"
-        )
-        return records if self.independent_noise else f"{self.name} samples, {records}"
-
     def draw(self, n: int, generator: np.random.Generator) -> Rows:
         """Return row numbers of a batch of ``n`` records, drawn independently of other batches."""
         raise NotImplementedError
@@ -131,8 +136,10 @@ class Sampler:
         Raises
         ------
         UnsupportedEvent
-            For batches of a fixed size, for which no dominating pair is known.
+            If no dominating pair is known.
         """
+        if self.refused:
+            raise UnsupportedEvent(self.refused)
         return self
 
     @property
@@ -149,12 +156,13 @@ class Sampler:
             If the sampler does not say, and has no price with correlated noise.
         """
         raise UnsupportedEvent(
-            f"Sampler {self.name!r} has no law of one record's participations, which correlated "
-            "noise needs."
+            self.refused
+            or f"Sampler {self.name!r} has no law of one record's participations, which "
+            "correlated noise needs."
         )
 
-    def participation_law(self, rounds: int) -> Automaton | Floats:
-        """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""
+    def participation_law(self, rounds: int) -> Automaton:
+        """Return the law of participations that are known, which needs no dominating pair."""
         return self.automaton(rounds)
 
     def groups(self, rounds: int) -> Groups | None:

@@ -18,7 +18,6 @@ size, the words for reports, and how batches are drawn.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcal import _validate
 from dpcal._ext.noise import poisson_sample
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
@@ -37,7 +35,6 @@ from dpcal.accountants.participations import (
     Groups,
     independent,
     poisson,
-    stationary,
 )
 from dpcal.accountants.random_groups import RandomGroups, RandomOrder, is_long, later_states
 from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
@@ -62,7 +59,6 @@ class Full(Sampler):
     """Every record is in every batch."""
 
     name: ClassVar[str] = "full"
-    title: ClassVar[str] = "full"
     words: ClassVar[str] = "all records"
     fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
@@ -100,15 +96,10 @@ class Poisson(Sampler):
     """
 
     name: ClassVar[str] = "poisson"
-    title: ClassVar[str] = "Poisson"
     words: ClassVar[str] = "a Poisson sample at rate {sampling_probability!r}"
-    independent: ClassVar[bool] = True
     fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
     sampling_probability: float
-
-    def __post_init__(self) -> None:
-        _validate.rate(sampling_probability=self.sampling_probability)
 
     def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
         """Return the mechanism on a Poisson sample."""
@@ -150,27 +141,22 @@ class FixedSize(Sampler):
     """
 
     name: ClassVar[str] = "fixed-size"
-    title: ClassVar[str] = "fixed size"
     words: ClassVar[str] = "{batch_size!r} records"
     fresh: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
+    refused: ClassVar[str] = (
+        "Batches of a fixed size are refused under correlated noise: the record that a batch "
+        "gains, another record of it loses, and no dominating pair is known. Use "
+        "sampler 'poisson' (Poisson), or account for known participations with "
+        "dpcal.accountants.correlated.revealed_delta, which needs no secret batches."
+    )
     batch_size: int
     n: int | None = None
 
     def __post_init__(self) -> None:
-        size = _validate.count(batch_size=self.batch_size)
-        if self.n is not None and size > _validate.count(n=self.n):
+        super().__post_init__()
+        if self.n is not None and self.batch_size > self.n:
             raise ValueError(f"batch_size must be at most n={self.n}, got {self.batch_size}.")
-
-    @property
-    def law(self) -> Sampler:
-        """Refused: no dominating pair is known under correlated noise."""
-        raise UnsupportedEvent(
-            "Batches of a fixed size are refused under correlated noise: the record that a "
-            "batch gains, another record of it loses, and no dominating pair is known. Use "
-            "sampler 'poisson', or account for known participations with "
-            "dpcal.accountants.correlated.revealed_delta."
-        )
 
     def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
         """Return the mechanism on a sample without replacement."""
@@ -180,32 +166,16 @@ class FixedSize(Sampler):
         """Return the batch size, for every n."""
         return float(self.batch_size)
 
-    @property
-    def summary(self) -> str:
-        """The records of an answer, in the few words of a command's summary."""
-        return f"on batches of {self.batch_size} records"
-
     def draw(self, n: int, generator: np.random.Generator) -> Rows:
         """Return the row numbers of a sample without replacement."""
         rows = generator.choice(n, self.batch_size, replace=False, shuffle=False)
         return rows.astype(np.intp)
 
-    def participation_law(self, rounds: int) -> Floats:
-        """Return log-probabilities of 0, 1, ..., ``rounds`` participations, for a known n."""
-        from scipy.stats import binom
-
+    def participation_law(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations, for a known n."""
         if self.n is None:
             raise ValueError("n must be given for the law of batches of a fixed size, got None.")
-        return np.asarray(binom.logpmf(np.arange(rounds + 1), rounds, self.batch_size / self.n))
-
-    def automaton(self, rounds: int) -> Automaton:
-        """Refuse: the law of one record's participations depends on other records."""
-        raise UnsupportedEvent(
-            f"Batches of exactly {self.batch_size} of {self.n or 'n'} records are refused under "
-            "correlated noise: the record that one batch gains, another record of it loses, and no "
-            "dominating pair is known. Sample each record independently (Poisson), or account for "
-            "known participations with correlated.revealed_delta, which needs no secret batches."
-        )
+        return poisson(self.batch_size / self.n, rounds)
 
 
 @dataclass(frozen=True)
@@ -228,7 +198,6 @@ class CyclicPoisson(Sampler):
     """
 
     name: ClassVar[str] = "cyclic-poisson"
-    title: ClassVar[str] = "cyclic Poisson"
     words: ClassVar[str] = (
         "a Poisson sample at rate {sampling_probability!r} of one of {bands!r} random groups, "
         "in turn"
@@ -236,11 +205,6 @@ class CyclicPoisson(Sampler):
     bands: int
     sampling_probability: float
     random_shift: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.count(bands=self.bands)
-        _validate.rate(sampling_probability=self.sampling_probability)
-        _validate.flag(random_shift=self.random_shift)
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return q n / bands."""
@@ -270,7 +234,7 @@ class CyclicPoisson(Sampler):
             return independent(np.where(np.arange(rounds) % b == group, q, 0.0))
         # The state is the number of rounds until the next one that the record may join.
         onward = (np.arange(b) - 1) % b
-        return stationary(rounds, _in_first_state(q, b), onward, onward, np.full(b, -math.log(b)))
+        return Automaton.of(rounds, q * np.eye(1, b)[0], (onward, onward), np.full(b, 1 / b))
 
 
 @dataclass(frozen=True)
@@ -293,23 +257,13 @@ class MinSeparation(Sampler):
     """
 
     name: ClassVar[str] = "min-separation"
-    title: ClassVar[str] = "min-separation"
+    words: ClassVar[str] = (
+        "a Poisson sample at rate {sampling_probability!r} of the records that were last in a "
+        "batch at least {separation!r} answers ago, or in none"
+    )
     separation: int
     sampling_probability: float
     warm_start: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.count(separation=self.separation)
-        _validate.rate(sampling_probability=self.sampling_probability)
-        _validate.flag(warm_start=self.warm_start)
-
-    @property
-    def sentence(self) -> str:
-        """The records of an answer, for the privacy statement of a report."""
-        return (
-            f"a Poisson sample at rate {self.sampling_probability!r} of those "
-            f"that were not in the {self.separation - 1} samples before"
-        )
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return the stationary rate of joining, times n."""
@@ -320,14 +274,14 @@ class MinSeparation(Sampler):
     def waiting(self) -> Floats:
         """Probabilities of 0, 1, ..., separation - 1 rounds until the record is eligible."""
         b, p = self.separation, float(self.sampling_probability)
-        start = np.full(b, p / (1 + (b - 1) * p) if self.warm_start else 0.0)
-        start[0] = 1 / (1 + (b - 1) * p) if self.warm_start else 1.0
-        return start
+        if not self.warm_start:
+            return np.eye(1, b)[0]
+        return np.where(np.arange(b) > 0, p, 1.0) / (1 + (b - 1) * p)
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
         """Yield Poisson samples of the eligible records."""
-        waiting = self._waiting(n, generator)
-        away = np.sort(np.concatenate([np.empty(0, np.intp), *waiting]))
+        away, rounds_left = later_states(self.waiting / self.waiting.sum(), n, generator)
+        waiting = deque(away[rounds_left == left] for left in range(1, self.separation))
         while True:
             # How many eligible records come before each of those that sit out.
             before = away - np.arange(len(away))
@@ -339,12 +293,6 @@ class MinSeparation(Sampler):
                 waiting.append(joined)
             yield joined
 
-    def _waiting(self, n: int, generator: np.random.Generator) -> deque[Rows]:
-        """Draw the records that sit out 1, 2, ..., separation - 1 rounds at the start."""
-        law = self.waiting
-        rows, rounds = later_states(law / law.sum(), n, generator)
-        return deque(rows[rounds == after] for after in range(1, self.separation))
-
     @property
     def least_separation(self) -> int:
         """The separation."""
@@ -354,8 +302,8 @@ class MinSeparation(Sampler):
         """Return the law of one record's participations in ``rounds`` rounds."""
         # The state is the number of rounds until the record is eligible.
         b, p = self.separation, float(self.sampling_probability)
-        idle_to, join_to = np.maximum(np.arange(b) - 1, 0), np.full(b, b - 1)
-        return stationary(rounds, _in_first_state(p, b), idle_to, join_to, _log(self.waiting))
+        idle_to = np.maximum(np.arange(b) - 1, 0)
+        return Automaton.of(rounds, p * np.eye(1, b)[0], (idle_to, b - 1), self.waiting)
 
 
 @dataclass(frozen=True)
@@ -376,15 +324,14 @@ class RandomAllocation(Sampler):
     """
 
     name: ClassVar[str] = "random-allocation"
-    title: ClassVar[str] = "random allocation"
     words: ClassVar[str] = "the records that drew it, each of which drew {participations!r} answers"
     independent_noise: ClassVar[bool] = True
     participations: int
     epoch: int | None = None
 
     def __post_init__(self) -> None:
-        _validate.count(participations=self.participations)
-        if self.epoch is not None and _validate.count(epoch=self.epoch) < self.participations:
+        super().__post_init__()
+        if self.epoch is not None and self.epoch < self.participations:
             raise ValueError(
                 f"epoch must be at least participations={self.participations}, got {self.epoch}."
             )
@@ -396,13 +343,6 @@ class RandomAllocation(Sampler):
             return super().sentence
         drawn = f"{self.participations!r} of every {self.epoch!r} answers"
         return f"the records that drew it, each of which draws {drawn}"
-
-    @property
-    def summary(self) -> str:
-        """The records of an answer, in the few words of a command's summary."""
-        if self.epoch is None:
-            return super().summary
-        return f"on batches that each record draws, {self.participations} of {self.epoch} an epoch"
 
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return one epoch, and the number of epochs that were begun.
@@ -460,15 +400,11 @@ class RandomAllocation(Sampler):
         epochs = self.epochs(rounds)
         k, length = epochs.times, epochs.rounds
         # The state is the number of participations due in the rest of the epoch.
-        due = np.arange(k + 1)
         hold(5.0 * rounds * (k + 1), f"{rounds} rounds with {k} participations")
-        left = length - np.arange(rounds) % length
-        chance = np.minimum(due / left[:, None], 1.0)
-        idle_to = np.tile(due.astype(np.intc), (rounds, 1))
-        join_to = np.maximum(idle_to - 1, 0)
-        idle_to[length - 1 :: length] = k
-        join_to[length - 1 :: length] = k
-        return Automaton.of(chance, idle_to, join_to, _log((due == k).astype(float)))
+        due, left = np.arange(k + 1), (length - np.arange(rounds) % length)[:, None]
+        idle_to = np.where(left > 1, due, k)
+        join_to = np.where(left > 1, np.maximum(due - 1, 0), k)
+        return Automaton.of(rounds, np.minimum(due / left, 1.0), (idle_to, join_to), due == k)
 
 
 @dataclass(frozen=True)
@@ -489,29 +425,15 @@ class ShuffledEpochs(Sampler):
     """
 
     name: ClassVar[str] = "shuffled-epochs"
-    title: ClassVar[str] = "shuffled epochs"
     words: ClassVar[str] = (
         "a batch of a shuffle of the records, which is fresh after every {epoch!r} answers"
     )
     independent_noise: ClassVar[bool] = True
+    refused: ClassVar[str] = (
+        "Shuffled epochs are refused under correlated noise: where one record moves, others do, "
+        "and no dominating pair is known. Use sampler 'balls-in-bins' or 'random-allocation'."
+    )
     epoch: int
-
-    def __post_init__(self) -> None:
-        _validate.count(epoch=self.epoch)
-
-    @property
-    def summary(self) -> str:
-        """The records of an answer, in the few words of a command's summary."""
-        return f"on batches of shuffled epochs, {self.epoch} an epoch"
-
-    @property
-    def law(self) -> Sampler:
-        """Refused: no dominating pair is known under correlated noise."""
-        raise UnsupportedEvent(
-            "Shuffled epochs are refused under correlated noise: where one record moves, others "
-            "do, and no dominating pair is known. Use sampler 'balls-in-bins' or "
-            "'random-allocation'."
-        )
 
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return the run of all epochs that were begun, which has one price.
@@ -555,12 +477,8 @@ class BallsInBins(Sampler):
     """
 
     name: ClassVar[str] = "balls-in-bins"
-    title: ClassVar[str] = "balls in bins"
     words: ClassVar[str] = "one of {bins!r} random parts, in turn"
     bins: int
-
-    def __post_init__(self) -> None:
-        _validate.count(bins=self.bins)
 
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return n / bins."""
@@ -585,14 +503,3 @@ class BallsInBins(Sampler):
         """Return the law of one record's participations in ``rounds`` rounds."""
         self.equally_likely(rounds)
         return CyclicPoisson(self.bins, 1.0, random_shift=True).automaton(rounds)
-
-
-def _log(probabilities: Floats) -> Floats:
-    """Return logarithms; that of 0 is -infinity."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(probabilities))
-
-
-def _in_first_state(chance: float, states: int) -> Floats:
-    """Return probabilities of taking part, positive in the first state only."""
-    return np.where(np.arange(states) == 0, chance, 0.0)

@@ -89,7 +89,7 @@ def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
     ----------
     sampler
         A frozen dataclass that inherits from :class:`dpcal.accountants.samplers.Sampler`, with a
-        ``name``, a ``title``, ``words`` and ``independent_noise = True``, whose fields are among
+        ``name``, ``words`` and ``independent_noise = True``, whose fields are among
         ``sampling_probability``, ``batch_size``, ``separation``, ``participations`` and ``epoch``.
 
     Raises
@@ -99,10 +99,10 @@ def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
     """
     if not (isinstance(sampler, type) and issubclass(sampler, Sampler)):
         raise ValueError(f"sampler must be a class that inherits from Sampler, got {sampler!r}.")
-    lacking = [each for each in ("name", "title", "words") if not hasattr(sampler, each)]
+    lacking = [each for each in ("name", "words") if not hasattr(sampler, each)]
     if lacking or not sampler.independent_noise:
         raise ValueError(
-            f"sampler must have a name, a title, words and independent_noise = True, got "
+            f"sampler must have a name, words and independent_noise = True, got "
             f"{sampler.__name__} without {' and '.join(lacking) or 'the last'}."
         )
     if sampler.name in _BY_NAME:

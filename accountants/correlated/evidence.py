@@ -254,7 +254,7 @@ def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sampl
 def _require_range(question: Question, goal: Goal, draws: int) -> None:
     """Refuse draws that cannot answer before an engine for their likelihood ratios is built."""
     if question.refusal is not None:
-        raise DrawsCannotTell(f"{question.sampler.title} batches: {question.refusal}.")
+        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
     if goal.delta is None or not only_plain(question, goal):
         return
     failure = question.options.failure(goal.delta, proved=True)

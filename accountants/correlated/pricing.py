@@ -46,7 +46,7 @@ from dpcal.accountants.correlated.table import (
 )
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.samplers import Sampler
+from dpcal.accountants.samplers import Poisson, Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["DRAWING", "answer", "check_relation", "delta", "epsilon", "priced", "provenance"]
@@ -82,7 +82,7 @@ def whole_run(
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
     chosen(mechanism, sampler)
     groups = sampler.groups(mechanism.steps)
-    if groups is not None and sampler.independent and mechanism.bands == 1:
+    if groups is not None and isinstance(sampler, Poisson) and mechanism.bands == 1:
         if mechanism.column is not None and mechanism.column[0] == 1:
             return events.dpsgd(
                 sampling_probability=groups.rate,
@@ -109,7 +109,7 @@ def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     if neighboring_relation != "replace-one":
         return
-    if sampler.independent and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
+    if isinstance(sampler, Poisson) and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
         return
     raise UnsupportedEvent(
         "Correlated noise on random batches is not calibrated for neighboring relation "

@@ -232,7 +232,7 @@ def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
         if row.covers(mechanism, sampler):
             if row.route == "refused":
                 sampler.automaton(mechanism.steps)
-                raise UnsupportedEvent(f"{sampler.title} batches are refused: {row.method}.")
+                raise UnsupportedEvent(f"{sampler.name!r} batches are refused: {row.method}.")
             return row
     raise TypeError(
         "sampler must be one of the samplers of dpcal.accountants.correlated, "
@@ -245,6 +245,6 @@ def render() -> str:
     lines = ["| matrix | sampler | when | method | label |", "|---|---|---|---|---|"]
     for row in _TABLE:
         kinds = "any" if row.kinds == KINDS else ", ".join(row.kinds)
-        names = ", ".join(sampler.title for sampler in row.samplers)
+        names = ", ".join(sampler.name for sampler in row.samplers)
         lines.append(f"| {kinds} | {names} | {row.when} | {row.method} | {row.label} |")
     return "\n".join(lines)

@@ -89,7 +89,7 @@ def _line(queries: list[Query]) -> str:
     least, most = f"{min(noises):.5f}", f"{max(noises):.5f}"
     noise = least if least == most else f"{least} to {most}"
     sizes = {query.batch_size for query in queries if query.batch_size is not None}
-    records = " and ".join(dict.fromkeys(query.sampling.summary for query in queries))
+    records = "on " + " and ".join(dict.fromkeys(query.sampling.sentence for query in queries))
     if queries[0].composition == "disjoint":
         records = f"on parts of {_range(sizes)} records that share none"
     if queries[0].correlation is not None:

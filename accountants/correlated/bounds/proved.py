@@ -78,7 +78,7 @@ def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]
     norms = np.sqrt(mechanism.energies)
     groups = sampler.groups(norms.size)
     if groups is None:
-        raise UnsupportedEvent(f"{sampler.title} sampling is no composition of sampled Gaussians.")
+        raise UnsupportedEvent(f"{sampler.name!r} sampling is no composition of sampled Gaussians.")
     found: list[events.DpEvent] = []
     kept: list[NDArray[np.float64]] = []
     for rows in groups.rounds:

@@ -163,7 +163,7 @@ class Revealed(_Known):
     mechanism
         A strategy of any kind.
     law
-        An automaton, or log-probabilities of 0, 1, ..., steps participations.
+        The law of a record's participations.
     separation
         Least distance of two participations.
     most
@@ -171,7 +171,7 @@ class Revealed(_Known):
     """
 
     mechanism: Mechanism
-    law: Automaton | Floats
+    law: Automaton
     separation: int = 1
     most: float = math.inf
 
@@ -179,12 +179,8 @@ class Revealed(_Known):
 
     @cached_property
     def _laws(self) -> list[tuple[Floats, Floats]]:
-        sigma, law, shape = self.mechanism.sigma, self.law, self.mechanism.shape
-        if isinstance(law, Automaton):
-            found = _unit_laws(shape, law, self.separation, self.most)
-        else:
-            norms = worst_norms(Mechanism(shape, 1.0), self.separation, self.most)
-            found = [(np.exp(law), norms)]
+        sigma = self.mechanism.sigma
+        found = _unit_laws(self.mechanism.shape, self.law, self.separation, self.most)
         return [(weights, norms / sigma * (1 + _MARGIN)) for weights, norms in found]
 
 
