@@ -34,9 +34,12 @@ class Bounds:
 
     @staticmethod
     def of_logarithms(lower: float, upper: float, method: str) -> Bounds:
-        """Return bounds on the logarithm of a number that lies between two others."""
-        low, high = (math.log(value) if value > 0 else -math.inf for value in (lower, upper))
-        return Bounds(low, high, method)
+        """Return bounds on the logarithm of a number in [0, 1] between two others, outward."""
+        low, high = (
+            math.nextafter(math.log(value), end) if value > 0 else -math.inf
+            for value, end in ((lower, -math.inf), (upper, math.inf))
+        )
+        return Bounds(low, min(high, 0.0), method)
 
     def both(self, other: Bounds | None) -> Bounds:
         """Return what these and other bounds on one number say together; these if there is None."""

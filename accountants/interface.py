@@ -13,11 +13,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
@@ -57,6 +58,7 @@ __all__ = [
     "ACCOUNTANTS",
     "Compared",
     "Comparison",
+    "check_priced",
     "compare",
     "delta",
     "epsilon",
@@ -87,21 +89,30 @@ def _answering(name: str, composition: Composition) -> tuple[str, ...]:
     return ("renyi",) if composition.laws is None else ("renyi", "characteristic")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Question:
-    """The question for one number of an event at another, which accountants answer by a bound."""
+    """One number of an event at another, under a relation, and who is to answer it."""
 
     at: float
+    relation: str
+    accountant: str = "auto"
+    cross_check: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
     name: ClassVar[str]
     given: ClassVar[str]
+    # The number that accountants bound: "epsilon" or "log_delta".
+    bounded: ClassVar[str]
     answer: ClassVar[type[Epsilon | Delta | LogDelta]]
-    words: ClassVar[str]
-    function: ClassVar[str]
     open_end: ClassVar[float]
     non_private: ClassVar[Bounds]
 
+    def __post_init__(self) -> None:
+        self.accountant = _chosen(self.accountant)
+        self.relation = _validate.relation(self.relation)
+        self.cross_check = _validate.flag(cross_check=self.cross_check)
+
     def __str__(self) -> str:
-        return self.words.format(self.at)
+        return f"{self.bounded.replace('_', ' ')} at {self.given}={self.at!r}"
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
         raise NotImplementedError
@@ -110,10 +121,81 @@ class _Question:
         """Return bounds of accountants as bounds on the number that is asked."""
         return bounds
 
+    def bounds(self, composition: Composition, name: str, options: Mapping[str, Any]) -> Bounds:
+        """Return one accountant's bounds; all but Renyi's need a law for each loss."""
+        laws = None if name == "renyi" or composition.has_law else composition.laws
+        priced = laws or composition
+        if not priced.private:
+            bounds = self.non_private
+        elif name in _BACKENDS:
+            bounds = getattr(_BACKENDS[name], f"{self.bounded}_bounds")(priced, self.at, **options)
+        else:
+            _no_options(name, options)
+            bounds = self.by_directions(_OWN[name], priced)
+        # A law that replaces a mechanism dominates it, and does not bound its price from below.
+        return Bounds(self.open_end, bounds.upper, bounds.method) if laws else bounds
+
+    def checked(self, event: DpEvent, composition: Composition, name: str) -> Bounds:
+        """Return one accountant's bounds, which must intersect those of one with other numerics.
+
+        Neither may end below the lower end of a single sum of what is answered on batches.
+        """
+        given = (self.options, {}) if name in _BACKENDS else ({}, self.options)
+        bounds, other, second = self.bounds(composition, name, given[0]), _EXACT, None
+        if name not in _BACKENDS:
+            other = "renyi" if name == _EXACT else _EXACT
+            with contextlib.suppress(UnsupportedEvent, BackendRefused):
+                second = self.bounds(composition, "pld", {"two_sided": True, **self.options})
+                other = "pld"
+        second = second or self.bounds(composition, other, given[1])
+        if bounds.lower > second.upper or second.lower > bounds.upper:
+            raise AccountantsDisagree(
+                f"For {self}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}]"
+                f" and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
+                "which do not meet: one of them is wrong."
+            )
+        least = min((bounds.upper, name), (second.upper, other))
+        for part in _single_sums(event):
+            alone = decompose(part, composition.neighboring_relation)
+            # The same losses would be the same question.
+            lower = -math.inf if alone == composition else self.bounds(alone, _EXACT, {}).lower
+            if lower > least[0]:
+                raise AccountantsDisagree(
+                    f"For {self}, accountant {least[1]!r} proves at most {least[0]:.12g}, and "
+                    f"{part!r}, which is a part of it, costs at least {lower:.12g}: one of them is "
+                    "wrong."
+                )
+        return bounds
+
+    def answered(self, event: DpEvent) -> Any:
+        """Return the answer: of a whole run, or that with the smallest upper end."""
+        if self.accountant == "auto" and not self.cross_check:
+            whole = _whole_run(event, self.relation)
+            if whole is not None:
+                return self._of_whole_run(*whole)
+        composition = decompose(event, self.relation)
+        ask: Callable[[str], Bounds] = partial(self.bounds, composition, options=self.options)
+        if self.cross_check:
+            ask = partial(self.checked, event, composition)
+        found = [(ask(each), each) for each in _answering(self.accountant, composition)]
+        bounds, name = min(found, key=lambda each: each[0].upper)
+        return self._of(self.stated(bounds), name)
+
+    def _of(self, bounds: Bounds, accountant: str) -> Any:
+        return self.answer.of(bounds, accountant=accountant, neighboring_relation=self.relation)
+
+    def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> Any:
+        """Return an annex's answer about a run, from its delta where it has no logarithm."""
+        name = self.name if hasattr(module, self.name) else "delta"
+        found = getattr(module, name)(run, **{self.given: self.at}, **how, **self.options)
+        if name == self.name:
+            return found
+        ends = Bounds.of_logarithms(found.lower, found.upper, found.method)
+        return self._of(ends, found.accountant)
+
 
 class _EpsilonAt(_Question):
-    name, given, answer = "epsilon", "delta", Epsilon
-    words, function = "epsilon at delta={!r}", "epsilon_bounds"
+    name, given, bounded, answer = "epsilon", "delta", "epsilon", Epsilon
     open_end, non_private = 0.0, Bounds(math.inf, math.inf, "non-private event")
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
@@ -129,11 +211,23 @@ class _EpsilonAt(_Question):
         known = 0 < bounds.lower <= bounds.upper < math.inf
         return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
+    def answered(self, event: DpEvent) -> Any:
+        """Return the answer; at delta=0 it is the largest loss, whoever is asked."""
+        if self.at > 0:
+            return super().answered(event)
+        _validate.choice(RELATIONS, neighboring_relation=self.relation)
+        if self.accountant in _BACKENDS or self.cross_check:
+            raise BackendRefused(
+                "delta=0 is priced in closed form: no other package is asked, and none checks the "
+                "answer. Leave out accountant and cross_check."
+            )
+        _no_options(self.accountant, self.options)
+        return self._of(pure_epsilon(event, self.relation), self.accountant)
+
 
 class _LogDeltaAt(_Question):
-    name, given = "log_delta", "epsilon"
+    name, given, bounded = "log_delta", "epsilon", "log_delta"
     answer: ClassVar[type[Epsilon | Delta | LogDelta]] = LogDelta
-    words, function = "log delta at epsilon={!r}", "log_delta_bounds"
     open_end, non_private = -math.inf, Bounds(0.0, 0.0, "non-private event")
 
     def by_directions(self, module: Any, composition: Composition) -> Bounds:
@@ -160,22 +254,9 @@ class _DeltaAt(_LogDeltaAt):
         return Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
 
 
-def _bounds(
-    question: _Question, composition: Composition, name: str, options: dict[str, Any]
-) -> Bounds:
-    """Return one accountant's bounds; all but Renyi's need a law for each loss."""
-    laws = None if name == "renyi" or composition.has_law else composition.laws
-    priced = laws or composition
-    if not priced.private:
-        bounds = question.non_private
-    elif name in _BACKENDS:
-        bounds = getattr(_BACKENDS[name], question.function)(priced, question.at, **options)
-    elif options:
+def _no_options(name: str, options: Mapping[str, Any]) -> None:
+    if options:
         raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
-    else:
-        bounds = question.by_directions(_OWN[name], priced)
-    # A law that replaces a mechanism dominates it, and does not bound its price from below.
-    return Bounds(question.open_end, bounds.upper, bounds.method) if laws else bounds
 
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
@@ -190,47 +271,6 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
             lower = min(upper, characteristic.epsilon_bounds(direction, math.log(delta)).lower)
         return Bounds(lower, upper, "support")
     return None
-
-
-def _checked(
-    event: DpEvent,
-    question: _Question,
-    composition: Composition,
-    name: str,
-    options: dict[str, Any],
-) -> Bounds:
-    """Return one accountant's bounds, which must intersect those of one with other numerics.
-
-    Neither may end below the lower end of a single sum of what is answered on batches.
-    """
-    bounds = _bounds(question, composition, name, options if name in _BACKENDS else {})
-    if name in _BACKENDS:
-        other, second = "characteristic", _bounds(question, composition, "characteristic", {})
-    else:
-        try:
-            other = "pld"
-            second = _bounds(question, composition, other, {"two_sided": True, **options})
-        except (UnsupportedEvent, BackendRefused):
-            other = "renyi" if name == "characteristic" else "characteristic"
-            second = _bounds(question, composition, other, options)
-    if bounds.lower > second.upper or second.lower > bounds.upper:
-        raise AccountantsDisagree(
-            f"For {question}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}]"
-            f" and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
-            "which do not meet: one of them is wrong."
-        )
-    least = min((bounds.upper, name), (second.upper, other))
-    for part in _single_sums(event):
-        alone = decompose(part, composition.neighboring_relation)
-        # The same losses would be the same question.
-        lower = -math.inf if alone == composition else _bounds(question, alone, _EXACT, {}).lower
-        if lower > least[0]:
-            raise AccountantsDisagree(
-                f"For {question}, accountant {least[1]!r} proves at most {least[0]:.12g}, and "
-                f"{part!r}, which is a part of it, costs at least {lower:.12g}: one of them is "
-                "wrong."
-            )
-    return bounds
 
 
 def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[DpEvent]:
@@ -256,40 +296,11 @@ def _is_gaussian(part: DpEvent) -> bool:
     return isinstance(part, GaussianDpEvent | SelfComposedDpEvent)
 
 
-def _answer(
-    question: _Question,
-    event: DpEvent,
-    relation: str,
-    accountant: str,
-    cross_check: bool,
-    options: dict[str, Any],
-) -> Any:
-    """Return the answer to a question: of a whole run, or that with the smallest upper end."""
-    name, relation = _chosen(accountant), _validate.relation(relation)
-    checks = _validate.flag(cross_check=cross_check)
-    whole = None if checks else _whole_run(event, relation, name)
-    if whole is not None and hasattr(whole[0], question.name):
-        module, run, how = whole
-        given = {question.given: question.at}
-        return getattr(module, question.name)(run, **given, **how, **options)
-    composition = decompose(event, relation)
-    ask: Callable[..., Bounds] = partial(_checked, event) if checks else _bounds
-    names = _answering(name, composition)
-    found = [(ask(question, composition, each, options), each) for each in names]
-    bounds, name = min(found, key=lambda each: each[0].upper)
-    bounds = question.stated(bounds)
-    return question.answer.of(bounds, accountant=name, neighboring_relation=relation)
-
-
-def _whole_run(
-    event: DpEvent, relation: str, accountant: str
-) -> tuple[Any, DpEvent, dict[str, Any]] | None:
+def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:
     """Return the module that prices a single whole run, the run, and keywords, with events beside.
 
     It is None for other events. Only shuffled epochs have a price beside others.
     """
-    if accountant != "auto":
-        return None
     how: dict[str, Any] = {"neighboring_relation": relation}
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
@@ -305,6 +316,18 @@ def _whole_run(
         return pricing, run, how
     is_shuffle = isinstance(run, ShuffledEpochsDpEvent)
     return (pricing, run, {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
+
+
+def check_priced(event: DpEvent, relation: str) -> None:
+    """Refuse an event that :func:`epsilon` refuses.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem here covers the event under this relation.
+    """
+    if _whole_run(event, relation) is None:
+        decompose(event, relation)
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
@@ -366,29 +389,9 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
-    target = _validate.below_one(delta=delta)
-    how = neighboring_relation, accountant, cross_check, options
-    if target == 0:
-        return _pure(event, *how)
-    answer: Epsilon = _answer(_EpsilonAt(target), event, *how)
+    target, how = _validate.below_one(delta=delta), (accountant, cross_check, options)
+    answer: Epsilon = _EpsilonAt(target, neighboring_relation, *how).answered(event)
     return answer
-
-
-def _pure(
-    event: DpEvent, relation: str, accountant: str, cross_check: bool, options: dict[str, Any]
-) -> Epsilon:
-    """Return epsilon at delta=0, which every accountant of this package has alike."""
-    name, relation = _chosen(accountant), _validate.relation(relation)
-    _validate.choice(RELATIONS, neighboring_relation=relation)
-    if name in _BACKENDS or cross_check:
-        raise BackendRefused(
-            "delta=0 is priced in closed form: no other package is asked, and none checks the "
-            "answer. Leave out accountant and cross_check."
-        )
-    if options:
-        raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
-    bounds = pure_epsilon(event, relation)
-    return Epsilon.of(bounds, accountant=name, neighboring_relation=relation)
 
 
 def log_delta(
@@ -411,8 +414,8 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
-    asked = _LogDeltaAt(_validate.non_negative(epsilon=epsilon))
-    answer: LogDelta = _answer(asked, event, neighboring_relation, accountant, cross_check, options)
+    at, how = _validate.non_negative(epsilon=epsilon), (accountant, cross_check, options)
+    answer: LogDelta = _LogDeltaAt(at, neighboring_relation, *how).answered(event)
     return answer
 
 
@@ -434,8 +437,8 @@ def delta(
     epsilon
         A finite number >= 0.
     """
-    asked = _DeltaAt(_validate.non_negative(epsilon=epsilon))
-    answer: Delta = _answer(asked, event, neighboring_relation, accountant, cross_check, options)
+    at, how = _validate.non_negative(epsilon=epsilon), (accountant, cross_check, options)
+    answer: Delta = _DeltaAt(at, neighboring_relation, *how).answered(event)
     return answer
 
 
@@ -527,21 +530,20 @@ def compare(
     >>> [f"{row.accountant} {row.upper:.4f}" for row in result.rows]
     ['characteristic 1.9931', 'renyi 2.1657']
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    target = _validate.probability(delta=delta)
-    question, composition = _EpsilonAt(target), decompose(event, neighboring_relation)
+    question = _EpsilonAt(_validate.probability(delta=delta), neighboring_relation)
+    composition = decompose(event, question.relation)
     chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}
     rows = []
     names = [_answering(_chosen(accountant), composition) for accountant in accountants]
     for name in (each for group in names for each in group):
         lower, upper, note, start = None, None, "", time.perf_counter()
         try:
-            bounds = _bounds(question, composition, name, chosen.get(name, {}))
+            bounds = question.bounds(composition, name, chosen.get(name, {}))
             lower, upper = bounds.lower, bounds.upper
         except (BackendRefused, UnsupportedEvent) as error:
             note = str(error)
         rows.append(Compared(name, lower, upper, time.perf_counter() - start, note))
-    comparison = Comparison(target, neighboring_relation, tuple(rows))
+    comparison = Comparison(question.at, question.relation, tuple(rows))
     for sentence in comparison.disagreements:
         warnings.warn(sentence, DisagreementWarning, stacklevel=2)
     return comparison

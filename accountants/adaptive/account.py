@@ -21,6 +21,7 @@ The two accountants are dp-accounting's ``PrivacyAccountant``, for any code that
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from dp_accounting import privacy_accountant
@@ -55,6 +56,7 @@ class Account:
         neighboring_relation = _validate.relation(neighboring_relation)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._counts: dict[events.DpEvent, int] = {}
+        self._by_parts = True
         self._lock = OwnLock()
 
     @property
@@ -72,13 +74,26 @@ class Account:
         """
         times = 1 if count == 1 else _validate.count(count=count)
         parts = leaves(event)
-        for part in parts:
-            if part not in self._counts:
-                decompose(part, self._relation)
         with self._lock:
+            self._by_parts = self._check(parts)
             for part, runs in parts.items():
                 self._counts[part] = self._counts.get(part, 0) + runs * times
         return self
+
+    def _check(self, parts: Mapping[events.DpEvent, int]) -> bool:
+        """Refuse what no theorem covers beside the rest; return whether every part has a law."""
+        by_parts = self._by_parts
+        try:
+            for part in parts:
+                if part not in self._counts:
+                    decompose(part, self._relation)
+        except UnsupportedEvent:
+            by_parts = False
+        if not by_parts:
+            beside = [events.SelfComposedDpEvent(*item) for item in parts.items()]
+            together = events.ComposedDpEvent([self.event, *beside])
+            interface.check_priced(together, self._relation)
+        return by_parts
 
     def __len__(self) -> int:
         """Return the number of elementary mechanisms that have run, repetitions counted."""
@@ -91,9 +106,7 @@ class Account:
     def supports(self, event: events.DpEvent) -> bool:
         """Return whether a theorem here covers ``event`` under the account's relation."""
         try:
-            for part in leaves(event):
-                if part not in self._counts:
-                    decompose(part, self._relation)
+            self._check(leaves(event))
         except UnsupportedEvent:
             return False
         return True
@@ -155,12 +168,11 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         for leaf, times in leaves(event).items():
             part = _without_zeros(leaf)
             try:
+                composition = decompose(part, self._account.neighboring_relation)
+                if self._accountant == "characteristic" and composition.laws is None:
+                    raise UnsupportedEvent(f"Only Renyi divergences are known of {part!r}.")
                 if do_compose and count > 0:
                     self._account.compose(part, times * count)
-                else:
-                    composition = decompose(part, self._account.neighboring_relation)
-                    if self._accountant == "characteristic" and composition.laws is None:
-                        raise UnsupportedEvent(f"Only Renyi divergences are known of {part!r}.")
             except UnsupportedEvent as error:
                 return self.CompositionErrorDetails(invalid_event=leaf, error_message=str(error))
         return None

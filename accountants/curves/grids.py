@@ -31,6 +31,7 @@ from dpcal.accountants import interface
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
+from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Grid", "grid"]
 
@@ -131,11 +132,8 @@ def _answered(
     """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
     rows, places = [], []
     for place, event in enumerate(events):
-        composition = decompose(event, relation)
-        sides = composition.directions if composition.private else ()
-        parts = [side.compiled for side in sides]
-        known = [each for each in parts if each is not None]
-        if parts and len(known) == len(parts):
+        known = _compiled(event, relation)
+        if known:
             rows.append(known)
             places.append(place)
     at = np.array([targets[place] for place in places], dtype=float)
@@ -151,6 +149,18 @@ def _answered(
         answers.get(place) or _asked_alone(event, target, relation, deltas)
         for place, (event, target) in enumerate(zip(events, targets, strict=True))
     ]
+
+
+def _compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
+    """Return the parts of each direction as one compiled call takes them; none if it cannot."""
+    try:
+        composition = decompose(event, relation)
+    except UnsupportedEvent:  # a whole run, or it is refused where it is asked
+        return []
+    if not composition.private:
+        return []
+    known = [side.compiled for side in composition.directions]
+    return [parts for parts in known if parts is not None] if None not in known else []
 
 
 def _asked_alone(event: DpEvent, target: float, relation: str, deltas: bool) -> Answer:

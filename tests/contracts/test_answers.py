@@ -103,7 +103,7 @@ def test_every_way_of_asking_gives_the_same_number(ways):
                 answers[name] = answer = way(event, neighboring_relation=relation)
             except (UnsupportedEvent, UnsupportedEventError):
                 assert type(event).__name__ in LAWLESS, about
-                assert name != "other words", about
+                assert name in ("compare", "profile", "dp-accounting"), about
                 continue
             (lower, upper), (low, high) = ends(answer), ends(next(iter(answers.values())))
             lower = low if lower is None else lower

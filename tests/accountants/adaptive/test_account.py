@@ -7,7 +7,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcal.accountants import Account, CharacteristicAccountant, delta, epsilon, events
+from dpcal.accountants import (
+    Account,
+    CharacteristicAccountant,
+    correlated,
+    delta,
+    epsilon,
+    events,
+    matrix,
+)
 from dpcal.errors import UnsupportedEvent
 
 STEPS = [
@@ -44,6 +52,19 @@ def test_a_refused_event_adds_nothing():
     assert account.event == STEPS[0]
     with pytest.raises(ValueError, match="count must be a whole number >= 1"):
         account.compose(STEPS[0], 0)
+
+
+def test_a_whole_run_has_its_price_and_is_refused_where_others_leave_it_none():
+    run = events.CorrelatedGaussianDpEvent(
+        matrix.LambdaCGD(6, 0.5), correlated.Poisson(0.5), 2.0, statistics="none"
+    )
+    account = Account().compose(run)
+    assert account.epsilon(1e-5) == epsilon(run, delta=1e-5)
+    for event in (run, STEPS[0]):
+        with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices"):
+            account.compose(event)
+        assert not account.supports(event)
+    assert account.event == run
 
 
 def test_adding_a_step_is_as_cheap_after_many_as_after_one():
