@@ -46,6 +46,8 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from threading import Lock
+from types import MappingProxyType
+from typing import NamedTuple
 
 from dpcal import _validate
 from dpcal._roots import minimum
@@ -62,20 +64,20 @@ from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
 
-KINDS = ("renyi", "zcdp", "gdp")
-
-_UNITS = {
-    "renyi": "Renyi divergence of order {order:.6g}",
-    "zcdp": "sum of zCDP parameters",
-    "gdp": "sum of squared GDP parameters",
-}
 # Orders 1 + c of an odometer, unless others are given.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 # They find the logarithm of an order to 1e-5, where the budget is flat to ten digits.
 _SECTIONS = 29
 
 
-def _squared_mu(event: events.DpEvent, relation: str) -> float:
+def _divergence(event: events.DpEvent, relation: str, order: float) -> float:
+    """Return the Renyi divergence of an event; at order infinity it is the largest loss."""
+    if order == math.inf:
+        return pure_epsilon(event, relation).upper
+    return renyi_divergence(event, order=order, neighboring_relation=relation)
+
+
+def _squared_mu(event: events.DpEvent, relation: str, _: float = math.nan) -> float:
     """Return the squared GDP parameter of a composition of Gaussian mechanisms."""
     composition = decompose(event, relation)
     if not composition.private:
@@ -88,7 +90,7 @@ def _squared_mu(event: events.DpEvent, relation: str) -> float:
     return squared
 
 
-def _rho(event: events.DpEvent, relation: str) -> float:
+def _rho(event: events.DpEvent, relation: str, _: float) -> float:
     """Return the zCDP parameter of a composition of Gaussian mechanisms and zCDP events."""
     total = 0.0
     for leaf, times in leaves(event).items():
@@ -103,8 +105,11 @@ def _rho(event: events.DpEvent, relation: str) -> float:
     return total
 
 
-def _renyi_budget(c: float, epsilon: float, log_delta: float) -> float:
-    """Return the largest Renyi divergence of order 1 + c that implies (epsilon, delta), or < 0."""
+def _renyi_budget(epsilon: float, log_delta: float, order: float) -> float:
+    """Return the largest Renyi divergence of an order that implies (epsilon, delta), or < 0."""
+    if order == math.inf:
+        return epsilon
+    c = order - 1
     margin = 8 * UNIT * (abs(log_delta) / c + epsilon + 4 / c + 4)
     return epsilon + (log_delta - float(log_chernoff(c))) / c - margin
 
@@ -113,8 +118,8 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
     """Return the order at which the budget is the largest multiple of ``cost(order)``."""
 
     def multiple(x: float) -> float:
-        c = math.exp(x)
-        return -_renyi_budget(c, epsilon, log_delta) / cost(1 + c)
+        order = 1 + math.exp(x)
+        return -_renyi_budget(epsilon, log_delta, order) / cost(order)
 
     # Orders below this have a negative budget; far above it, every cost is more than the budget.
     least = max(-log_delta / epsilon, 1.0)
@@ -122,15 +127,42 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
     return 1 + math.exp(minimum(multiple, *ends, sections=_SECTIONS))
 
 
-def _zcdp_budget(epsilon: float, log_delta: float) -> float:
+def _gaussian_order(epsilon: float, log_delta: float) -> float:
+    """Return the best order for Gaussian mechanisms, whose divergences are multiples of it."""
+    return _best_order(lambda order: order, epsilon, log_delta)
+
+
+def _zcdp_budget(epsilon: float, log_delta: float, _: float) -> float:
     """Return the largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
-    order = _best_order(lambda order: order, epsilon, log_delta)
-    return _renyi_budget(order - 1, epsilon, log_delta) / order
+    order = _gaussian_order(epsilon, log_delta)
+    return _renyi_budget(epsilon, log_delta, order) / order
 
 
-def _gdp_budget(epsilon: float, log_delta: float) -> float:
+def _gdp_budget(epsilon: float, log_delta: float, _: float) -> float:
     """Return the largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
     return largest_mu(epsilon, log_delta) ** 2 * (1 - 4 * UNIT)
+
+
+class _Kind(NamedTuple):
+    """A theorem: what adds up, how much of it meets a target, and how much an event has of it.
+
+    ``budget`` takes epsilon, log delta and the order, and ``price`` an event, a relation and the
+    order, which Renyi divergences alone have.
+    """
+
+    unit: str
+    budget: Callable[[float, float, float], float]
+    price: Callable[[events.DpEvent, str, float], float]
+
+
+_KINDS = MappingProxyType(
+    {
+        "renyi": _Kind("Renyi divergence of order {:.6g}", _renyi_budget, _divergence),
+        "zcdp": _Kind("sum of zCDP parameters", _zcdp_budget, _rho),
+        "gdp": _Kind("sum of squared GDP parameters", _gdp_budget, _squared_mu),
+    }
+)
+KINDS = tuple(_KINDS)
 
 
 def renyi_order(
@@ -168,42 +200,70 @@ def renyi_order(
 
 
 class _Meter(Spender):
-    """The costs of events under one relation; the cost of each event is computed once.
+    """Running sums of costs of events under one relation; each event's costs are computed once.
 
-    Threads may share it. It cannot be copied or pickled: a copy could be spent once more.
+    Threads may share it. It cannot be copied or pickled: a copy could be spent once more. Public
+    attributes are fixed when it is made.
     """
+
+    _spent: tuple[float, ...]
 
     def __init__(self, neighboring_relation: str) -> None:
         neighboring_relation = _validate.relation(neighboring_relation)
-        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self.neighboring_relation = _validate.choice(
+            RELATIONS, neighboring_relation=neighboring_relation
+        )
         self._known: dict[events.DpEvent, tuple[float, ...]] = {}
         self._lock = Lock()
 
-    @property
-    def neighboring_relation(self) -> str:
-        """Which data sets count as neighbors."""
-        return self._relation
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and name in vars(self):
+            raise AttributeError(f"{name} of a {type(self).__name__} is fixed.")
+        super().__setattr__(name, value)
 
-    def _price(self, event: events.DpEvent) -> tuple[float, ...]:
-        """Return the costs of an event: one number for each order or unit."""
+    def _prices(self, event: events.DpEvent) -> tuple[float, ...]:
+        """Return the costs of an event, one for each sum."""
         raise NotImplementedError
-
-    def _divergences(self, event: events.DpEvent, orders: Iterable[float]) -> tuple[float, ...]:
-        return tuple(
-            renyi_divergence(event, order=order, neighboring_relation=self._relation)
-            for order in orders
-        )
 
     def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
         """Return the costs of ``count`` runs, rounded up."""
         times = _validate.count(count=count)
         try:
-            known = event in self._known
+            prices = self._known.get(event)
+            if prices is None:
+                prices = self._known[event] = self._prices(event)
         except TypeError:  # Compositions of lists have no hash.
-            return tuple(next_up(cost * times) for cost in self._price(event))
-        if not known:
-            self._known[event] = self._price(event)
-        return tuple(next_up(cost * times) for cost in self._known[event])
+            prices = self._prices(event)
+        return tuple(next_up(price * times) for price in prices)
+
+    def _after(self, costs: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the sums once costs are paid, rounded up."""
+        return tuple(_sum_up(*pair) for pair in zip(self._spent, costs, strict=True))
+
+    def _admit(self, costs: tuple[float, ...], after: tuple[float, ...]) -> None:
+        """Refuse costs that a budget does not allow."""
+
+    def spend(self, event: events.DpEvent, count: int = 1) -> None:
+        """Pay for ``count`` >= 1 runs of ``event``; call it before the mechanism sees any record.
+
+        Raises
+        ------
+        BudgetExceeded
+            If less than this remains of a filter; then nothing is spent, and smaller spends may
+            follow.
+        UnsupportedEvent
+            If the theorem in use does not cover the event.
+        """
+        costs = self._costs(event, count)
+        with self._lock:
+            after = self._after(costs)
+            self._admit(costs, after)
+            self._spent = after
+
+
+def _sum_up(one: float, other: float) -> float:
+    total = one + other
+    return total if math.isinf(total) else rounded_up(total, Fraction(one) + Fraction(other))
 
 
 class PrivacyFilter(_Meter):
@@ -226,6 +286,17 @@ class PrivacyFilter(_Meter):
         The order > 1 of a Renyi filter, fixed from now on; by default the best for Gaussian
         mechanisms. See :func:`renyi_order`. At delta=0 it is infinite.
 
+    Attributes
+    ----------
+    epsilon, delta
+        Of everything that the filter will ever accept, together.
+    kind, order
+        As given, or chosen; ``order`` is None but for a Renyi filter.
+    unit
+        That of ``budget``, ``spent`` and ``remaining``.
+    budget
+        All that may be spent.
+
     Notes
     -----
     ``spent`` is in the filter's own unit. It must not be converted to an epsilon if the run stopped
@@ -241,78 +312,44 @@ class PrivacyFilter(_Meter):
         neighboring_relation: str = "add-or-remove-one",
         order: float | None = None,
     ) -> None:
-        self._epsilon = _validate.positive(epsilon=epsilon)
-        self._delta = _validate.below_one(delta=delta)
-        self._kind = _validate.choice(KINDS, kind=kind)
+        self.epsilon = _validate.positive(epsilon=epsilon)
+        self.delta = _validate.below_one(delta=delta)
+        self.kind = _validate.choice(KINDS, kind=kind)
         super().__init__(neighboring_relation)
-        self._order: float | None = None
-        self._spent = 0.0
-        if self._delta == 0:
+        log_delta = math.log(self.delta) if self.delta else -math.inf
+        if self.delta == 0:
             if kind != "renyi" or order not in (None, math.inf):
                 raise ValueError(
                     "delta must be in (0, 1) for a filter of another kind than 'renyi', or of a "
                     f"finite order, got {delta!r}."
                 )
-            self._order, self._budget = math.inf, self._epsilon
-            return
-        log_delta = math.log(self._delta)
-        if kind == "renyi":
-            self._order = (
-                _best_order(lambda order: order, self._epsilon, log_delta)
-                if order is None
-                else _validate.order(order=order)
-            )
-            self._budget = _renyi_budget(self._order - 1, self._epsilon, log_delta)
-        elif order is not None:
+            order = math.inf
+        elif kind != "renyi" and order is not None:
             raise TypeError(f"order is for a filter of kind 'renyi', got it with kind={kind!r}.")
-        else:
-            budget = _zcdp_budget if kind == "zcdp" else _gdp_budget
-            self._budget = budget(self._epsilon, log_delta)
-        if self._budget <= 0:
+        elif order is not None:
+            order = _validate.order(order=order)
+        elif kind == "renyi":
+            order = _gaussian_order(self.epsilon, log_delta)
+        self.order = order
+        self._kind, self._order = _KINDS[self.kind], math.nan if order is None else order
+        self.unit = self._kind.unit.format(order)
+        self.budget = self._kind.budget(self.epsilon, log_delta, self._order)
+        self._spent = (0.0,)
+        if self.budget <= 0:
             raise TargetUnreachable(
                 f"At order {self._order:.6g} no positive Renyi divergence implies "
                 f"epsilon={epsilon!r} at delta={delta!r}: choose a larger order."
             )
 
     @property
-    def epsilon(self) -> float:
-        """Epsilon of everything that the filter will ever accept."""
-        return self._epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta of everything that the filter will ever accept."""
-        return self._delta
-
-    @property
-    def kind(self) -> str:
-        """The kind of the filter: the theorem that is used."""
-        return self._kind
-
-    @property
-    def order(self) -> float | None:
-        """Order of a Renyi filter, None for the others."""
-        return self._order
-
-    @property
-    def unit(self) -> str:
-        """The unit of ``budget``, ``spent`` and ``remaining``."""
-        return _UNITS[self._kind].format(order=self._order)
-
-    @property
-    def budget(self) -> float:
-        """All that may be spent, in the filter's unit."""
-        return self._budget
-
-    @property
     def spent(self) -> float:
         """The cost so far, in the filter's unit, rounded up."""
-        return self._spent
+        return self._spent[0]
 
     @property
     def remaining(self) -> float:
         """The rest of the budget, in the filter's unit."""
-        return self._budget - self._spent
+        return self.budget - self.spent
 
     def cost(self, event: events.DpEvent, count: int = 1) -> float:
         """Return the cost of ``count`` >= 1 runs of ``event``, in the filter's unit, rounded up.
@@ -322,47 +359,27 @@ class PrivacyFilter(_Meter):
         UnsupportedEvent
             If the filter's theorem does not cover the event.
         """
-        if self._order == math.inf:
-            return self._price(events.SelfComposedDpEvent(event, _validate.count(count=count)))[0]
         return self._costs(event, count)[0]
 
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
         """Return whether :meth:`spend` would raise BudgetExceeded."""
-        return self._after(self.cost(event, count)) > self._budget
+        return self._after(self._costs(event, count))[0] > self.budget
 
-    def _after(self, cost: float) -> float:
-        """Return all that is spent once a cost is paid, rounded up: pure costs if need be alone."""
-        total = self._spent + cost
-        if self._order != math.inf or math.isinf(total):
-            return next_up(total)
-        return rounded_up(total, Fraction(self._spent) + Fraction(cost))
+    def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
+        if self._order < math.inf or math.isnan(self._order):
+            return super()._costs(event, count)
+        # Largest losses add up exactly, and are rounded once.
+        return self._prices(events.SelfComposedDpEvent(event, _validate.count(count=count)))
 
-    def spend(self, event: events.DpEvent, count: int = 1) -> None:
-        """Pay for ``count`` >= 1 runs of ``event``; call it before the mechanism sees any record.
+    def _prices(self, event: events.DpEvent) -> tuple[float, ...]:
+        return (self._kind.price(event, self.neighboring_relation, self._order),)
 
-        Raises
-        ------
-        BudgetExceeded
-            If not enough remains; then nothing is spent, and smaller spends may follow.
-        UnsupportedEvent
-            If the filter's theorem does not cover the event.
-        """
-        cost = self.cost(event, count)
-        with self._lock:
-            spent = self._after(cost)
-            if spent > self._budget:
-                raise BudgetExceeded(
-                    f"Spending {cost:.6g} would exceed the remaining {self.remaining:.6g} "
-                    f"of {self._budget:.6g} ({self.unit})."
-                )
-            self._spent = spent
-
-    def _price(self, event: events.DpEvent) -> tuple[float, ...]:
-        if self._order == math.inf:
-            return (pure_epsilon(event, self._relation).upper,)
-        if self._order is not None:
-            return self._divergences(event, (self._order,))
-        return ((_rho if self._kind == "zcdp" else _squared_mu)(event, self._relation),)
+    def _admit(self, costs: tuple[float, ...], after: tuple[float, ...]) -> None:
+        if after[0] > self.budget:
+            raise BudgetExceeded(
+                f"Spending {costs[0]:.6g} would exceed the remaining {self.remaining:.6g} "
+                f"of {self.budget:.6g} ({self.unit})."
+            )
 
 
 class Odometer(_Meter):
@@ -379,7 +396,8 @@ class Odometer(_Meter):
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     orders
-        Renyi orders > 1, fixed from now on; delta is split evenly among them.
+        Renyi orders > 1, fixed from now on; delta is split evenly among them. It is the probability
+        with which the reported epsilon may be too small at any time.
 
     >>> odometer = Odometer(delta=1e-6)
     >>> for noise_multiplier in (8.0, 4.0, 6.0):
@@ -395,50 +413,29 @@ class Odometer(_Meter):
         neighboring_relation: str = "add-or-remove-one",
         orders: Iterable[float] = _ORDERS,
     ) -> None:
-        self._delta = _validate.probability(delta=delta)
+        self.delta = _validate.probability(delta=delta)
         super().__init__(neighboring_relation)
-        self._orders = tuple(orders)
-        if not self._orders:
+        self.orders = tuple(orders)
+        if not self.orders:
             raise ValueError("orders must name at least one order > 1, got none.")
-        for order in self._orders:
+        for order in self.orders:
             _validate.order(order=order)
-        self._spent = (0.0,) * len(self._orders)
-
-    @property
-    def delta(self) -> float:
-        """Probability with which the reported epsilon may be too small at any time."""
-        return self._delta
-
-    @property
-    def orders(self) -> tuple[float, ...]:
-        """The orders, fixed in advance."""
-        return self._orders
+        self._spent = (0.0,) * len(self.orders)
 
     @property
     def spent(self) -> dict[float, float]:
         """Renyi divergence spent so far at each order, rounded up."""
-        return dict(zip(self._orders, self._spent, strict=True))
+        return dict(zip(self.orders, self._spent, strict=True))
 
     @property
     def epsilon(self) -> float:
         """The epsilon that holds now; 0 before the first spend."""
         if not any(self._spent):
             return 0.0
-        penalty = (math.log(len(self._orders)) - math.log(self._delta)) * (1 + 4 * UNIT)
-        pairs = zip(self._orders, self._spent, strict=True)
+        penalty = (math.log(len(self.orders)) - math.log(self.delta)) * (1 + 4 * UNIT)
+        pairs = zip(self.orders, self._spent, strict=True)
         return min(next_up(spent + next_up(penalty / (order - 1))) for order, spent in pairs)
 
-    def spend(self, event: events.DpEvent, count: int = 1) -> None:
-        """Count ``count`` >= 1 runs of ``event``.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem here covers the event.
-        """
-        costs = self._costs(event, count)
-        with self._lock:
-            self._spent = tuple(next_up(a + b) for a, b in zip(self._spent, costs, strict=True))
-
-    def _price(self, event: events.DpEvent) -> tuple[float, ...]:
-        return self._divergences(event, self._orders)
+    def _prices(self, event: events.DpEvent) -> tuple[float, ...]:
+        relation = self.neighboring_relation
+        return tuple(_divergence(event, relation, order) for order in self.orders)
