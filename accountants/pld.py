@@ -15,6 +15,7 @@ rounded up, so the answer is an upper bound; rounding down, on request, gives a 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -142,51 +143,55 @@ def _of_values(loss: DiscreteLoss, failure: float, grid: _Grid, *, symmetric: bo
     )
 
 
-def epsilon_bounds(
+def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bounds:
+    """Return bounds on epsilon at a delta in (0, 1); the lower one is 0 unless ``two_sided``.
+
+    dp-accounting answers infinity for delta of about 1e-15 and smaller. The options are those of
+    :func:`_pld`.
+    """
+
+    def epsilon(law: Any, margin: float) -> float:
+        return float(law.get_epsilon_for_delta(min(delta + margin, 1.0)))
+
+    return Bounds(*_pld(composition, epsilon, **options))
+
+
+def log_delta_bounds(composition: Composition, epsilon: float, **options: Any) -> Bounds:
+    """Return bounds on log delta at an epsilon >= 0, with the options of :func:`_pld`."""
+
+    def delta(law: Any, margin: float) -> float:
+        return float(law.get_delta_for_epsilon(epsilon)) - margin
+
+    return Bounds.of_logarithms(*_pld(composition, delta, **options))
+
+
+def _pld(
     composition: Composition,
-    delta: float,
+    ask: Callable[[Any, float], float],
     *,
     interval: float = 1e-4,
     tail_mass: float = 1e-15,
     two_sided: bool = False,
-) -> Bounds:
-    """Return bounds on epsilon at a delta; the lower one is 0 unless ``two_sided``.
+) -> tuple[float, float, str]:
+    """Return a lower and an upper end >= 0, and their method.
 
     Parameters
     ----------
     composition
         The composition.
-    delta
-        In (0, 1). dp-accounting answers infinity for delta of about 1e-15 and smaller.
+    ask
+        Returns a number of dp-accounting's distribution, with a margin on delta.
     interval
         Width > 0 of the grid of privacy losses (dp-accounting's value_discretization_interval).
     tail_mass
         Probability > 0 of the losses left out at each composition (its tail_mass_truncation).
     two_sided
-        Whether epsilon is bounded from below as well, by losses that are rounded down: on average
-        by half an interval a step. This takes as long again; a margin of 1e-12 on delta covers
-        rounding and truncation.
+        Whether there is a lower end beside 0, by losses that are rounded down: on average by half
+        an interval a step. This takes as long again; a margin of 1e-12 on delta covers rounding and
+        truncation.
     """
-    upper = float(_composed(composition, interval, tail_mass).get_epsilon_for_delta(delta))
-    lower = 0.0
-    if two_sided and delta + _ROUNDING < 1:
-        optimistic = _composed(composition, interval, tail_mass, pessimistic=False)
-        lower = min(float(optimistic.get_epsilon_for_delta(delta + _ROUNDING)), upper)
-    return Bounds(lower, upper, f"PLD, interval {interval:g}")
-
-
-def log_delta_bounds(
-    composition: Composition,
-    epsilon: float,
-    *,
-    interval: float = 1e-4,
-    tail_mass: float = 1e-15,
-    two_sided: bool = False,
-) -> Bounds:
-    """Return bounds on log delta at an epsilon >= 0, by the laws on a grid of this interval."""
-    upper = float(_composed(composition, interval, tail_mass).get_delta_for_epsilon(epsilon))
-    lower = 0.0
+    lower, upper = 0.0, ask(_composed(composition, interval, tail_mass), 0.0)
     if two_sided:
         optimistic = _composed(composition, interval, tail_mass, pessimistic=False)
-        lower = min(float(optimistic.get_delta_for_epsilon(epsilon)) - _ROUNDING, upper)
-    return Bounds.of_logarithms(lower, upper, f"PLD, interval {interval:g}")
+        lower = max(0.0, min(ask(optimistic, _ROUNDING), upper))
+    return lower, upper, f"PLD, interval {interval:g}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -32,10 +33,33 @@ __all__ = ["epsilon_bounds", "log_delta_bounds"]
 RELATIONS = ("add-or-remove-one", "replace-special")
 
 
-def _asked(
-    composition: Composition, question: str, at: float, eps_error: float, delta_error: float
-) -> tuple[float, float]:
-    """Return the ends of the package's answer, or raise its refusal as one sentence."""
+def _prv(
+    composition: Composition,
+    question: str,
+    at: float,
+    lost: Callable[[], float],
+    *,
+    eps_error: float = 0.01,
+    delta_error: float | None = None,
+) -> tuple[float, float, str]:
+    """Return the ends of the package's answer, or raise its refusal as one sentence.
+
+    Parameters
+    ----------
+    composition
+        What is composed.
+    question, at
+        A method of the package's accountant, and its first argument.
+    lost
+        Returns the ``delta_error`` if none is given.
+    eps_error, delta_error
+        The package's error budget.
+
+    Raises
+    ------
+    BackendRefused
+        If prv-accountant gives no answer.
+    """
     import prv_accountant
     from prv_accountant import privacy_random_variables as variables
 
@@ -53,13 +77,13 @@ def _asked(
                 prvs=[_variable(loss, variables) for loss, _ in parts],
                 max_self_compositions=counts,
                 eps_error=eps_error,
-                delta_error=delta_error,
+                delta_error=lost() if delta_error is None else delta_error,
             )
             lower, _, upper = getattr(accountant, question)(at, counts)
         except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise BackendRefused(f"prv-accountant refused: {reason}") from error
-    return float(lower), float(upper)
+    return float(lower), float(upper), f"PRV, eps_error {eps_error:g}"
 
 
 @singledispatch
@@ -80,44 +104,20 @@ def _(loss: SampledGaussian, variables: Any) -> Any:
     )
 
 
-def epsilon_bounds(
-    composition: Composition,
-    delta: float,
-    *,
-    eps_error: float = 0.01,
-    delta_error: float | None = None,
-) -> Bounds:
-    """Return bounds on epsilon at a delta.
+def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bounds:
+    """Return bounds on epsilon at a delta in (0, 1); prv-accountant refuses small ones.
 
-    Parameters
-    ----------
-    composition
-        What is composed.
-    delta
-        In (0, 1); prv-accountant refuses small ones.
-    eps_error, delta_error
-        Its error budget; ``delta_error`` is delta / 1000 when omitted.
-
-    Raises
-    ------
-    BackendRefused
-        If prv-accountant gives no answer.
+    The options are ``eps_error``, 0.01 unless given, and ``delta_error``, delta / 1000.
     """
-    lost = delta_error or delta / 1000
-    lower, upper = _asked(composition, "compute_epsilon", delta, eps_error, lost)
-    return Bounds(max(0.0, lower), upper, f"PRV, eps_error {eps_error:g}")
+    lower, *rest = _prv(composition, "compute_epsilon", delta, lambda: delta / 1000, **options)
+    return Bounds(max(0.0, lower), *rest)
 
 
-def log_delta_bounds(
-    composition: Composition,
-    epsilon: float,
-    *,
-    eps_error: float = 0.01,
-    delta_error: float | None = None,
-) -> Bounds:
-    """Return bounds on log delta; ``delta_error`` is 1/1000 of the Renyi bound when omitted."""
-    if delta_error is None:
-        bound = max(renyi.log_delta_bounds(item, epsilon).upper for item in composition.directions)
-        delta_error = math.exp(bound) / 1000
-    lower, upper = _asked(composition, "compute_delta", epsilon, eps_error, delta_error)
-    return Bounds.of_logarithms(lower, upper, f"PRV, eps_error {eps_error:g}")
+def log_delta_bounds(composition: Composition, epsilon: float, **options: Any) -> Bounds:
+    """Return bounds on log delta; ``delta_error`` is 1/1000 of the Renyi bound unless given."""
+
+    def lost() -> float:
+        found = [renyi.log_delta_bounds(item, epsilon) for item in composition.directions]
+        return math.exp(Bounds.worst(found).upper) / 1000
+
+    return Bounds.of_logarithms(*_prv(composition, "compute_delta", epsilon, lost, **options))

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +65,26 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 # Steps that refine it: the tilt is then known to 1e-5, and its bound to the square of that.
 _SECTIONS = 20
 
+# From a tilt c and log M(c) + log chernoff(c) to the bound at this tilt.
+Cost = Callable[[Any, Any], Any]
+
 
 def _best_tilt(
-    total: Total,
-    equation: Callable[[float], tuple[float, float, float]],
-    cost: Callable[[float, float, float], float],
-    guess: Callable[[float, float], float],
+    total: Total, cost: Cost, guess: Callable[[float, float], float], epsilon: float | None = None
 ) -> tuple[float, float]:
-    """Return the tilt c at the root of an equation, or by :func:`_closed_form`, and log M(c)."""
+    """Return the tilt c of least cost and log M(c), in closed form where no quadrature is in reach.
+
+    The slope of a cost that bounds log delta is log M'(c) + log(c / (1 + c)) less ``epsilon``; c
+    times the slope of one that bounds epsilon is the same less the cost, and ``epsilon`` is None.
+    ``guess`` takes the mean and the variance of the loss.
+    """
+
+    def equation(c: float) -> tuple[float, float, float]:
+        log_mgf, mean, variance = (float(value) for value in total.moments([c])[0])
+        bound = float(cost(c, log_mgf + float(log_chernoff(c))))
+        value = mean + math.log(c) - math.log1p(c) - (bound if epsilon is None else epsilon)
+        return value, variance + 1 / (c * (1 + c)), math.nan if epsilon is None else bound
+
     try:
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
         start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
@@ -81,29 +94,24 @@ def _best_tilt(
         return _closed_form(total, cost)
 
 
-def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
-    """Return the tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c)."""
+def _closed_form(total: Total, cost: Cost) -> tuple[float, float]:
+    """Return the tilt c of least cost by bounds on log M(c), and that bound."""
 
-    def bounds(c: Reals) -> list[tuple[float, float, float]]:
-        terms = (each.tolist() for each in (c, total.log_mgf_bounds(c), log_chernoff(c)))
-        return [
-            (cost(at, log_mgf, factor) if math.isfinite(log_mgf) else math.inf, at, log_mgf)
-            for at, log_mgf, factor in zip(*terms, strict=True)
-        ]
+    def costs(c: Reals) -> Reals:
+        log_mgf = total.log_mgf_bounds(c)
+        found = cost(c, np.where(np.isfinite(log_mgf), log_mgf, math.inf) + log_chernoff(c))
+        return np.asarray(found)
 
-    def refined(log_c: float) -> tuple[float, float, float]:
-        return bounds(np.exp([log_c]))[0]
-
-    found = bounds(_TILTS)
-    best = min(found)
-    if math.isinf(best[0]):
+    found = costs(_TILTS)
+    at = int(np.argmin(found))
+    if math.isinf(found[at]):
         return 1.0, math.inf
     # The minimum is refined between the neighbors of the best tilt.
-    at = found.index(best)
-    neighbors = _TILTS[max(at - 1, 0)], _TILTS[min(at + 1, len(_TILTS) - 1)]
-    ends = math.log(neighbors[0]), math.log(neighbors[1])
-    inner = minimum(lambda x: refined(x)[0], *ends, sections=_SECTIONS)
-    return min(best, refined(inner))[1:]
+    low, high = np.log(_TILTS[[max(at - 1, 0), min(at + 1, len(_TILTS) - 1)]]).tolist()
+    inner = math.exp(minimum(lambda x: costs(np.exp([x]))[0], low, high, sections=_SECTIONS))
+    tilts = np.array([_TILTS[at], inner])
+    c = tilts[np.argmin(costs(tilts))]
+    return float(c), float(total.log_mgf_bounds(np.array([c]))[0])
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -122,20 +130,11 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
-    def equation(c: float) -> tuple[float, float, float]:
-        # The value is c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
-        log_mgf, mean, variance = total.moments([c])[0]
-        slope = mean + math.log(c) - math.log1p(c)
-        value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
-        return float(value), float(variance + 1 / (c * (1 + c))), math.nan
-
-    def cost(c: float, log_mgf: float, chernoff: float) -> float:
-        return (log_mgf + chernoff - log_delta) / c
-
-    def guess(mean: float, variance: float) -> float:
-        return max(math.sqrt(-2 * log_delta / variance), 1e-6)
-
-    c, log_mgf = _best_tilt(total, equation, cost, guess)
+    c, log_mgf = _best_tilt(
+        total,
+        lambda c, log_bound: (log_bound - log_delta) / c,
+        lambda mean, variance: max(math.sqrt(-2 * log_delta / variance), 1e-6),
+    )
     value = log_mgf + float(log_chernoff(c)) - log_delta
     margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
     upper = max(0.0, (value + margin) / c)
@@ -175,19 +174,12 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
-    def equation(c: float) -> tuple[float, float, float]:
-        log_mgf, mean, variance = (float(value) for value in total.moments([c])[0])
-        value = mean - epsilon + math.log(c) - math.log1p(c)
-        integral = log_mgf - epsilon * c + float(log_chernoff(c))
-        return value, variance + 1 / (c * (1 + c)), integral
-
-    def cost(c: float, log_mgf: float, chernoff: float) -> float:
-        return log_mgf - c * epsilon + chernoff
-
-    def guess(mean: float, variance: float) -> float:
-        return max((epsilon - mean) / variance, 0.1)
-
-    c, log_mgf = _best_tilt(total, equation, cost, guess)
+    c, log_mgf = _best_tilt(
+        total,
+        lambda c, log_bound: log_bound - c * epsilon,
+        lambda mean, variance: max((epsilon - mean) / variance, 0.1),
+        epsilon,
+    )
     margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
     value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
     return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")
