@@ -47,12 +47,7 @@ from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.pure import pure_epsilon
 from dpcal.accountants.mechanisms.row import row_of
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
-from dpcal.errors import (
-    AccountantsDisagree,
-    BackendRefused,
-    DisagreementWarning,
-    UnsupportedEvent,
-)
+from dpcal.errors import AccountantsDisagree, BackendRefused, DisagreementWarning, UnsupportedEvent
 
 __all__ = [
     "ACCOUNTANTS",

@@ -29,13 +29,7 @@ import numpy as np
 from dpcal._ext.noise import poisson_sample
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
-from dpcal.accountants.participations import (
-    Automaton,
-    Epochs,
-    Groups,
-    independent,
-    poisson,
-)
+from dpcal.accountants.participations import Automaton, Epochs, Groups, independent, poisson
 from dpcal.accountants.random_groups import RandomGroups, RandomOrder, is_long, later_states
 from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
 from dpcal.errors import UnsupportedEvent
