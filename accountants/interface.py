@@ -26,20 +26,10 @@ from typing import Any, ClassVar
 import attr
 
 from dpcal import _annexes, _lazy, _validate
-from dpcal.accountants import characteristic, renyi
+from dpcal.accountants import characteristic, events, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.events import (
-    AllocatedDpEvent,
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    SampledWithoutReplacementDpEvent,
-    SelfComposedDpEvent,
-    ShuffledEpochsDpEvent,
-)
+from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.allocation import DRAWN
 from dpcal.accountants.mechanisms.batches import is_sum
@@ -68,7 +58,11 @@ _BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld",
 _EXACT = "characteristic"
 _OWN = {_EXACT: characteristic, "renyi": renyi}
 # Events whose mechanism may be a composition, of which the answers are about the same batches.
-_ON_BATCHES = (PoissonSampledDpEvent, SampledWithoutReplacementDpEvent, AllocatedDpEvent)
+_ON_BATCHES = (
+    events.PoissonSampledDpEvent,
+    events.SampledWithoutReplacementDpEvent,
+    events.AllocatedDpEvent,
+)
 
 
 def _chosen(accountant: str) -> str:
@@ -131,7 +125,7 @@ class _Question:
         return Bounds(self.open_end, bounds.upper, bounds.method) if laws else bounds
 
     def checked(self, event: DpEvent, composition: Composition, name: str) -> Bounds:
-        """Return one accountant's bounds, which must intersect those of one with other numerics.
+        """Return one accountant's bounds, which must meet those of one with other numerics.
 
         Neither may end below the lower end of a single sum of what is answered on batches.
         """
@@ -142,24 +136,14 @@ class _Question:
             with contextlib.suppress(UnsupportedEvent, BackendRefused):
                 second = self.bounds(composition, "pld", {"two_sided": True, **self.options})
                 other = "pld"
-        second = second or self.bounds(composition, other, given[1])
-        if bounds.lower > second.upper or second.lower > bounds.upper:
-            raise AccountantsDisagree(
-                f"For {self}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}]"
-                f" and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
-                "which do not meet: one of them is wrong."
-            )
-        least = min((bounds.upper, name), (second.upper, other))
+        found = {name: bounds, other: second or self.bounds(composition, other, given[1])}
         for part in _single_sums(event):
             alone = decompose(part, composition.neighboring_relation)
-            # The same losses would be the same question.
-            lower = -math.inf if alone == composition else self.bounds(alone, _EXACT, {}).lower
-            if lower > least[0]:
-                raise AccountantsDisagree(
-                    f"For {self}, accountant {least[1]!r} proves at most {least[0]:.12g}, and "
-                    f"{part!r}, which is a part of it, costs at least {lower:.12g}: one of them is "
-                    "wrong."
-                )
+            if alone != composition:  # the same losses would be the same question
+                lower = self.bounds(alone, _EXACT, {}).lower
+                found[f"{part!r}, a part of it,"] = Bounds(lower, math.inf, "")
+        for sentence in _contradictions(found):
+            raise AccountantsDisagree(f"For {self}, {sentence} One of them is wrong.")
         return bounds
 
     def answered(self, event: DpEvent) -> Any:
@@ -249,6 +233,15 @@ class _DeltaAt(_LogDeltaAt):
         return Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
 
 
+def _contradictions(found: Mapping[str, Bounds]) -> Iterator[str]:
+    """Yield a sentence for each two bounds on one number that do not meet."""
+    for pair in combinations(found.items(), 2):
+        (low, below), (high, above) = sorted(pair, key=lambda each: each[1].upper)
+        if above.lower > below.upper:
+            ends = f"at most {below.upper:.12g} where {high} proves at least {above.lower:.12g}."
+            yield f"{low} gives {ends}"
+
+
 def _no_options(name: str, options: Mapping[str, Any]) -> None:
     if options:
         raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
@@ -281,14 +274,14 @@ def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[DpEvent]:
             parts = (attr.evolve(leaf, event=part) for part in inner)
         for part in parts:
             # Only Gaussian answers are as quick if there are many.
-            yield SelfComposedDpEvent(part, times) if _is_gaussian(part) else part
+            yield events.SelfComposedDpEvent(part, times) if _is_gaussian(part) else part
 
 
 def _is_gaussian(part: DpEvent) -> bool:
     """Return whether a sum, perhaps on batches, has Gaussian noise."""
     while isinstance(part, _ON_BATCHES):
         part = part.event
-    return isinstance(part, GaussianDpEvent | SelfComposedDpEvent)
+    return isinstance(part, events.GaussianDpEvent | events.SelfComposedDpEvent)
 
 
 def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:
@@ -305,12 +298,12 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
         return None
     # Such an annex imports this module, so it is loaded at the first call.
     run, pricing = runs[0][0], getattr(_annexes, runs[0][1])
-    nothing = (run, NoOpDpEvent())
-    others = [SelfComposedDpEvent(item, n) for item, n in found.items() if item not in nothing]
+    nothing = (run, events.NoOpDpEvent())
+    others = [events.SelfComposedDpEvent(*item) for item in found.items() if item[0] not in nothing]
     if not others:
         return pricing, run, how
-    is_shuffle = isinstance(run, ShuffledEpochsDpEvent)
-    return (pricing, run, {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
+    is_shuffle = isinstance(run, events.ShuffledEpochsDpEvent)
+    return (pricing, run, {**how, "beside": events.ComposedDpEvent(others)}) if is_shuffle else None
 
 
 def check_priced(event: DpEvent, relation: str) -> None:
@@ -463,16 +456,9 @@ class Comparison:
     @property
     def disagreements(self) -> tuple[str, ...]:
         """Sentences naming pairs of accountants whose intervals do not meet."""
-        found = []
-        answered = [row for row in self.rows if row.lower is not None and row.upper is not None]
-        for pair in combinations(answered, 2):
-            low, high = sorted(pair, key=lambda row: row.upper or 0.0)
-            if (high.lower or 0.0) > (low.upper or 0.0):
-                found.append(
-                    f"{low.accountant} gives at most {low.upper:.9g} where "
-                    f"{high.accountant} proves at least {high.lower:.9g}."
-                )
-        return tuple(found)
+        ends = ((row.accountant, row.lower, row.upper) for row in self.rows)
+        found = {name: Bounds(low or 0.0, up, "") for name, low, up in ends if up is not None}
+        return tuple(_contradictions(found))
 
     def __str__(self) -> str:
         lines = [

@@ -84,15 +84,9 @@ def _distribution(loss: PrivacyLoss, grid: _Grid) -> Any:
 
 
 @_distribution.register
-def _(loss: Gaussian, grid: _Grid) -> Any:
-    return builders.from_gaussian_mechanism(loss.noise_multiplier, **grid.noise)
-
-
-@_distribution.register
-def _(loss: SampledGaussian, grid: _Grid) -> Any:
-    return builders.from_gaussian_mechanism(
-        loss.noise_multiplier, sampling_prob=loss.sampling_probability, **grid.noise
-    )
+def _(loss: Gaussian | SampledGaussian, grid: _Grid) -> Any:
+    q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
+    return builders.from_gaussian_mechanism(loss.noise_multiplier, sampling_prob=q, **grid.noise)
 
 
 @_distribution.register

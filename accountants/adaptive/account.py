@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._spending import OwnLock
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.rounding import exp_up
 from dpcal.errors import UnsupportedEvent
@@ -179,28 +179,29 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
 
     def get_epsilon(self, target_delta: float) -> float:
         """Return epsilon at a delta in [0, 1], rounded up."""
-        composition = decompose(self._account.event, self._account.neighboring_relation)
-        if not composition.private:
-            return math.inf
-        if target_delta == 0:
-            try:
-                return self._account.epsilon(0.0).upper
-            except UnsupportedEvent:
-                return math.inf
         if target_delta == 1:
-            return 0.0
-        return self._account.epsilon(target_delta, accountant=self._accountant).upper
+            return 0.0 if self._composition.private else math.inf
+        if target_delta > 0:
+            return self._account.epsilon(target_delta, accountant=self._accountant).upper
+        try:
+            return self._account.epsilon(0.0).upper
+        except UnsupportedEvent:
+            return math.inf
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return delta at an epsilon >= 0, which may be infinite, rounded up."""
-        composition = decompose(self._account.event, self._account.neighboring_relation)
+        composition = self._composition
         if not composition.private:
             return 1.0
-        if target_epsilon == math.inf:
-            # At infinite epsilon only losses that may be infinite have a delta.
-            lowest = min(item.finite[0] for item in composition.directions)
-            return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
-        return self._account.delta(target_epsilon, accountant=self._accountant).upper
+        if target_epsilon < math.inf:
+            return self._account.delta(target_epsilon, accountant=self._accountant).upper
+        # At infinite epsilon only losses that may be infinite have a delta.
+        lowest = min(item.finite[0] for item in composition.directions)
+        return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
+
+    @property
+    def _composition(self) -> Composition:
+        return decompose(self._account.event, self._account.neighboring_relation)
 
 
 class CharacteristicAccountant(_Adapter):

@@ -31,7 +31,6 @@ __all__ = [
     "epsilon_from_gdp",
     "epsilon_from_renyi",
     "epsilon_from_zcdp",
-    "largest_mu",
     "renyi_divergence",
     "renyi_from_pure",
 ]

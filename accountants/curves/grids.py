@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,13 +98,13 @@ def grid(
     neighboring_relation = _validate.relation(neighboring_relation)
     if (delta is None) == (epsilon is None):
         raise TypeError("grid() takes one of delta and epsilon.")
-    goal = {"delta": delta} if epsilon is None else {"epsilon": epsilon}
-    targets = _validate.reals(**goal)
+    deltas = epsilon is not None
+    goal, check = (
+        ("epsilon", _validate.non_negative) if deltas else ("delta", _validate.probability)
+    )
+    targets = _validate.reals(**{goal: epsilon if deltas else delta})
     for value in targets.ravel().tolist():
-        if epsilon is None:
-            _validate.probability(delta=value)
-        else:
-            _validate.non_negative(epsilon=value)
+        check(**{goal: value})
     arrays = np.broadcast_arrays(targets, *(np.asarray(each) for each in parameters.values()))
     shape, columns = arrays[0].shape, [array.ravel().tolist() for array in arrays]
     events = [
@@ -113,7 +112,7 @@ def grid(
         for row in (zip(*columns[1:], strict=True) if parameters else [()] * len(columns[0]))
     ]
     starts = range(0, len(events), _CHUNK)
-    ask = partial(_answered, relation=neighboring_relation, deltas=epsilon is not None)
+    ask = partial(_answered, relation=neighboring_relation, deltas=deltas)
     chunks = [events[start : start + _CHUNK] for start in starts]
     asked = [columns[0][start : start + _CHUNK] for start in starts]
     found: list[Answer] = []
@@ -130,43 +129,30 @@ def _answered(
     events: Sequence[DpEvent], targets: Sequence[float], *, relation: str, deltas: bool
 ) -> list[Answer]:
     """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
-    rows, places = [], []
-    for place, event in enumerate(events):
-        known = _compiled(event, relation)
-        if known:
-            rows.append(known)
-            places.append(place)
+    known = [_compiled(event, relation) for event in events]
+    places = [place for place, parts in enumerate(known) if parts]
     at = np.array([targets[place] for place in places], dtype=float)
-    found = question.many(rows, at if deltas else np.log(at), deltas)
+    rows = question.many([known[place] for place in places], at if deltas else np.log(at), deltas)
     answers: dict[int, Answer] = {}
-    for place, (lower, upper, method) in zip(places, found.tolist(), strict=True):
+    for place, (low, high, method) in zip(places, rows.tolist(), strict=True):
         if method >= 0:
-            ends = (
-                (exp_down(min(lower, -UNIT)), exp_up(min(upper, 0.0))) if deltas else (lower, upper)
-            )
-            answers[place] = *ends, "sampling" if method else "contour"
-    return [
-        answers.get(place) or _asked_alone(event, target, relation, deltas)
-        for place, (event, target) in enumerate(zip(events, targets, strict=True))
-    ]
+            if deltas:
+                low, high = exp_down(min(low, -UNIT)), exp_up(min(high, 0.0))
+            answers[place] = low, high, "sampling" if method else "contour"
+    for place in range(len(events)):
+        if place not in answers:
+            name, given = ("delta", "epsilon") if deltas else ("epsilon", "delta")
+            how = {given: targets[place], "neighboring_relation": relation}
+            one = getattr(interface, name)(events[place], **how)
+            answers[place] = one.lower, one.upper, one.method
+    return [answers[place] for place in range(len(events))]
 
 
 def _compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
     """Return the parts of each direction as one compiled call takes them; none if it cannot."""
     try:
         composition = decompose(event, relation)
-    except UnsupportedEvent:  # a whole run, or it is refused where it is asked
+    except UnsupportedEvent:  # a whole run has none, and others are refused where they are asked
         return []
-    if not composition.private:
-        return []
-    known = [side.compiled for side in composition.directions]
+    known = [side.compiled for side in composition.directions if composition.private]
     return [parts for parts in known if parts is not None] if None not in known else []
-
-
-def _asked_alone(event: DpEvent, target: float, relation: str, deltas: bool) -> Answer:
-    answer: Any = (
-        interface.delta(event, epsilon=target, neighboring_relation=relation)
-        if deltas
-        else interface.epsilon(event, delta=target, neighboring_relation=relation)
-    )
-    return answer.lower, answer.upper, answer.method

@@ -176,6 +176,14 @@ def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     return {"absent": [absent], "present": [present], "either": [absent, present]}[null]
 
 
+def _rates(false_positive_rates: ArrayLike) -> Reals:
+    """Return rates in (0, 1) as an array of one dimension."""
+    rates = _validate.reals(false_positive_rates=false_positive_rates).ravel()
+    for rate in rates.tolist():
+        _validate.probability(false_positive_rates=rate)
+    return rates
+
+
 def _risk(bounds: Bounds, name: str) -> Risk:
     relation = _validate.relation(name)
     return Risk.of(bounds, accountant="characteristic", neighboring_relation=relation)
@@ -244,10 +252,8 @@ def trade_off(
     """
     if false_positive_rates is None:
         false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
-    rates = np.atleast_1d(_validate.reals(false_positive_rates=false_positive_rates)).ravel()
+    rates = _rates(false_positive_rates)
     tests = _tests(event, neighboring_relation, null)
-    for rate in rates:
-        _validate.probability(false_positive_rates=float(rate))
     weakest, strongest = _worst_powers(tests, rates)
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
     lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
@@ -293,29 +299,26 @@ def trade_off_from_deltas(
     """
     relation = _validate.relation(neighboring_relation)
     _validate.choice(RELATIONS, neighboring_relation=relation)
-    read = (_validate.reals(epsilons=epsilons), _validate.reals(deltas=deltas))
-    pairs = [np.atleast_1d(ends) for ends in read]
-    if pairs[0].shape != pairs[1].shape or pairs[0].ndim > 1 or not pairs[0].size:
+    at = np.atleast_1d(_validate.reals(epsilons=epsilons))
+    most = np.atleast_1d(_validate.reals(deltas=deltas))
+    if at.shape != most.shape or at.ndim > 1 or not at.size:
         raise ValueError(
             "epsilons and deltas must be arrays of the same length >= 1, got shapes "
-            f"{pairs[0].shape} and {pairs[1].shape}."
+            f"{at.shape} and {most.shape}."
         )
-    rates = np.atleast_1d(_validate.reals(false_positive_rates=false_positive_rates)).ravel()
-    _ = [_validate.probability(false_positive_rates=float(rate)) for rate in rates]
+    rates = _rates(false_positive_rates)
     lower = np.zeros(len(rates))
-    for epsilon, delta in zip(*(ends.tolist() for ends in pairs), strict=True):
+    for epsilon, delta in zip(at.tolist(), most.tolist(), strict=True):
         if not (epsilon >= 0 and 0 <= delta <= 1):
             raise ValueError(
                 "epsilons must be numbers >= 0 and deltas numbers in [0, 1], got the pair "
                 f"({epsilon}, {delta})."
             )
-        fall = exp_down(-epsilon)
-        if fall < _NO_LINE:
-            continue
-        # Only positive terms count, and then every number in them is at most 1.
-        steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT
-        flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
-        lower = np.maximum(lower, np.maximum(steep, flat))
+        if (fall := exp_down(-epsilon)) >= _NO_LINE:
+            # Only positive terms count, and then every number in them is at most 1.
+            steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT
+            flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
+            lower = np.maximum(lower, np.maximum(steep, flat))
     upper = np.minimum((1.0 - rates) * (1 + UNIT), 1.0)
     return TradeOff(rates, lower, upper, "either", relation)
 
