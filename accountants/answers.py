@@ -68,6 +68,8 @@ class _Answer(float):
     accountant: str
     method: str
     neighboring_relation: str
+    # How far it is proved, of answers that draws may give.
+    label: str = ""
 
     def __new__(
         cls, upper: float, *, lower: float, accountant: str, method: str, neighboring_relation: str
@@ -94,6 +96,11 @@ class _Answer(float):
     def upper(self) -> float:
         """The value itself, as a plain float."""
         return float(self)
+
+    @property
+    def provenance(self) -> str:
+        """The method, with the label of an answer that has one, for records without labels."""
+        return ", ".join(filter(None, (self.method, self.label)))
 
     def to_dict(self) -> dict[str, float | str]:
         """Return the interval and its provenance as JSON values."""

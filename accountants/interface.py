@@ -169,7 +169,7 @@ class _Question:
         found = getattr(module, name)(run, **{self.given: self.at}, **how, **self.options)
         if name == self.name:
             return found
-        ends = Bounds.of_logarithms(found.lower, found.upper, found.method)
+        ends = Bounds.of_logarithms(found.lower, found.upper, found.provenance)
         return self._of(ends, found.accountant)
 
 

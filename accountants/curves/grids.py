@@ -144,7 +144,7 @@ def _answered(
             name, given = ("delta", "epsilon") if deltas else ("epsilon", "delta")
             how = {given: targets[place], "neighboring_relation": relation}
             one = getattr(interface, name)(events[place], **how)
-            answers[place] = one.lower, one.upper, one.method
+            answers[place] = one.lower, one.upper, one.provenance
     return [answers[place] for place in range(len(events))]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpcal import accountants
 from dpcal._ext import question
-from dpcal.accountants import events
+from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.solve import epsilon_on_contours, invert
 from dpcal.accountants.inversion.transform import Total
@@ -82,3 +82,17 @@ def test_deltas_of_a_grid_are_broadcast():
 def test_a_grid_may_be_empty():
     empty = accountants.grid(_event, q=np.empty(0), sigma=1.0, steps=3, delta=1e-5)
     assert empty.upper.shape == (0,)
+
+
+def test_a_whole_run_is_answered_as_alone_and_keeps_its_label():
+    run = events.CorrelatedGaussianDpEvent(
+        matrix.LambdaCGD(6, 0.5), correlated.Poisson(0.5), 2.0, statistics="none"
+    )
+    one = accountants.delta(run, epsilon=0.5)
+    found = accountants.grid(
+        lambda count: events.SelfComposedDpEvent(run, count), count=1, epsilon=0.5
+    )
+    logarithm = accountants.log_delta(run, epsilon=0.5)
+    assert found.method == logarithm.method == f"{one.method}, certified"
+    assert found.upper == one.upper <= math.exp(logarithm.upper) * (1 + 1e-15)
+    assert math.exp(logarithm.lower) * (1 - 1e-15) <= one.lower == found.lower
