@@ -77,10 +77,12 @@ class Automaton:
         # Each round has a chance, its two logarithms, and two states to go to.
         hold(5.0 * rounds * shape[1], f"{rounds} rounds with {shape[1]} states")
         chances = np.ascontiguousarray(np.broadcast_to(chance, shape), np.float64)
-        states = [np.ascontiguousarray(np.broadcast_to(each, shape), np.intc) for each in to]
+        idle_to, join_to = (
+            np.ascontiguousarray(np.broadcast_to(each, shape), np.intc) for each in to
+        )
         with np.errstate(divide="ignore"):
             first = np.log(np.asarray(start, np.float64))
-            return cls(np.log1p(-chances), np.log(chances), *states, first)
+            return cls(np.log1p(-chances), np.log(chances), idle_to, join_to, first)
 
     @property
     def rounds(self) -> int:

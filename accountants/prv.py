@@ -109,8 +109,8 @@ def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bo
 
     The options are ``eps_error``, 0.01 unless given, and ``delta_error``, delta / 1000.
     """
-    lower, *rest = _prv(composition, "compute_epsilon", delta, lambda: delta / 1000, **options)
-    return Bounds(max(0.0, lower), *rest)
+    ends = _prv(composition, "compute_epsilon", delta, lambda: delta / 1000, **options)
+    return Bounds(max(0.0, ends[0]), *ends[1:])
 
 
 def log_delta_bounds(composition: Composition, epsilon: float, **options: Any) -> Bounds:

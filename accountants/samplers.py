@@ -268,9 +268,8 @@ class MinSeparation(Sampler):
     def waiting(self) -> Floats:
         """Probabilities of 0, 1, ..., separation - 1 rounds until the record is eligible."""
         b, p = self.separation, float(self.sampling_probability)
-        if not self.warm_start:
-            return np.eye(1, b)[0]
-        return np.where(np.arange(b) > 0, p, 1.0) / (1 + (b - 1) * p)
+        law = np.where(np.arange(b) > 0, p if self.warm_start else 0.0, 1.0)
+        return np.asarray(law / (1 + (b - 1) * p) if self.warm_start else law)
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
         """Yield Poisson samples of the eligible records."""
