@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -40,91 +39,81 @@ __all__ = ["epsilon_bounds", "log_delta_bounds"]
 # Error that dp-accounting's transforms and truncations may add to a lower bound on delta: truncated
 # mass counts as lost there too.
 _ROUNDING = 1e-12
+# Keywords of a grid of losses: its interval, and whether losses are rounded up.
+Points = dict[str, Any]
 
 
 def _composed(
     composition: Composition, interval: float, tail_mass: float, *, pessimistic: bool = True
 ) -> Any:
-    grid = _Grid(interval, pessimistic)
-    total = builders.identity(**grid.points)
+    points = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
+    total = builders.identity(**points)
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
-        single = _distribution(loss, grid)
+        single = _distribution(loss, points)
         if times > 1:
             single = single.self_compose(times, tail_mass_truncation=tail_mass)
         total = total.compose(single, tail_mass_truncation=tail_mass)
     return total
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """The grid of a loss, and whether the loss is rounded up or down."""
-
-    interval: float
-    pessimistic: bool
-
-    @property
-    def points(self) -> dict[str, Any]:
-        """Keywords for laws that are given point by point."""
-        return {
-            "value_discretization_interval": self.interval,
-            "pessimistic_estimate": self.pessimistic,
-        }
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        """Keywords for laws with a density; connecting the dots is pessimistic by itself."""
-        return {**self.points, "use_connect_dots": self.pessimistic}
+def _dense(points: Points) -> Points:
+    """Return keywords for laws with a density; connecting the dots is pessimistic by itself."""
+    return {**points, "use_connect_dots": points["pessimistic_estimate"]}
 
 
 @singledispatch
-def _distribution(loss: PrivacyLoss, grid: _Grid) -> Any:
+def _distribution(loss: PrivacyLoss, points: Points) -> Any:
     """Return one loss as dp-accounting's distribution, by a function for each class of losses."""
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 
 
 @_distribution.register
-def _(loss: Gaussian | SampledGaussian, grid: _Grid) -> Any:
+def _(loss: Gaussian | SampledGaussian, points: Points) -> Any:
     q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
-    return builders.from_gaussian_mechanism(loss.noise_multiplier, sampling_prob=q, **grid.noise)
-
-
-@_distribution.register
-def _(loss: Laplace, grid: _Grid) -> Any:
-    return builders.from_laplace_mechanism(loss.scale, **grid.noise)
-
-
-@_distribution.register
-def _(loss: DiscreteGaussian, grid: _Grid) -> Any:
-    return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **grid.noise)
-
-
-@_distribution.register
-def _(loss: LatticeLoss, grid: _Grid) -> Any:
-    return _of_values(loss, 0.0, grid, symmetric=True)
-
-
-@_distribution.register
-def _(loss: LossWithFailure, grid: _Grid) -> Any:
-    unknown = math.isinf(loss.given.upper)
-    if loss.failure_probability == 1 or unknown or not grid.pessimistic:
-        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-    if isinstance(loss.given, ScatteredLoss):
-        return _of_values(loss.given, loss.failure_probability, grid)
-    return builders.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
-        value_discretization_interval=grid.interval,
+    return builders.from_gaussian_mechanism(
+        loss.noise_multiplier, sampling_prob=q, **_dense(points)
     )
 
 
 @_distribution.register
-def _(loss: ScatteredLoss, grid: _Grid) -> Any:
-    if not grid.pessimistic or loss.sampling_probability < 1:
+def _(loss: Laplace, points: Points) -> Any:
+    return builders.from_laplace_mechanism(loss.scale, **_dense(points))
+
+
+@_distribution.register
+def _(loss: DiscreteGaussian, points: Points) -> Any:
+    return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **_dense(points))
+
+
+@_distribution.register
+def _(loss: LatticeLoss, points: Points) -> Any:
+    return _of_values(loss, 0.0, points, symmetric=True)
+
+
+@_distribution.register
+def _(loss: LossWithFailure, points: Points) -> Any:
+    unknown = math.isinf(loss.given.upper)
+    if loss.failure_probability == 1 or unknown or not points["pessimistic_estimate"]:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-    return _of_values(loss, 0.0, grid)
+    if isinstance(loss.given, ScatteredLoss):
+        return _of_values(loss.given, loss.failure_probability, points)
+    return builders.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
+        value_discretization_interval=points["value_discretization_interval"],
+    )
 
 
-def _of_values(loss: DiscreteLoss, failure: float, grid: _Grid, *, symmetric: bool = False) -> Any:
+@_distribution.register
+def _(loss: ScatteredLoss, points: Points) -> Any:
+    if not points["pessimistic_estimate"] or loss.sampling_probability < 1:
+        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+    return _of_values(loss, 0.0, points)
+
+
+def _of_values(
+    loss: DiscreteLoss, failure: float, points: Points, *, symmetric: bool = False
+) -> Any:
     """Return a pair with finitely many losses, where each law may have outcomes of its own."""
     reference = np.array(loss.log_reference) + math.log1p(-failure)
     lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
@@ -132,9 +121,7 @@ def _of_values(loss: DiscreteLoss, failure: float, grid: _Grid, *, symmetric: bo
         upper[-2] = math.log(failure)
         if not loss.surplus:
             lower[-1] = upper[-2]
-    return builders.from_two_probability_mass_functions(
-        lower, upper, **grid.points, symmetric=symmetric
-    )
+    return builders.from_two_probability_mass_functions(lower, upper, **points, symmetric=symmetric)
 
 
 def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bounds:
