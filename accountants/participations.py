@@ -119,7 +119,7 @@ class Automaton:
         for t in range(self.rounds):
             joins = law * np.exp(self.join[t])
             rates[t] = joins.sum()
-            law = _moved(law * np.exp(self.idle[t]), joins, self.idle_to[t], self.join_to[t])
+            law = self._moved(t, law, joins)
         return rates
 
     @property
@@ -135,9 +135,17 @@ class Automaton:
         for t in range(self.rounds):
             joins = np.zeros_like(law)
             joins[1:] = law[:-1] * np.exp(self.join[t])
-            law = _moved(law * np.exp(self.idle[t]), joins, self.idle_to[t], self.join_to[t])
+            law = self._moved(t, law, joins)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(law.sum(axis=1)))
+
+    def _moved(self, t: int, law: Floats, joins: Floats) -> Floats:
+        """Return a law over the states (the last axis) after round t, from its part that joins."""
+        after, idles = np.zeros_like(law), law * np.exp(self.idle[t])
+        for q in range(self.start.size):
+            after[..., self.idle_to[t, q]] += idles[..., q]
+            after[..., self.join_to[t, q]] += joins[..., q]
+        return after
 
     def sample(self, draws: int, generator: np.random.Generator) -> tuple[Floats, NDArray[np.intc]]:
         """Return participations, shape (rounds, draws), and the states they started from."""
@@ -182,17 +190,6 @@ class Automaton:
             taken = np.flatnonzero(y[:, column])
             y[generator.permutation(taken)[most:], column] = 0.0
         return y
-
-
-def _moved(
-    idles: Floats, joins: Floats, idle_to: NDArray[np.intc], join_to: NDArray[np.intc]
-) -> Floats:
-    """A law over the states (the last axis) after a round."""
-    after = np.zeros_like(idles)
-    for q in range(idle_to.size):
-        after[..., idle_to[q]] += idles[..., q]
-        after[..., join_to[q]] += joins[..., q]
-    return after
 
 
 @lru_cache(maxsize=8)
