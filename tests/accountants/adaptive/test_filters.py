@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from contracts._events import priced
 from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.adaptive.filters import Odometer, PrivacyFilter, renyi_order
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 GAUSSIAN = events.GaussianDpEvent
 
@@ -39,6 +40,25 @@ def test_what_a_filter_accepts_meets_its_claim_when_fixed_in_advance(kind, sigma
             accepted.append(GAUSSIAN(sigma))
     assert budget.spent <= budget.budget
     assert delta(events.ComposedDpEvent(accepted), epsilon=1.0) <= 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "target"), [("renyi", 1e-6), ("zcdp", 1e-6), ("gdp", 1e-6), ("renyi", 0)]
+)
+def test_no_filter_claims_less_than_its_spends_cost_together(kind, target):
+    paid = 0
+    for event, relation, _ in priced():
+        how = {"delta": target, "neighboring_relation": relation}
+        try:
+            budget = PrivacyFilter(epsilon=8.0, kind=kind, **how)
+            count = int(min(budget.budget // budget.cost(event), 20)) if budget.cost(event) else 0
+            direct = epsilon(events.SelfComposedDpEvent(event, count), **how)
+        except UnsupportedEvent:
+            continue
+        paid += count > 0
+        assert direct.lower <= budget.epsilon, (event, relation, count)
+    assert paid > 2
 
 
 def test_a_refused_spend_changes_nothing_and_a_smaller_one_may_follow():
@@ -164,6 +184,12 @@ def test_odometer_never_falls_and_exceeds_the_fixed_price():
         assert odometer.epsilon > last
         last = odometer.epsilon
         assert last > epsilon(events.SelfComposedDpEvent(sampled, steps), delta=1e-6)
+
+
+def test_settings_of_a_filter_are_fixed():
+    budget = PrivacyFilter(epsilon=1.0, delta=1e-6)
+    with pytest.raises(AttributeError, match="budget of a PrivacyFilter is fixed"):
+        budget.budget = 2 * budget.budget
 
 
 def test_relations_and_zcdp_events():
