@@ -32,6 +32,7 @@ from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.mechanisms.row import OnlyAuto
 from dpcal.accountants.rounding import exp_up
 from dpcal.errors import UnsupportedEvent
 
@@ -73,22 +74,22 @@ class Account:
             If no theorem here covers the event; then nothing is added.
         """
         times = 1 if count == 1 else _validate.count(count=count)
-        parts = leaves(event)
+        parts = {part: runs * times for part, runs in leaves(event).items()}
         with self._lock:
             self._by_parts = self._check(parts)
             for part, runs in parts.items():
-                self._counts[part] = self._counts.get(part, 0) + runs * times
+                self._counts[part] = self._counts.get(part, 0) + runs
         return self
 
     def _check(self, parts: Mapping[events.DpEvent, int]) -> bool:
         """Refuse what no theorem covers beside the rest; return whether every part has a law."""
         by_parts = self._by_parts
-        try:
-            for part in parts:
-                if part not in self._counts:
+        for part in parts:
+            if part not in self._counts:
+                try:
                     decompose(part, self._relation)
-        except UnsupportedEvent:
-            by_parts = False
+                except OnlyAuto:
+                    by_parts = False
         if not by_parts:
             beside = [events.SelfComposedDpEvent(*item) for item in parts.items()]
             together = events.ComposedDpEvent([self.event, *beside])

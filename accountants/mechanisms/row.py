@@ -147,9 +147,13 @@ def refuse(event: DpEvent, relation: str, reason: str = "") -> UnsupportedEvent:
     return UnsupportedEvent(f"{sentence} {reason}".rstrip())
 
 
-def only_auto(event: DpEvent, relation: str, how: str) -> UnsupportedEvent:
+class OnlyAuto(UnsupportedEvent):
+    """The refusal of an event by every accountant but ``"auto"``."""
+
+
+def only_auto(event: DpEvent, relation: str, how: str) -> OnlyAuto:
     """Return the refusal of an event that accountant 'auto' prices, and says how, by others."""
-    return UnsupportedEvent(
+    return OnlyAuto(
         f"Only accountant 'auto' prices {event!r} under neighboring relation {relation!r}: {how}."
     )
 

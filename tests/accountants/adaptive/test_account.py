@@ -58,6 +58,8 @@ def test_a_whole_run_has_its_price_and_is_refused_where_others_leave_it_none():
     run = events.CorrelatedGaussianDpEvent(
         matrix.LambdaCGD(6, 0.5), correlated.Poisson(0.5), 2.0, statistics="none"
     )
+    with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices"):
+        Account().compose(run, 2)
     account = Account().compose(run)
     assert account.epsilon(1e-5) == epsilon(run, delta=1e-5)
     for event in (run, STEPS[0]):
@@ -65,6 +67,12 @@ def test_a_whole_run_has_its_price_and_is_refused_where_others_leave_it_none():
             account.compose(event)
         assert not account.supports(event)
     assert account.event == run
+    shuffles = events.ShuffledEpochsDpEvent(3.0, 2, 1)
+    with pytest.raises(UnsupportedEvent, match="moves others to other batches"):
+        Account().compose(shuffles)
+    both = events.ComposedDpEvent([shuffles, events.UnsupportedDpEvent()])
+    with pytest.raises(UnsupportedEvent, match="No theorem here prices"):
+        Account(neighboring_relation="replace-special").compose(both)
 
 
 def test_adding_a_step_is_as_cheap_after_many_as_after_one():
