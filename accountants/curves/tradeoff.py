@@ -519,10 +519,10 @@ def _mu_of_profile(epsilons: Reals, log_low: Reals, log_high: Reals, slack: floa
         excesses = tops * (1 + 8 * UNIT * (1 + np.abs(log_v) + ends)) - slack
         low, high = special.ndtri_exp(log_v), special.ndtri(np.minimum(excesses, 1.0))
         mus = high - low + _QUANTILE * (1 + np.abs(high) + np.abs(low))
-    mus = np.where(excesses <= 0, 0.0, mus)
-    worst, lower = int(np.argmax(mus)), 0.0
-    # The line touches delta_mu here.
-    touching = -mus[worst] * (low[worst] + mus[worst] / 2)
+        mus = np.where(excesses <= 0, 0.0, mus)
+        worst, lower = int(np.argmax(mus)), 0.0
+        # The line touches delta_mu here.
+        touching = -mus[worst] * (low[worst] + mus[worst] / 2)
     for place in np.clip(np.searchsorted(epsilons, touching) - [1, 0], 0, len(epsilons) - 1):
         excess = exp_down(float(log_low[place])) * (1 - UNIT) - slack
         if excess > 0:
