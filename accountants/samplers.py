@@ -221,11 +221,11 @@ class CyclicPoisson(Sampler):
         rows = tuple(slice(start, None, self.bands) for start in starts)
         return Groups(self.sampling_probability, rows, self.random_shift)
 
-    def automaton(self, rounds: int, group: int = 0) -> Automaton:
+    def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
         b, q = self.bands, float(self.sampling_probability)
         if not self.random_shift:
-            return independent(np.where(np.arange(rounds) % b == group, q, 0.0))
+            return independent(np.where(np.arange(rounds) % b == 0, q, 0.0))
         # The state is the number of rounds until the next one that the record may join.
         onward = (np.arange(b) - 1) % b
         return Automaton.of(rounds, q * np.eye(1, b)[0], (onward, onward), np.full(b, 1 / b))
