@@ -28,7 +28,7 @@ from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.mechanisms.row import dominating_pairs
+from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as
 from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
@@ -37,8 +37,10 @@ __all__ = ["decompose", "leaves"]
 _MOST_USES = 10**100
 
 
-def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.DpEvent, int]:
     """Flatten any nesting of compositions into distinct elementary events and their counts.
+
+    With a neighboring relation, these are the events as which they are priced under it.
 
     Raises
     ------
@@ -65,6 +67,10 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
             stack.append((item.event, times))
         elif isinstance(item, events.DpEvent):
             _check_levels(item)
+            priced = item if relation is None else priced_as(item, relation)
+            if priced is not item:
+                stack.append((priced, times))
+                continue
             try:
                 counts[item] = counts.get(item, 0) + times
             except TypeError:
@@ -162,7 +168,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}
     private = True
-    for leaf, times in leaves(event).items():
+    for leaf, times in leaves(event, neighboring_relation).items():
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):

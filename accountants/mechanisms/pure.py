@@ -55,7 +55,7 @@ def pure_epsilon(event: events.DpEvent, relation: str) -> Bounds:
 
 def largest_losses(event: events.DpEvent, relation: str) -> Sides:
     """Return bounds on the largest losses of an event, for removing and for adding a record."""
-    found = [(_of_leaf(leaf, relation), times) for leaf, times in leaves(event).items()]
+    found = [(_of_leaf(leaf, relation), times) for leaf, times in leaves(event, relation).items()]
     remove, add = (total((each[side], times) for each, times in found) for side in (0, 1))
     return remove, add
 

@@ -43,6 +43,7 @@ __all__ = [
     "normal",
     "only_auto",
     "over",
+    "priced_as",
     "refuse",
     "row_of",
     "rows",
@@ -82,6 +83,9 @@ class Row:
     replaced
         The law of a record that is replaced on a Poisson sample, from an event and the sampling
         probability; None where only a known draw dominates it.
+    same
+        From an event and a relation to another event that it equals under this relation, such as
+        the mechanism itself for a sample of everyone, or None. It checks the parameters it reads.
     largest
         Bounds on the largest losses, from an event and a relation, where the losses do not tell.
     whole_run
@@ -93,6 +97,7 @@ class Row:
     record: str = ""
     group: Callable[[Any, int], DpEvent | None] = lambda event, k: None
     replaced: Callable[[Any, float], FiniteLaw] | None = None
+    same: Callable[[Any, str], DpEvent | None] | None = None
     largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
     whole_run: str = ""
     losses: Rule | None = field(default=None, repr=False)
@@ -119,6 +124,13 @@ def row_of(event: DpEvent) -> Row | None:
     return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
 
 
+def priced_as(event: DpEvent, relation: str) -> DpEvent:
+    """Return the event as which an event is priced under a relation: another one, or itself."""
+    while (row := row_of(event)) and row.same and (other := row.same(event, relation)) is not None:
+        event = other
+    return event
+
+
 def dominating_pairs(event: DpEvent, relation: str) -> Pairs:
     """Return dominating pairs of one elementary event, for removing and for adding a record.
 
@@ -134,6 +146,7 @@ def dominating_pairs(event: DpEvent, relation: str) -> Pairs:
     UnsupportedEvent
         If no theorem in this package covers the event under this relation.
     """
+    event = priced_as(event, relation)
     row = row_of(event)
     if row is None or row.losses is None:
         raise refuse(event, relation)
