@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
-from dpcal._lazy import special
+from dpcal import _lazy, _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -43,14 +44,17 @@ __all__ = ["displacing", "poisson"]
 _SMALLEST = 1e-300
 # Most records of a sample that is truncated: neighboring whole numbers are doubles.
 _MOST_RECORDS = 2.0**53
-# Bound on the relative error of binomial tails: those of scipy 1.17 are within 2e-10 of balls for
-# up to 1e12 records, and beyond in proportion to the root of their number.
-_MARGIN, _RECORDS_OF_MARGIN = 1e-9, 1e12
+# Bits of ball arithmetic, which leave more than 53 of a difference from 1 of 1e-40.
+_BITS = 256
+# Bound on the relative error of probabilities: more than the rounding of balls to doubles, and of
+# the few products that follow.
+_MARGIN = 1e-13
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
 # infinite loss: it adds to delta. Rarer draws would widen the bounds.
 _FAILURE = 1e-18
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
+_flint = _lazy.Module("flint")
 SAMPLERS = "[samplers](#samplers-and-relations)"
 
 
@@ -106,8 +110,7 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     batch = _validate.count(sample_size=event.sample_size)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
-    k = np.arange(min(batch, _MOST_DRAWS + 1))
-    beyond = special.betainc(k + 1.0, batch - k, 1 / size)
+    beyond = _beyond(batch, size)
     rare = np.flatnonzero(beyond < _FAILURE)
     if batch > _MOST_DRAWS and not len(rare):
         raise UnsupportedEvent(
@@ -118,6 +121,20 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     sides = (_of_draws(beyond[:most] * (1 + way), sigma, relation) for way in (_MARGIN, -_MARGIN))
     remove, add = (LossWithFailure(up, failure, down) for up, down in zip(*sides, strict=True))
     return remove, add
+
+
+def _beyond(batch: int, size: int) -> Reals:
+    """Return the probabilities of more than 0, 1, ... draws of one record."""
+    found = []
+    with _flint.ctx.workprec(_BITS):
+        share = _flint.arb(1) / size
+        chance, odds = (1 - share) ** batch, share / (1 - share)
+        more = 1 - chance
+        for k in range(min(batch, _MOST_DRAWS + 1)):
+            found.append(float(more))
+            chance *= (batch - k) * odds / (k + 1)
+            more -= chance
+    return np.array(found)
 
 
 def _of_draws(reached: Reals, sigma: float, relation: str) -> Pairs:
@@ -173,19 +190,18 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
     q, size, batch = map(
         float, (event.sampling_probability, event.dataset_size, event.truncated_batch_size)
     )
-    margin = _MARGIN * max(1.0, math.sqrt(size / _RECORDS_OF_MARGIN))
-    full, short = (float(f(batch, size - batch, q)) for f in (special.betainc, special.betaincc))
-    # A share below the range of a double is replaced by its bound q.
-    share = q
-    if full > _SMALLEST:
-        drawn = float(special.betainc(batch + 1, size - batch, q)) * (1 + 3 * margin)
-        share = min(q, drawn * batch / (full * size))
+    full, short = _tails(batch, size - 1, q)
+    with _flint.ctx.workprec(_BITS):
+        found = _tails(batch + 1, size, q)[0] * batch / (full * size)
+    # A share that is not known is replaced by its bound q.
+    share = min(q, float(found.upper()) * (1 + 3 * _MARGIN)) if _is_known(found) else q
     # The error of the rarer case bounds that of the other, its complement.
-    rare = min(short, full)
-    least = rare * (1 - margin) if rare > _SMALLEST else 0.0
     way = 1 if full < short else -1
-    above = [*(1 - rare * (1 + margin), least)[::way], max(2 * margin * rare, _SMALLEST)]
-    below, fewer = (1 - least, least)[::way], 1 - 8 * margin
+    rare = full if full < short else short
+    most = max(float(rare.upper()) * (1 + _MARGIN), _SMALLEST)
+    least = float(rare) * (1 - _MARGIN) if _is_known(rare) else 0.0
+    above, below = [*(1 - most, least)[::way], most - least], (1 - least, least)[::way]
+    fewer = 1 - 8 * _MARGIN
     upper = poisson(q, sigma, relation), displacing(share, sigma, relation)
     lower = poisson(fewer * q, sigma, relation), displacing(fewer * share, sigma, relation)
     remove, add = (
@@ -195,3 +211,20 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
         )
     )
     return remove, add
+
+
+@lru_cache(maxsize=64)
+def _tails(k: float, trials: float, p: float) -> tuple[Any, Any]:
+    """Return the probabilities of k or more of so many trials, and of fewer, as balls."""
+    with _flint.ctx.workprec(_BITS):
+        more, fewer, chance = (_flint.arb(x) for x in (k, trials - k + 1, p))
+        upper = chance.beta_lower(more, fewer, regularized=True)
+        lower = (1 - chance).beta_lower(fewer, more, regularized=True)
+        if _is_known(upper):
+            return upper, lower if _is_known(lower) else 1 - upper
+        return 1 - lower, lower
+
+
+def _is_known(ball: Any) -> bool:
+    """Return whether a ball has the digits of a double."""
+    return bool(ball.rel_accuracy_bits() > 53)
