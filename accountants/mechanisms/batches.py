@@ -121,13 +121,13 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     sigma = noise_of(inner)
     if sigma is not None:
         return samplers.poisson(q, sigma, relation)
-    row = row_of(inner)
-    if relation == "replace-one" and row is not None and row.replaced is not None:
+    if (row := row_of(inner)) and row.replaced and relation == "replace-one":
         # The pairs on everyone check the parameters.
         dominating_pairs(inner, relation)
         with _refusing(event, relation):
-            loss = loss_of(row.replaced(inner, q), repr(event), q)
-        return loss, loss
+            if (law := row.replaced(inner, q)) is not None:
+                loss = loss_of(law, repr(event), q)
+                return loss, loss
     laws = _laws(event, relation)
     if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(inner)):
         return sampled(laws[0], q, name)

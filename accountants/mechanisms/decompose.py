@@ -26,7 +26,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
+from dpcal.accountants.limits import MOST_DISTINCT, MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as
 from dpcal.errors import TooLarge
@@ -56,8 +56,7 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
     while stack:
         item, times = stack.pop()
         visits += 1
-        if visits > MOST_PARTS:
-            raise _too_many()
+        _check_number(visits, MOST_PARTS, "events")
         if isinstance(item, events.SelfComposedDpEvent):
             if item.count != 0:
                 stack.append((item.event, times * _validate.count(count=item.count)))
@@ -71,11 +70,9 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
             if priced is not item:
                 stack.append((priced, times))
                 continue
-            try:
-                counts[item] = counts.get(item, 0) + times
-            except TypeError:
-                leaf = _hashable(item)
-                counts[leaf] = counts.get(leaf, 0) + times
+            leaf = _hashable(item)
+            counts[leaf] = counts.get(leaf, 0) + times
+            _check_number(len(counts), MOST_DISTINCT, "distinct mechanisms")
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
     most = max(counts.values(), default=0)
@@ -87,12 +84,22 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
     return counts
 
 
-def _parts(item: Any) -> list[Any] | tuple[Any, ...]:
+def _parts(item: Any) -> list[Any]:
     """Return the events of a composition."""
     parts: Any = item.events
     if not isinstance(parts, list | tuple):
         raise TypeError(f"events must be a list of DpEvents, got {parts!r}.")
-    return parts
+    _check_number(len(parts), MOST_PARTS, "events")
+    return list(parts)
+
+
+def _check_number(found: int, most: int, of: str) -> None:
+    """Refuse a composition of more events than are counted, or priced, in reasonable time."""
+    if found > most:
+        raise TooLarge(
+            f"event must compose at most {most} {of}, got more: write equal ones as one "
+            "SelfComposedDpEvent."
+        )
 
 
 def _check_levels(leaf: Any) -> None:
@@ -100,9 +107,6 @@ def _check_levels(leaf: Any) -> None:
     stack, visits = [(leaf, 1, 0)], 0
     while stack:
         item, level, best = stack.pop()
-        inner = [item.event] if hasattr(item, "event") else []
-        if isinstance(item, events.ComposedDpEvent):
-            inner = list(_parts(item))
         best += isinstance(item, events.RepeatAndSelectDpEvent)
         visits += 1
         if level > MOST_LEVELS or best > MOST_SELECTIONS:
@@ -110,16 +114,11 @@ def _check_levels(leaf: Any) -> None:
                 f"event must have at most {MOST_LEVELS} events inside each other, and at most "
                 f"{MOST_SELECTIONS} selections, got {type(leaf).__name__} with more."
             )
-        if visits > MOST_PARTS:
-            raise _too_many()
-        stack += [(each, level + 1, best) for each in inner]
-
-
-def _too_many() -> TooLarge:
-    return TooLarge(
-        f"event must compose at most {MOST_PARTS} events, got more: write equal ones as one "
-        "SelfComposedDpEvent."
-    )
+        _check_number(visits, MOST_PARTS, "events")
+        if isinstance(item, events.ComposedDpEvent):
+            stack += [(each, level + 1, best) for each in _parts(item)]
+        elif hasattr(item, "event"):
+            stack.append((item.event, level + 1, best))
 
 
 def _runs_once(item: Any) -> bool:
