@@ -175,12 +175,6 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
-    directions: tuple[Direction, ...]
-    if forward == backward:
-        directions = (Direction("both", tuple(forward.items())),)
-    else:
-        directions = (
-            Direction("remove", tuple(forward.items())),
-            Direction("add", tuple(backward.items())),
-        )
-    return Composition(neighboring_relation, directions, private)
+    named = {"remove": forward, "add": backward} if forward != backward else {"both": forward}
+    directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
+    return Composition(neighboring_relation, tuple(directions), private)
