@@ -26,7 +26,13 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.limits import MOST_DISTINCT, MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
+from dpcal.accountants.limits import (
+    MOST_DISTINCT,
+    MOST_LEVELS,
+    MOST_OF_OTHER_NOISE,
+    MOST_PARTS,
+    MOST_SELECTIONS,
+)
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as
 from dpcal.errors import TooLarge
@@ -175,6 +181,8 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
+    slow = sum(loss.compiled is None and loss.has_law for loss in forward)
+    _check_number(slow, MOST_OF_OTHER_NOISE, "distinct mechanisms of other than Gaussian noise")
     named = {"remove": forward, "add": backward} if forward != backward else {"both": forward}
     directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
     return Composition(neighboring_relation, tuple(directions), private)
