@@ -14,7 +14,14 @@ from __future__ import annotations
 
 from dpcal.errors import TooLarge
 
-__all__ = ["MOST_LEVELS", "MOST_PARTS", "MOST_SELECTIONS", "hold"]
+__all__ = [
+    "MOST_DISTINCT",
+    "MOST_LEVELS",
+    "MOST_OF_OTHER_NOISE",
+    "MOST_PARTS",
+    "MOST_SELECTIONS",
+    "hold",
+]
 
 # Bytes that the arrays of a question may take, 1 GiB: small machines have a few times as much.
 _MOST_BYTES = 1 << 30
@@ -27,6 +34,10 @@ MOST_SELECTIONS = 8
 # Events that a composition may hold, in all of its lists: some seconds of counting. Lists that hold
 # one list twice double them at each level.
 MOST_PARTS = 2_000_000
+# Distinct mechanisms of a composition: so many Gaussian ones take some seconds and 300 MB.
+MOST_DISTINCT = 200_000
+# Those of other than Gaussian noise, which take ten seconds: at each node each is a sum over points.
+MOST_OF_OTHER_NOISE = 2_000
 
 
 def hold(numbers: float, what: str, size: int = 8) -> None:

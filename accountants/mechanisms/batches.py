@@ -15,8 +15,7 @@ has at least some T_a(p) under xi and T_(a - b)(p) under xi_b, by the lemma of N
 where T falls with the size of the shift. At a = s and b = -s both are least, and half-lines, with a
 share of their end, attain both at once. For alpha < 1 exchange a and b.
 
-A rule takes an event, whose mechanism is perhaps a composition of answers about one batch, a
-neighboring relation, and a function that returns the dominating pairs of an elementary event.
+A mechanism is perhaps a composition of answers about one batch.
 
 >>> from dpcal.accountants.mechanisms.row import dominating_pairs
 >>> event = events.PoissonSampledDpEvent(0.1, events.DiscreteGaussianDpEvent(2.0))
@@ -34,31 +33,22 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from dpcal import _lazy, _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.amplification import (
-    amplified,
-    fixed_batch,
-    loss_of,
-    revealed,
-    sampled,
-)
+from dpcal.accountants.inversion.amplification import fixed_batch, loss_of, revealed, sampled
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
-from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss
 from dpcal.accountants.mechanisms import pure, sampling as samplers
 from dpcal.accountants.mechanisms.allocation import count_of_batches
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.gaussian import noise_of
-from dpcal.accountants.mechanisms.row import Pairs, Row, dominating_pairs, only_auto, refuse, row_of
+from dpcal.accountants.mechanisms.row import Row, dominating_pairs, only_auto, refuse, row_of
 from dpcal.accountants.rounding import rounded_up
 from dpcal.errors import TooLarge, UnsupportedEvent
 
-__all__ = ["is_sum", "thinned"]
+__all__ = ["is_sum"]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
@@ -72,7 +62,29 @@ _MOST_ANSWERS = 10**12
 _ROUNDING = 2.0**-46
 # Laws of epochs, which few questions need.
 _epochs = _lazy.Module("dpcal.accountants.inversion.allocated")
-_SAMPLERS = "[samplers](#samplers-and-relations)"
+
+
+# -- Poisson samples
+
+
+def _thinned(event: events.PoissonSampledDpEvent, relation: str) -> events.DpEvent | None:
+    """Return what answers about everyone or nobody, or about a sample of a sample, are."""
+    q, inner = _probability(event), event.event
+    if q in (0, 1):
+        # No record is ever read, so the output does not depend on the data; or every one is.
+        return inner if q else events.NoOpDpEvent()
+    if not isinstance(inner, events.PoissonSampledDpEvent):
+        return None
+    # A record stays with the product of both probabilities.
+    product = Fraction(q) * Fraction(_probability(inner))
+    q = min(1.0, rounded_up(float(product), product))
+    return events.PoissonSampledDpEvent(q, inner.event)
+
+
+def _probability(event: events.PoissonSampledDpEvent) -> float:
+    """Return a sampling probability that is 0, or in the range that accountants take."""
+    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
 def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pure.Sides:
@@ -82,9 +94,7 @@ def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pu
     A replaced record of a sum may leave M' = e^l M or M' = e^-l M at the same answer, and no more.
     Of other mechanisms, whether the record was drawn may be told.
     """
-    q, inner = thinned(event)
-    if q in (0, 1):
-        return pure.largest_losses(inner, relation) if q else (pure.NOTHING, pure.NOTHING)
+    q, inner = _probability(event), event.event
     if relation == "replace-one" and is_sum(inner):
         single = pure.largest_losses(inner, "add-or-remove-one")[0]
         both = pure.total([(pure.on_sample(single, q), 1), (pure.added(single, q), 1)])
@@ -97,77 +107,73 @@ def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pu
 
 @Row(
     events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.0)),
-    _SAMPLERS,
+    samplers.SAMPLERS,
+    same=_thinned,
     largest=_largest_of_sample,
 )
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     """Return the pairs of a mechanism on a batch that each record joins with probability q.
 
-    Where neither theorem on samples applies, whether the record was drawn counts as known.
+    Where neither theorem on samples applies, whether the record was drawn counts as known. Of a
+    replaced record in several sums that is above; below, the record in its place adds nothing.
     """
-    q, inner = thinned(event)
-    if q == 0:
-        # No record is ever read, so the output does not depend on the data.
-        return NO_LOSS, NO_LOSS
+    q, inner, name = _probability(event), event.event, repr(event.event)
     sigma = noise_of(inner)
     if sigma is not None:
         return samplers.poisson(q, sigma, relation)
-    event = events.PoissonSampledDpEvent(q, inner)
-    if q == 1:
-        return _on_everyone(event, relation)
-    row = row_of(inner)
-    if relation == "replace-one" and row is not None and row.replaced is not None:
+    if (row := row_of(inner)) and row.replaced and relation == "replace-one":
         # The pairs on everyone check the parameters.
         dominating_pairs(inner, relation)
         with _refusing(event, relation):
-            loss = loss_of(row.replaced(inner, q), repr(event), q)
-        return loss, loss
-    may_fail = isinstance(inner, events.EpsilonDeltaDpEvent) and inner.delta > 0
-    if relation == "add-or-remove-one" and may_fail:
-        return dominating_pairs(_amplified_claim(q, inner), relation)
+            if (law := row.replaced(inner, q)) is not None:
+                loss = loss_of(law, repr(event), q)
+                return loss, loss
     laws = _laws(event, relation)
-    if relation == "replace-one" and laws and is_sum(inner):
-        return _replaced_in_sums(q, event, laws, _laws(event, "add-or-remove-one", 2))
-    return _amplified(q, event, relation, laws)
-
-
-def _replaced_in_sums(
-    q: float, event: Any, replaced: list[FiniteLaw], removed: list[FiniteLaw]
-) -> Pairs:
-    """Return the pairs of sums where a record is replaced: a bound, and one below it.
-
-    Above, whether the record was drawn counts as known; below, the record in its place adds nothing
-    to the sums.
-    """
-    above: Any = revealed(replaced[0], q, repr(event.event))
-    if above is NO_LOSS:
-        return NO_LOSS, NO_LOSS
-    below = sampled(removed[0], q, repr(event.event))[0]
-    loss = replace(above, rounded_down=below.below or below)
-    return loss, loss
-
-
-def thinned(event: Any) -> tuple[float, events.DpEvent]:
-    """Return the probability of being in a sample of samples, and the event on the last one."""
-    q, inner = _probability(event), event.event
-    while isinstance(inner, events.PoissonSampledDpEvent) and q > 0:
-        # A sample of a sample: a record stays with the product of both probabilities.
-        product = Fraction(q) * Fraction(_probability(inner))
-        q, inner = min(1.0, rounded_up(float(product), product)), inner.event
-    return q, inner
-
-
-def _amplified(q: float, event: Any, relation: str, laws: list[FiniteLaw]) -> Pairs:
-    """Return the pairs on a Poisson sample from the laws on everyone, in each direction."""
-    name = repr(event.event)
-    if not laws:
-        return NO_LOSS, NO_LOSS
-    if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(event.event)):
+    if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(inner)):
         return sampled(laws[0], q, name)
-    losses = [
-        revealed(law, q, each) for law, each in zip(laws, (name, f"{name}, added"), strict=False)
-    ]
-    return losses[0], losses[-1]
+    if relation == "replace-one" and is_sum(inner):
+        above: Any = revealed(laws[0], q, name)
+        below = sampled(_laws(event, "add-or-remove-one", 2)[0], q, name)[0]
+        loss = replace(above, rounded_down=below.below or below)
+        return loss, loss
+    remove, *add = (revealed(law, q, name) for law in laws)
+    return remove, add[0] if add else remove
+
+
+# -- batches of a fixed size
+
+
+def _full_batch(
+    event: events.SampledWithoutReplacementDpEvent, relation: str
+) -> events.DpEvent | None:
+    """Return the mechanism on a batch of every record."""
+    return event.event if _share(event, relation) == 1 else None
+
+
+def _share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
+    """Return the share of a batch of distinct records, about which a mechanism has a price."""
+    size = _validate.count(source_dataset_size=event.source_dataset_size)
+    m = _validate.count(sample_size=event.sample_size)
+    if m > size:
+        raise ValueError(
+            f"sample_size must be at most source_dataset_size = {size}, got {event.sample_size!r}."
+        )
+    if m == size and relation == "add-or-remove-one":
+        raise UnsupportedEvent(
+            f"A batch of all {size} records has no neighbor with one record less: "
+            "sample_size must be below source_dataset_size under 'add-or-remove-one'."
+        )
+    inner = event.event
+    if m == size or noise_of(inner) is not None:
+        return m / size
+    if relation == "replace-special" and not is_sum(inner):
+        reason = "A blanked record may leave a law that no record that takes its place leaves."
+        raise refuse(event, relation, reason)
+    if relation == "add-or-remove-one" and not _all_are(inner, "sum", "scaled"):
+        # A stated claim holds for the relation in question, and here another one is needed.
+        reason = "Its claim for an added record does not cover one that takes another's place."
+        raise refuse(event, relation, reason)
+    return m / size
 
 
 def _largest_of_fixed_size(
@@ -178,19 +184,16 @@ def _largest_of_fixed_size(
     Added or removed, the law is (1 - q) M + q M' against M; replaced, the same, where all other
     records are as the one that replaces it.
     """
-    q, inner = _checked_share(event, relation), event.event
-    if q == 1:
-        return pure.largest_losses(inner, relation)
-    single = Bounds.worst(list(pure.largest_losses(inner, "replace-one")))
+    q = _share(event, relation)
+    single = Bounds.worst(list(pure.largest_losses(event.event, "replace-one")))
     more = pure.on_sample(single, q)
-    if relation != "add-or-remove-one":
-        return more, more
-    return more, pure.added(single, q)
+    return more, pure.added(single, q) if relation == "add-or-remove-one" else more
 
 
 @Row(
     events.SampledWithoutReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)),
-    _SAMPLERS,
+    samplers.SAMPLERS,
+    same=_full_batch,
     largest=_largest_of_fixed_size,
 )
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
@@ -202,36 +205,28 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
     record is priced for sums alone, and an added one for mechanisms that are not claims for the
     relation in question.
     """
-    inner = event.event
-    size, batch = event.source_dataset_size, event.sample_size
-    sigma = noise_of(inner)
+    q, name, sigma = _share(event, relation), repr(event.event), noise_of(event.event)
     if sigma is not None:
-        return samplers.without_replacement(size, batch, sigma, relation)
-    q = _checked_share(event, relation)
-    if q == 1:
-        return _on_everyone(event, relation)
+        return samplers.displacing(q, sigma, relation)
     laws = _laws(event, "replace-one")
-    if not laws:
-        return NO_LOSS, NO_LOSS
     if len(laws) > 1:
         raise refuse(event, relation, "Its pairs for a replaced record depend on the order.")
     if relation == "add-or-remove-one":
-        return sampled(laws[0], q, repr(inner))
-    loss = fixed_batch(laws[0], q, repr(inner))
+        return sampled(laws[0], q, name)
+    loss = fixed_batch(laws[0], q, name)
     return loss, loss
 
 
-def _checked_share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
-    """Return the share of a batch of distinct records, about which a mechanism has a price."""
-    q = samplers.share_of_batch(event.source_dataset_size, event.sample_size, relation)
-    if q < 1 and relation == "replace-special" and not is_sum(event.event):
-        reason = "A blanked record may leave a law that no record that takes its place leaves."
-        raise refuse(event, relation, reason)
-    if q < 1 and relation == "add-or-remove-one" and not _all_are(event.event, "sum", "scaled"):
-        # A stated claim holds for the relation in question, and here another one is needed.
-        reason = "Its claim for an added record does not cover one that takes another's place."
-        raise refuse(event, relation, reason)
-    return q
+# -- epochs in which each record draws a batch
+
+
+def _epoch(event: events.AllocatedDpEvent, relation: str) -> events.DpEvent | None:
+    """Return the mechanism on a single batch of every record, and the epoch of Gaussian noise."""
+    batches, inner = _validate.count(batches=event.batches), event.event
+    sigma = noise_of(inner)
+    if sigma is not None:
+        return events.RandomAllocationDpEvent(sigma, batches)
+    return inner if batches == 1 else None
 
 
 def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sides:
@@ -239,9 +234,8 @@ def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sid
 
     Of a replaced record, ratios of means are at most the largest ratio of two terms.
     """
-    batches = _validate.count(batches=event.batches)
     remove, add = pure.largest_losses(event.event, relation)
-    if batches == 1 or relation == "add-or-remove-one":
+    if relation == "add-or-remove-one":
         return remove, add
     return pure.at_most(remove), pure.at_most(add)
 
@@ -249,6 +243,7 @@ def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sid
 @Row(
     events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 2),
     "[any mechanism on a batch](#any-mechanism-on-a-batch); blanked or replaced in sums",
+    same=_epoch,
     largest=_largest_of_epoch,
 )
 def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
@@ -256,46 +251,19 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
 
     A record is added or removed, or, for sums alone, blanked.
     """
-    inner, batches = event.event, count_of_batches(event.batches)
-    sigma = noise_of(inner)
-    if sigma is not None:
-        return dominating_pairs(events.RandomAllocationDpEvent(sigma, batches), relation)
-    if batches == 1:
-        return _on_everyone(event, relation)
+    inner = event.event
     if relation == "replace-one" and is_sum(inner):
         raise only_auto(event, relation, "by a bracket, from two blanked records")
     if relation != "add-or-remove-one" and not is_sum(inner):
         reason = "A blanked record may leave other answers than no record."
         raise refuse(event, relation, reason)
     laws = _laws(event, relation)
-    if not laws:
-        return NO_LOSS, NO_LOSS
     with _refusing(event, relation):
-        found: Pairs = _epochs.allocated(laws[0], batches, repr(inner))
+        found: Pairs = _epochs.allocated(laws[0], count_of_batches(event.batches), repr(inner))
         return found
 
 
-@Row(events.SampledWithReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)), _SAMPLERS)
-def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
-    """Return the pairs of Gaussian answers about independent draws of records."""
-    sigma = noise_of(event.event)
-    if sigma is None:
-        reason = "Only Gaussian mechanisms and compositions of them are priced on repeated draws."
-        raise refuse(event, relation, reason)
-    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
-
-
-@Row(events.TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0), _SAMPLERS)
-def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
-    q, sigma = event.sampling_probability, _validate.noise(noise_multiplier=event.noise_multiplier)
-    size, batch = event.dataset_size, event.truncated_batch_size
-    return samplers.truncated_poisson(size, q, batch, sigma, relation)
-
-
-def _probability(event: Any) -> float:
-    """Return a sampling probability that is 0, or in the range that accountants take."""
-    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
-    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+# -- what is answered about a batch
 
 
 def _all_are(event: events.DpEvent, *kinds: str) -> bool:
@@ -307,25 +275,6 @@ def _all_are(event: events.DpEvent, *kinds: str) -> bool:
 def is_sum(event: events.DpEvent) -> bool:
     """Return whether a blanked record of every answer leaves the law of no record."""
     return _all_are(event, "sum")
-
-
-def _amplified_claim(q: float, claim: Any) -> events.EpsilonDeltaDpEvent:
-    """Return a sampled claim, rounded up (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
-    given = _validate.non_negative(epsilon=claim.epsilon)
-    epsilon = float(amplified(np.array(given), q))
-    delta = math.nextafter(q * claim.delta, 1.0)
-    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
-
-
-def _losses(event: Any, relation: str) -> list[Parts]:
-    """Return the losses of the answers about one batch, in each direction."""
-    composition = decompose(event.event, relation)
-    laws = composition.laws
-    if not composition.private:
-        raise refuse(event, relation, "What is sampled is not private.")
-    if laws is None:
-        raise refuse(event, relation, "The law of what is sampled is not known.")
-    return [item.parts for item in laws.directions if item.parts]
 
 
 @contextmanager
@@ -340,11 +289,17 @@ def _refusing(event: Any, relation: str) -> Iterator[None]:
 
 
 def _laws(event: Any, relation: str, coarser: int = 1) -> list[FiniteLaw]:
-    """Return the law of the answers about one batch, in each direction; none without a loss.
+    """Return the law of the answers about one batch, in each direction.
 
     A law that is added keeps fewer values by the factor ``coarser``.
     """
-    found = _losses(event, relation)
+    composition = decompose(event.event, relation)
+    laws = composition.laws
+    if not composition.private:
+        raise refuse(event, relation, "What is sampled is not private.")
+    if laws is None:
+        raise refuse(event, relation, "The law of what is sampled is not known.")
+    found = [item.parts for item in laws.directions]
     most = max((times for parts in found for _, times in parts), default=0)
     if most > _MOST_ANSWERS:
         raise TooLarge(
@@ -352,9 +307,20 @@ def _laws(event: Any, relation: str, coarser: int = 1) -> list[FiniteLaw]:
             f"with about 1e{math.log10(most):.0f} answers of one mechanism."
         )
     with _refusing(event, relation):
-        few = _values_of_sums(found) // coarser
+        costly = sum(_costly_sums(loss, times) for parts in found for loss, times in parts)
+        few = int(_FEW / math.sqrt(max(1.0, costly / _MOST_SUMS))) // coarser
         sums = (summed([(law_of(loss), times) for loss, times in parts], few) for parts in found)
         return [_rescaled(law, most) for law in sums]
+
+
+def _costly_sums(loss: PrivacyLoss, times: int) -> int:
+    """Return about how many sums of laws of many values are formed for a loss that adds up."""
+    given = loss.when_finite
+    size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
+    # On a lattice, values of a sum are as many as those of both together.
+    cheap = _FEW // size if given.lattice else int(math.log(_FEW, max(size, 2)))
+    costly = times // max(cheap, 1)
+    return costly.bit_length() + costly.bit_count() - 1 if costly else 0
 
 
 def _rescaled(law: FiniteLaw, answers: int) -> FiniteLaw:
@@ -366,35 +332,3 @@ def _rescaled(law: FiniteLaw, answers: int) -> FiniteLaw:
     below = None if law.below is None else _rescaled(law.below, answers)
     kept = abs(lost) <= answers * _ROUNDING
     return replace(law, log_reference=law.log_reference - (lost if kept else 0.0), below=below)
-
-
-def _values_of_sums(directions: list[Parts]) -> int:
-    """Return how many values of a law are kept before it is added: fewer, of very many answers."""
-    costly = sum(_costly_sums(loss, times) for parts in directions for loss, times in parts)
-    return int(_FEW / math.sqrt(max(1.0, costly / _MOST_SUMS)))
-
-
-def _costly_sums(loss: PrivacyLoss, times: int) -> int:
-    """Return about how many sums of laws of many values are formed for a loss that adds up."""
-    if loss is NO_LOSS:
-        return 0
-    given = loss.when_finite
-    size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
-    total, costly = 1, 0
-    for bit in bin(times)[:1:-1]:
-        for other in (total, size) if bit == "1" else (size,):
-            costly += size * other >= _FEW * _FEW // 4
-        # On a lattice, values of a sum are as many as those of both together.
-        grown = (total + size, 2 * size) if given.lattice else (total * size, size * size)
-        total, size = (min(grown[0], 4 * _FEW) if bit == "1" else total), min(grown[1], 4 * _FEW)
-    return costly
-
-
-def _on_everyone(event: Any, relation: str) -> Pairs:
-    """Return the pairs where every record is in the batch."""
-    found = _losses(event, relation)
-    if all(len(parts) == 1 and parts[0][1] == 1 for parts in found):
-        losses = [parts[0][0] for parts in found]
-    else:
-        losses = [loss_of(law, repr(event)) for law in _laws(event, relation)]
-    return (losses[0], losses[-1]) if losses else (NO_LOSS, NO_LOSS)

@@ -43,7 +43,6 @@ def _for_group(event: events.EpsilonDeltaDpEvent, k: int) -> events.EpsilonDelta
     group=_for_group,
 )
 def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyLoss:
-    """Return the loss of failing with probability delta (Kairouz, Oh and Viswanath 2015)."""
     return claim(event.epsilon, event.delta)
 
 

@@ -26,9 +26,15 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.limits import MOST_LEVELS, MOST_PARTS, MOST_SELECTIONS
+from dpcal.accountants.limits import (
+    MOST_DISTINCT,
+    MOST_LEVELS,
+    MOST_OF_OTHER_NOISE,
+    MOST_PARTS,
+    MOST_SELECTIONS,
+)
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.mechanisms.row import dominating_pairs
+from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as
 from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
@@ -37,8 +43,10 @@ __all__ = ["decompose", "leaves"]
 _MOST_USES = 10**100
 
 
-def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.DpEvent, int]:
     """Flatten any nesting of compositions into distinct elementary events and their counts.
+
+    With a neighboring relation, these are the events as which they are priced under it.
 
     Raises
     ------
@@ -54,8 +62,7 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
     while stack:
         item, times = stack.pop()
         visits += 1
-        if visits > MOST_PARTS:
-            raise _too_many()
+        _check_number(visits, MOST_PARTS, "events")
         if isinstance(item, events.SelfComposedDpEvent):
             if item.count != 0:
                 stack.append((item.event, times * _validate.count(count=item.count)))
@@ -65,11 +72,13 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
             stack.append((item.event, times))
         elif isinstance(item, events.DpEvent):
             _check_levels(item)
-            try:
-                counts[item] = counts.get(item, 0) + times
-            except TypeError:
-                leaf = _hashable(item)
-                counts[leaf] = counts.get(leaf, 0) + times
+            priced = item if relation is None else priced_as(item, relation)
+            if priced is not item:
+                stack.append((priced, times))
+                continue
+            leaf = _hashable(item)
+            counts[leaf] = counts.get(leaf, 0) + times
+            _check_number(len(counts), MOST_DISTINCT, "distinct mechanisms")
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
     most = max(counts.values(), default=0)
@@ -81,12 +90,22 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
     return counts
 
 
-def _parts(item: Any) -> list[Any] | tuple[Any, ...]:
+def _parts(item: Any) -> list[Any]:
     """Return the events of a composition."""
     parts: Any = item.events
     if not isinstance(parts, list | tuple):
         raise TypeError(f"events must be a list of DpEvents, got {parts!r}.")
-    return parts
+    _check_number(len(parts), MOST_PARTS, "events")
+    return list(parts)
+
+
+def _check_number(found: int, most: int, of: str) -> None:
+    """Refuse a composition of more events than are counted, or priced, in reasonable time."""
+    if found > most:
+        raise TooLarge(
+            f"event must compose at most {most} {of}, got more: write equal ones as one "
+            "SelfComposedDpEvent."
+        )
 
 
 def _check_levels(leaf: Any) -> None:
@@ -94,9 +113,6 @@ def _check_levels(leaf: Any) -> None:
     stack, visits = [(leaf, 1, 0)], 0
     while stack:
         item, level, best = stack.pop()
-        inner = [item.event] if hasattr(item, "event") else []
-        if isinstance(item, events.ComposedDpEvent):
-            inner = list(_parts(item))
         best += isinstance(item, events.RepeatAndSelectDpEvent)
         visits += 1
         if level > MOST_LEVELS or best > MOST_SELECTIONS:
@@ -104,16 +120,11 @@ def _check_levels(leaf: Any) -> None:
                 f"event must have at most {MOST_LEVELS} events inside each other, and at most "
                 f"{MOST_SELECTIONS} selections, got {type(leaf).__name__} with more."
             )
-        if visits > MOST_PARTS:
-            raise _too_many()
-        stack += [(each, level + 1, best) for each in inner]
-
-
-def _too_many() -> TooLarge:
-    return TooLarge(
-        f"event must compose at most {MOST_PARTS} events, got more: write equal ones as one "
-        "SelfComposedDpEvent."
-    )
+        _check_number(visits, MOST_PARTS, "events")
+        if isinstance(item, events.ComposedDpEvent):
+            stack += [(each, level + 1, best) for each in _parts(item)]
+        elif hasattr(item, "event"):
+            stack.append((item.event, level + 1, best))
 
 
 def _runs_once(item: Any) -> bool:
@@ -162,7 +173,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}
     private = True
-    for leaf, times in leaves(event).items():
+    for leaf, times in leaves(event, neighboring_relation).items():
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
@@ -170,12 +181,8 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
-    directions: tuple[Direction, ...]
-    if forward == backward:
-        directions = (Direction("both", tuple(forward.items())),)
-    else:
-        directions = (
-            Direction("remove", tuple(forward.items())),
-            Direction("add", tuple(backward.items())),
-        )
-    return Composition(neighboring_relation, directions, private)
+    slow = sum(loss.compiled is None and loss.has_law for loss in forward)
+    _check_number(slow, MOST_OF_OTHER_NOISE, "distinct mechanisms of other than Gaussian noise")
+    named = {"remove": forward, "add": backward} if forward != backward else {"both": forward}
+    directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
+    return Composition(neighboring_relation, tuple(directions), private)

@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import attr
 import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
-from dpcal.accountants.inversion.finite_laws import (
-    BYTES_OF_NOISE,
-    FiniteLaw,
-    gathered,
-    noise_reach,
-)
+from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered, noise_reach
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
-from dpcal.accountants.mechanisms.row import Row, distance
+from dpcal.accountants.mechanisms.row import Row, distance, times
 
 __all__: list[str] = []
 
@@ -47,7 +41,7 @@ def _replaced(event: events.DiscreteGaussianDpEvent, q: float) -> FiniteLaw:
     events.DiscreteGaussianDpEvent(1.0, 1),
     "sums, whose decay theta functions bound (Canonne, Kamath and Steinke 2020)",
     record="sum",
-    group=lambda event, k: attr.evolve(event, sensitivity=k * event.sensitivity),
+    group=times("sensitivity"),
     replaced=_replaced,
 )
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> DiscreteGaussian:

@@ -87,16 +87,11 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
     """Return (S + c^m start)^2 / Q for numbers m of steps."""
     if c == 1:
         return (m + start) * ((m + start) / m)
-    if c == 0:
-        power, left = np.zeros_like(m), np.ones_like(m)
-    else:
-        # Below a half, 1 - c has fewer digits than c.
-        logs = m * (math.log(c) if c < 0.5 else math.log1p(c - 1))
-        power, left = np.exp(logs), -np.expm1(logs)
-    squares: NDArray[np.float64] = (
-        (left + (1 - c) * power * start) ** 2 * (1 + c) / ((1 - c) * left * (1 + power))
-    )
-    return squares
+    # Below a half, 1 - c has fewer digits than c; below 1e-300 both powers are those of 0.
+    logs = m * (math.log(max(c, 1e-300)) if c < 0.5 else math.log1p(c - 1))
+    power, left = np.exp(logs), -np.expm1(logs)
+    grown = (left + (1 - c) * power * start) ** 2
+    return np.asarray(grown * (1 + c) / ((1 - c) * left * (1 + power)))
 
 
 @dataclass(frozen=True)

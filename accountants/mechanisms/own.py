@@ -51,6 +51,8 @@ _MOST = 100_000
 _FAR = 500.0
 # The loss of a record whose presence every output reveals.
 _CERTAIN = LossWithFailure(NO_LOSS, 1.0)
+# The law of a mechanism that reveals nothing.
+_NOTHING = law_of(NO_LOSS)
 
 
 def from_pmf(
@@ -85,7 +87,7 @@ def from_pmf(
             f"{len(q)} probabilities."
         )
     laws = [_of_masses(*order) for order in ((p, q), (q, p))]
-    return _event(laws, name, neighboring_relation, exact=True)
+    return _event(laws, name, neighboring_relation, below=None)
 
 
 def from_pld(
@@ -114,25 +116,27 @@ def from_pld(
             "distribution must be a PrivacyLossDistribution of dp_accounting.pld, got "
             f"{distribution!r:.60}."
         )
-    laws = []
-    for pmf in (distribution._pmf_remove, distribution._pmf_add):
-        if not pmf._pessimistic_estimate:
-            raise ValueError(f"distribution must be a pessimistic estimate, got {distribution!r}.")
-        # Few values far apart are kept by their places, all others from the first on.
-        known = getattr(pmf, "_loss_probs", None)
-        places = np.array(sorted(known)) if known else pmf._lower_loss + np.arange(pmf.size)
-        p = np.array([known[place] for place in places] if known else pmf._probs, dtype=float)
-        values = places * pmf._discretization
-        infinite = float(pmf._infinity_mass)
-        missing = 1 - math.fsum(p) - infinite
-        infinite += missing if missing > _ROUNDING else 0.0
-        # Masses that are rounded up may exceed 1. A profile is convex and 1 at alpha = 0, so that
-        # it is below the profile of the masses without the excess, taken from the least losses.
-        p = np.clip(np.cumsum(p) + min(missing, 0.0), 0.0, p)
-        some = p > 0
-        values, logs = values[some], np.log(p[some]) - values[some]
-        laws.append(_balanced(values, logs, infinite, 1 - math.fsum(np.exp(logs))))
-    return _event(laws, name, neighboring_relation)
+    sides = distribution._pmf_remove, distribution._pmf_add
+    if not all(pmf._pessimistic_estimate for pmf in sides):
+        raise ValueError(f"distribution must be a pessimistic estimate, got {distribution!r}.")
+    return _event(map(_of_pmf, sides), name, neighboring_relation)
+
+
+def _of_pmf(pmf: Any) -> FiniteLaw:
+    """Return the law of one direction of a privacy loss distribution."""
+    # Few values far apart are kept by their places, all others from the first on.
+    known = getattr(pmf, "_loss_probs", None)
+    places = np.array(sorted(known)) if known else pmf._lower_loss + np.arange(pmf.size)
+    p = np.array([known[place] for place in places] if known else pmf._probs, dtype=float)
+    infinite = float(pmf._infinity_mass)
+    missing = 1 - math.fsum(p) - infinite
+    infinite += missing if missing > _ROUNDING else 0.0
+    # Masses that are rounded up may exceed 1. A profile is convex and 1 at alpha = 0, so that it is
+    # below the profile of the masses without the excess, taken from the least losses.
+    p = np.clip(np.cumsum(p) + min(missing, 0.0), 0.0, p)
+    values = places[p > 0] * pmf._discretization
+    logs = np.log(p[p > 0]) - values
+    return _balanced(values, logs, infinite, 1 - math.fsum(np.exp(logs)))
 
 
 def from_profile(
@@ -174,10 +178,9 @@ def from_profile(
         raise ValueError(f"epsilons must increase from 0 or more to at most {_FAR:g}, got {at}.")
     if not ((bounds >= 0) & (bounds <= 1)).all():
         raise ValueError(f"deltas must be numbers in [0, 1], got {bounds}.")
-    _check_size("epsilons", at)
     # Rounded up, at which delta is no larger; from here on all numbers are exact.
-    alphas = [Fraction(math.exp(x) * (1 + 2.0**-50) if x else 1.0) for x in at]
-    points = [(a, min(Fraction(d), Fraction(1))) for a, d in zip(alphas, bounds, strict=True)]
+    alphas = _few("epsilons", np.where(at > 0, np.exp(at) * (1 + 2.0**-50), 1.0))
+    points = list(zip(alphas, _few("deltas", bounds), strict=True))
     mirrored = [(1 / a, 1 - 1 / a + d / a) for a, d in points]
     # Of points at one alpha the lowest counts.
     lowest = dict(sorted([(Fraction(0), Fraction(1)), *mirrored, *points], reverse=True))
@@ -191,23 +194,23 @@ def from_profile(
 
 
 def _event(
-    laws: Iterable[FiniteLaw], name: str, relation: str, *, exact: bool = False
+    laws: Iterable[FiniteLaw], name: str, relation: str, below: FiniteLaw | None = _NOTHING
 ) -> DominatingPairDpEvent:
     """Return the event of two laws: with the record first, and without it first.
 
     Laws that are not exact only dominate the mechanism, which may cost nothing.
     """
     relation = _validate.choice(RELATIONS, neighboring_relation=_validate.relation(relation))
-    below = law_of(NO_LOSS)
-    known = laws if exact else [replace(law, below=below) for law in laws]
+    known = (replace(law, below=below or law.below) for law in laws)
     remove, add = (loss_of(gathered(law), name) if law.outside < 1 else _CERTAIN for law in known)
     return DominatingPairDpEvent(name, relation, remove, add)
 
 
-def _check_size(name: str, given: Reals) -> None:
-    """Refuse more numbers than are computed in reasonable time."""
+def _few(name: str, given: Reals) -> list[Fraction]:
+    """Return numbers without rounding; more than are computed in reasonable time are refused."""
     if len(given) > _MOST:
         raise TooLarge(f"{name} must have at most {_MOST} numbers, got {len(given)}.")
+    return [Fraction(each) for each in given.tolist()]
 
 
 def _probabilities(**argument: Any) -> list[Fraction]:
@@ -220,19 +223,18 @@ def _probabilities(**argument: Any) -> list[Fraction]:
             f"{name} must be an array of shape (k,) of probabilities >= 0 that add up to 1, got "
             f"{value!r}."
         )
-    _check_size(name, given)
-    found = [Fraction(float(each)) for each in given]
+    found = _few(name, given)
     whole = sum(found)
     return [each / whole for each in found]
 
 
 def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
     """Return the law of log p / q under p."""
-    both = [pair for pair in zip(p, q, strict=True) if all(pair)]
+    pairs = list(zip(p, q, strict=True))
+    both = [pair for pair in pairs if all(pair)]
     values = np.array([log_of(mine / other) for mine, other in both])
     logs = np.array([log_of(other) for _, other in both])
-    gained = sum(mine for mine, other in zip(p, q, strict=True) if not other)
-    lost = sum(other for mine, other in zip(p, q, strict=True) if not mine)
+    gained, lost = (sum(pair[i] for pair in pairs if not pair[1 - i]) for i in (0, 1))
     law = _balanced(values, logs, float(gained), float(lost))
     if gained <= lost or not both:
         return law

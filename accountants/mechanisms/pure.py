@@ -35,7 +35,6 @@ __all__ = ["largest_losses", "pure_epsilon"]
 Sides = tuple[Bounds, Bounds]
 
 _METHOD = "largest loss"
-NOTHING = Bounds(0.0, 0.0, _METHOD)
 _WITHOUT_END = Bounds(math.inf, math.inf, "non-private event")
 # Relative error of a logarithm of 1 - q + q exp(l), and of a largest loss that is a rounded
 # logarithm.
@@ -55,14 +54,14 @@ def pure_epsilon(event: events.DpEvent, relation: str) -> Bounds:
 
 def largest_losses(event: events.DpEvent, relation: str) -> Sides:
     """Return bounds on the largest losses of an event, for removing and for adding a record."""
-    found = [(_of_leaf(leaf, relation), times) for leaf, times in leaves(event).items()]
+    found = [(_of_leaf(leaf, relation), times) for leaf, times in leaves(event, relation).items()]
     remove, add = (total((each[side], times) for each, times in found) for side in (0, 1))
     return remove, add
 
 
 def _of_leaf(leaf: events.DpEvent, relation: str) -> Sides:
     if isinstance(leaf, events.NonPrivateDpEvent):
-        return _WITHOUT_END, _WITHOUT_END
+        return without_bound(leaf, relation)
     row = row_of(leaf)
     sides = ((row and row.largest) or _of_pair)(leaf, relation)
     if any(side.upper == math.inf for side in sides):
@@ -86,7 +85,7 @@ def _of_pair(leaf: Any, relation: str) -> Sides:
 
 def _of_loss(loss: PrivacyLoss) -> Bounds:
     if loss is NO_LOSS:
-        return NOTHING
+        return Bounds(0.0, 0.0, _METHOD)
     if loss.log_finite < 0:
         return _WITHOUT_END
     if not loss.has_law:
@@ -116,10 +115,9 @@ def on_sample(bounds: Bounds, q: float) -> Bounds:
 
 def total(parts: Iterable[tuple[Bounds, int]]) -> Bounds:
     """Return bounds on a sum of numbers, each of which is added so often, rounded outward."""
-    parts = list(parts)
-    upper = _rounded_sum([(each.upper, times) for each, times in parts])
-    lower = 0.0 - _rounded_sum([(-each.lower, times) for each, times in parts])
-    return Bounds(lower, upper, _METHOD)
+    ends = [(each.upper, -each.lower, times) for each, times in parts]
+    upper, lower = (_rounded_sum([(end[i], end[2]) for end in ends]) for i in (0, 1))
+    return Bounds(0.0 - lower, upper, _METHOD)
 
 
 def _rounded_sum(parts: list[tuple[float, int]]) -> float:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from numbers import Integral
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -43,12 +44,15 @@ __all__ = [
     "normal",
     "only_auto",
     "over",
+    "priced_as",
     "refuse",
     "row_of",
     "rows",
+    "times",
 ]
 
 Rule = Callable[[Any, str], Pairs | PrivacyLoss]
+Group = Callable[[Any, int], DpEvent | None]
 _Rule = TypeVar("_Rule", bound=Rule)
 
 # Smallest number > 0 by which losses are multiplied or divided: its half, and a share of it, are
@@ -81,7 +85,10 @@ class Row:
         where no theorem does; such as :func:`over`.
     replaced
         The law of a record that is replaced on a Poisson sample, from an event and the sampling
-        probability; None where only a known draw dominates it.
+        probability; None where only a known draw dominates it, or no law is known.
+    same
+        From an event and a relation to another event that it equals under this relation, such as
+        the mechanism itself for a sample of everyone, or None. It checks the parameters it reads.
     largest
         Bounds on the largest losses, from an event and a relation, where the losses do not tell.
     whole_run
@@ -91,8 +98,9 @@ class Row:
     example: DpEvent
     source: str = ""
     record: str = ""
-    group: Callable[[Any, int], DpEvent | None] = lambda event, k: None
-    replaced: Callable[[Any, float], FiniteLaw] | None = None
+    group: Group = lambda event, k: None
+    replaced: Callable[[Any, float], FiniteLaw | None] | None = None
+    same: Callable[[Any, str], DpEvent | None] | None = None
     largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
     whole_run: str = ""
     losses: Rule | None = field(default=None, repr=False)
@@ -119,6 +127,13 @@ def row_of(event: DpEvent) -> Row | None:
     return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
 
 
+def priced_as(event: DpEvent, relation: str) -> DpEvent:
+    """Return the event as which an event is priced under a relation: another one, or itself."""
+    while (row := row_of(event)) and row.same and (other := row.same(event, relation)) is not None:
+        event = other
+    return event
+
+
 def dominating_pairs(event: DpEvent, relation: str) -> Pairs:
     """Return dominating pairs of one elementary event, for removing and for adding a record.
 
@@ -134,6 +149,7 @@ def dominating_pairs(event: DpEvent, relation: str) -> Pairs:
     UnsupportedEvent
         If no theorem in this package covers the event under this relation.
     """
+    event = priced_as(event, relation)
     row = row_of(event)
     if row is None or row.losses is None:
         raise refuse(event, relation)
@@ -171,11 +187,23 @@ def normal(**argument: float) -> float:
     return value
 
 
-def over(*scales: str) -> Callable[[Any, int], DpEvent]:
+def over(*scales: str) -> Group:
     """Return the rule for k records that divides scales of noise by k, rounded down."""
 
     def group(event: Any, k: int) -> DpEvent:
-        found = {name: math.nextafter(getattr(event, name) / k, 0.0) for name in scales}
-        return attr.evolve(event, **found)
+        return attr.evolve(event, **{n: math.nextafter(getattr(event, n) / k, 0.0) for n in scales})
+
+    return group
+
+
+def times(*sizes: str) -> Group:
+    """Return the rule for k records that multiplies sizes of a contribution by k, rounded up."""
+
+    def more(x: Any, k: int) -> float:
+        return k * x if isinstance(x, Integral) else math.nextafter(k * float(x), math.inf)
+
+    def group(event: Any, k: int) -> DpEvent:
+        found = ((name, getattr(event, name)) for name in sizes)
+        return attr.evolve(event, **{n: more(x, k) for n, x in found if x is not None})
 
     return group

@@ -10,136 +10,85 @@ is a mixture over whether the record was drawn. The hockey-stick divergence is j
 everything else may be fixed at its worst value, or be published beside the output; and the worst
 means lie on a line.
 
-Every function takes a noise multiplier sigma > 0 and any neighboring relation.
-
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
 >>> remove == add, remove.numerator, remove.denominator
 (True, ((0.0, 0.99), (1.0, 0.01)), ((0.0, 0.99), (-1.0, 0.01)))
->>> without_replacement(10_000, 100, 2.0, "replace-one")[0]
+>>> displacing(0.01, 2.0, "replace-one")[0]
 FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
-from dpcal import _validate
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+import numpy as np
+
+from dpcal import _lazy, _validate
+from dpcal.accountants import events
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
-from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.row import Pairs
+from dpcal.accountants.mechanisms.gaussian import noise_of
+from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "poisson",
-    "share_of_batch",
-    "truncated_poisson",
-    "with_replacement",
-    "without_replacement",
-]
+__all__ = ["displacing", "poisson"]
 
 # This value replaces a probability below the range of a double.
 _SMALLEST = 1e-300
 # Most records of a sample that is truncated: neighboring whole numbers are doubles.
 _MOST_RECORDS = 2.0**53
-# Bound on the relative error of binomial probabilities; those of scipy 1.17 are within 2e-10 of
-# sums at 40 digits, for up to 1e7 trials.
-_MARGIN = 1e-9
+# Bits of ball arithmetic, which leave more than 53 of a difference from 1 of 1e-40.
+_BITS = 256
+# Bound on the relative error of probabilities: more than the rounding of balls to doubles, and of
+# the few products that follow.
+_MARGIN = 1e-13
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
 # infinite loss: it adds to delta. Rarer draws would widen the bounds.
 _FAILURE = 1e-18
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
+_flint = _lazy.Module("flint")
+SAMPLERS = "[samplers](#samplers-and-relations)"
 
 
 def poisson(q: float, sigma: float, relation: str) -> Pairs:
-    """Return the losses of a Gaussian on a batch that each record joins with probability q.
+    """Return the losses of a Gaussian on a batch that each record joins with probability q < 1.
 
     A record that is added, removed or blanked out gives the sampled pair (Zhu, Dong and Wang 2022,
     Theorem 11); a replaced record gives the pair of
     :func:`~dpcal.accountants.losses.gaussian_mixtures.replaced_record`.
-
-    Parameters
-    ----------
-    q
-        In (0, 1].
     """
-    q = _validate.rate(sampling_probability=q)
-    loss: PrivacyLoss
-    if q == 1:
-        loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
-    elif relation == "replace-one":
+    if relation == "replace-one":
         loss = replaced_record(sampling_probability=q, noise_multiplier=sigma)
-    else:
-        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    return loss, loss
-
-
-def without_replacement(size: int, batch: int, sigma: float, relation: str) -> Pairs:
-    """Return the losses of a Gaussian on ``batch`` distinct records out of ``size``.
-
-    A record always takes its place in the batch from another one, so the two sums differ by up to
-    2 under every relation. Replacing a record, by another or by a blank one (which counts among the
-    ``size``, and contributes 0), gives
-    :class:`~dpcal.accountants.losses.fixed_batch.FixedBatchGaussian`.
-    When one is added or removed, the larger data set having ``size`` records, the output without
-    the record is that of a batch in which another one stands in its place: the sampled pair at
-    distance 2, one direction for each order.
-
-    Parameters
-    ----------
-    size, batch
-        Whole numbers, as :func:`share_of_batch` takes them.
-    """
-    q = share_of_batch(size, batch, relation)
-    if q == 1:
-        loss: PrivacyLoss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
         return loss, loss
-    return _displacing(q, sigma, relation)
+    return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
 
 
-def share_of_batch(size: int, batch: int, relation: str) -> float:
-    """Return the probability that a record is in a batch of ``batch`` distinct ones of ``size``.
+def displacing(q: float, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on a batch that has a record in place of another one.
 
-    Parameters
-    ----------
-    size, batch
-        Whole numbers, 1 <= batch <= size.
-
-    Raises
-    ------
-    UnsupportedEvent
-        For a batch of every record under add-or-remove-one.
+    The record takes its place with probability q < 1, so the two sums differ by up to 2 under every
+    relation. Replacing a record, by another or by a blank one (which counts as a record, and
+    contributes 0), gives :class:`~dpcal.accountants.losses.fixed_batch.FixedBatchGaussian`. When
+    one is added or removed, the output without the record is that of a batch in which another one
+    stands in its place: the sampled pair at distance 2, one direction for each order.
     """
-    size = _validate.count(source_dataset_size=size)
-    m = _validate.count(sample_size=batch)
-    if m > size:
-        raise ValueError(
-            f"sample_size must be at most source_dataset_size = {size}, got {batch!r}."
-        )
-    if m == size and relation == "add-or-remove-one":
-        raise UnsupportedEvent(
-            f"A batch of all {size} records has no neighbor with one record less: "
-            "sample_size must be below source_dataset_size under 'add-or-remove-one'."
-        )
-    return m / size
-
-
-def _displacing(q: float, sigma: float, relation: str) -> Pairs:
-    """Return the pairs of a record that is in the batch with probability q, in place of another."""
     if relation == "add-or-remove-one":
-        return SampledGaussian(q, sigma / 2, "remove"), SampledGaussian(q, sigma / 2, "add")
+        return poisson(q, sigma / 2, relation)
     loss = FixedBatchGaussian(q, sigma / 2)
     return loss, loss
 
 
-def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pairs:
-    """Return the losses of a Gaussian on ``batch`` independent draws from ``size`` records.
+@Row(events.SampledWithReplacementDpEvent(10, 2, events.GaussianDpEvent(1.0)), SAMPLERS)
+def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on independent draws from all records.
 
     A record is drawn k times with the probability b_k of Bin(batch, 1 / size), each time in another
     one's place. Replaced, it costs at most as if k were published: H_alpha <= sum of b_k times
@@ -150,97 +99,82 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. The loss grows with the draws, so probabilities are rounded towards more draws,
-    and towards fewer for the lower end.
-
-    Parameters
-    ----------
-    size, batch
-        Whole numbers >= 1.
+    infinite loss. The loss grows with the draws, so probabilities of so many or more are rounded
+    up, and down for the lower end, which is that of no failure.
     """
-    size = _validate.count(source_dataset_size=size)
-    batch = _validate.count(sample_size=batch)
+    sigma = noise_of(event.event)
+    if sigma is None:
+        reason = "Only Gaussian mechanisms and compositions of them are priced on repeated draws."
+        raise refuse(event, relation, reason)
+    size = _validate.count(source_dataset_size=event.source_dataset_size)
+    batch = _validate.count(sample_size=event.sample_size)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
-    # With more draws on average than are priced, no number of draws is rarely exceeded.
-    tried = range(1, min(batch, _MOST_DRAWS) + 1 if batch <= _MOST_DRAWS * size else 1)
-    beyond = {k: _chance_beyond(k, batch, size) for k in tried}
-    most = next((k for k in tried if beyond[k] < _FAILURE), batch)
-    if most > _MOST_DRAWS:
+    beyond = _beyond(batch, size)
+    rare = np.flatnonzero(beyond < _FAILURE)
+    if batch > _MOST_DRAWS and not len(rare):
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
-    drawn = -math.expm1(batch * math.log1p(-1 / size))
-    chances = [_chance(k, batch, size) for k in range(most + 1)]
-    failure = max(beyond[most] * (1 + _MARGIN), _SMALLEST)
-    sides = (
-        _of_draws(chances, drawn, sigma, relation, way) for way in (_towards_more, _towards_fewer)
-    )
-    remove, add = (
-        LossWithFailure(above, failure, below) for above, below in zip(*sides, strict=True)
-    )
+    most, failure = (rare[0], beyond[rare[0]]) if len(rare) else (batch, 0.0)
+    failure = max(float(failure) * (1 + _MARGIN), _SMALLEST)
+    sides = (_of_draws(beyond[:most] * (1 + way), sigma, relation) for way in (_MARGIN, -_MARGIN))
+    remove, add = (LossWithFailure(up, failure, down) for up, down in zip(*sides, strict=True))
     return remove, add
 
 
-def _chance(k: int, batch: int, size: int) -> float:
-    """Return the probability that one of ``size`` records is drawn k times, to some 1e-14."""
-    value = math.exp((batch - k) * math.log1p(-1 / size))
-    for i in range(k):
-        value *= (batch - i) / (i + 1) / size
-    return value
+def _beyond(batch: int, size: int) -> Reals:
+    """Return the probabilities of more than 0, 1, ... draws of one record."""
+    found = []
+    with _flint.ctx.workprec(_BITS):
+        share = _flint.arb(1) / size
+        chance, odds = (1 - share) ** batch, share / (1 - share)
+        more = 1 - chance
+        for k in range(min(batch, _MOST_DRAWS + 1)):
+            found.append(float(more))
+            chance *= (batch - k) * odds / (k + 1)
+            more -= chance
+    return np.array(found)
 
 
-def _chance_beyond(k: int, batch: int, size: int) -> float:
-    """Return the probability of more than k draws, without terms that are less than rounding."""
-    total = 0.0
-    for count in range(k + 1, batch + 1):
-        term = _chance(count, batch, size)
-        total += term
-        # Beyond twice the mean, terms fall by half or more.
-        if count * size > 2 * batch and term <= 1e-17 * total:
-            break
-    return total
-
-
-def _of_draws(
-    chances: list[float],
-    drawn: float,
-    sigma: float,
-    relation: str,
-    rounded: Callable[[list[float]], list[float]],
-) -> Pairs:
-    """Return the losses of a record that is drawn k times with the probability ``chances[k]``."""
+def _of_draws(reached: Reals, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a record that is drawn 1, 2, ... times or more with probabilities."""
+    reached = np.minimum(reached, 1.0)
+    chances = reached - np.append(reached[1:], 0.0)
     if relation == "add-or-remove-one":
-        shifts = [2.0 * k for k in range(len(chances))]
-        return mixture_of_gaussians(shifts, rounded(chances), standard_deviation=sigma)
-    margin = _MARGIN if rounded is _towards_more else -_MARGIN
-    drawn = min(drawn * (1 + margin), math.nextafter(1.0, 0.0))
-    choices = [
-        (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
-        for k, share in enumerate(rounded(chances[1:]), start=1)
-        if share > 0
-    ]
-    loss = RandomChoice(tuple(choices))
+        shifts = 2.0 * np.arange(len(chances) + 1)
+        chances = np.append(1 - reached[0], chances)
+        return mixture_of_gaussians(shifts, chances, standard_deviation=sigma)
+    drawn = min(float(reached[0]), math.nextafter(1.0, 0.0))
+    batches = (FixedBatchGaussian(drawn, sigma / (2 * k)) for k in range(1, len(chances) + 1))
+    loss = _choice(chances / reached[0], batches)
     return loss, loss
 
 
-def _towards_more(chances: list[float]) -> list[float]:
-    """Return the law on 0, 1, ... proportional to ``chances``, with every tail rounded up."""
-    total = math.fsum(chances)
-    tails = [
-        min(1.0, math.fsum(chances[k:]) / total * (1 + 2 * _MARGIN)) for k in range(len(chances))
-    ]
-    return [tail - further for tail, further in zip(tails, [*tails[1:], 0.0], strict=True)]
+def _choice(
+    chances: Iterable[float], losses: Iterable[PrivacyLoss], below: PrivacyLoss | None = None
+) -> PrivacyLoss:
+    """Return the loss of a choice that is public, of which some chances may be 0."""
+    pairs = zip(chances, losses, strict=True)
+    return RandomChoice(tuple((float(chance), loss) for chance, loss in pairs if chance > 0), below)
 
 
-def _towards_fewer(chances: list[float]) -> list[float]:
-    """Return the law on 0, 1, ... proportional to ``chances``, with every tail rounded down."""
-    total = math.fsum(chances) * (1 + 4 * _MARGIN)
-    others = [chance / total for chance in chances[1:]]
-    return [1 - math.fsum(others), *others]
+def _rarely_truncated(
+    event: events.TruncatedSubsampledGaussianDpEvent, relation: str
+) -> events.DpEvent | None:
+    """Return the sample that is always truncated, or never."""
+    count = _validate.count(dataset_size=event.dataset_size)
+    size = _validate.within(1, _MOST_RECORDS, dataset_size=count)
+    batch = _validate.count(truncated_batch_size=event.truncated_batch_size)
+    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    gaussian = events.GaussianDpEvent(event.noise_multiplier)
+    if q == 0 or batch >= size:
+        return events.PoissonSampledDpEvent(q, gaussian)
+    return events.SampledWithoutReplacementDpEvent(int(size), batch, gaussian) if q == 1 else None
 
 
-def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: str) -> Pairs:
+@Row(events.TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0), SAMPLERS, same=_rarely_truncated)
+def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
     """Return the losses of a Poisson sample of which at most ``batch`` random records are kept.
 
     Whether ``batch`` or more of the *other* records were drawn does not depend on the record, and
@@ -251,53 +185,46 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     Binomial tails have a relative error: what it leaves open is the chance of a third case, a
     record that displaces another one with probability q, which dominates both. For the lower end
     both probabilities are smaller, as if a record that was drawn were at times left out.
-
-    Parameters
-    ----------
-    size
-        Number of records; the larger number if a record is added or removed.
-    q
-        Sampling probability in [0, 1].
-    batch
-        Largest size >= 1 of a batch.
     """
-    from scipy.stats import binom
-
-    size = int(_validate.within(1, _MOST_RECORDS, dataset_size=_validate.count(dataset_size=size)))
-    batch = _validate.count(truncated_batch_size=batch)
-    q = _validate.within(0.0, 1.0, sampling_probability=q)
-    if q == 0:
-        return NO_LOSS, NO_LOSS
-    if batch >= size:
-        return poisson(q, sigma, relation)
-    if q == 1:
-        return without_replacement(size, batch, sigma, relation)
-    full = float(binom.sf(batch - 1, size - 1, q))
-    short = float(binom.cdf(batch - 1, size - 1, q))
-    # A share below the range of a double is replaced by its bound q.
-    share = q
-    if full > _SMALLEST:
-        drawn = float(binom.sf(batch, size, q)) * (1 + 3 * _MARGIN)
-        share = min(q, drawn * batch / (full * size))
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    q, size, batch = map(
+        float, (event.sampling_probability, event.dataset_size, event.truncated_batch_size)
+    )
+    full, short = _tails(batch, size - 1, q)
+    with _flint.ctx.workprec(_BITS):
+        found = _tails(batch + 1, size, q)[0] * batch / (full * size)
+    # A share that is not known is replaced by its bound q.
+    share = min(q, float(found.upper()) * (1 + 3 * _MARGIN)) if _is_known(found) else q
     # The error of the rarer case bounds that of the other, its complement.
-    rare = max(min(short, full), _SMALLEST)
-    common, least = 1 - rare * (1 + _MARGIN), rare * (1 - _MARGIN)
-    chances = (common, least) if full < short else (least, common)
-    open_chance = max(2 * _MARGIN * rare, _SMALLEST)
-    plain, truncated = poisson(q, sigma, relation), _displacing(share, sigma, relation)
-    either = _displacing(q, sigma, relation)
+    way = 1 if full < short else -1
+    rare = full if full < short else short
+    most = max(float(rare.upper()) * (1 + _MARGIN), _SMALLEST)
+    least = float(rare) * (1 - _MARGIN) if _is_known(rare) else 0.0
+    above, below = [*(1 - most, least)[::way], most - least], (1 - least, least)[::way]
     fewer = 1 - 8 * _MARGIN
-    lower = poisson(fewer * q, sigma, relation), _displacing(fewer * share, sigma, relation)
-    lower_chances = (1 - least, least) if full < short else (least, 1 - least)
-
-    def below(direction: int) -> PrivacyLoss:
-        if rare == _SMALLEST:
-            return lower[0 if full < short else 1][direction]
-        found = (pair[direction] for pair in lower)
-        return RandomChoice(tuple(zip(lower_chances, found, strict=True)))
-
+    upper = poisson(q, sigma, relation), displacing(share, sigma, relation)
+    lower = poisson(fewer * q, sigma, relation), displacing(fewer * share, sigma, relation)
     remove, add = (
-        RandomChoice(tuple(zip((*chances, open_chance), losses, strict=True)), below(k))
-        for k, losses in enumerate(zip(plain, truncated, either, strict=True))
+        _choice(above, losses, _choice(below, less))
+        for *losses, less in zip(
+            *upper, displacing(q, sigma, relation), zip(*lower, strict=True), strict=True
+        )
     )
     return remove, add
+
+
+@lru_cache(maxsize=64)
+def _tails(k: float, trials: float, p: float) -> tuple[Any, Any]:
+    """Return the probabilities of k or more of so many trials, and of fewer, as balls."""
+    with _flint.ctx.workprec(_BITS):
+        more, fewer, chance = (_flint.arb(x) for x in (k, trials - k + 1, p))
+        upper = chance.beta_lower(more, fewer, regularized=True)
+        lower = (1 - chance).beta_lower(fewer, more, regularized=True)
+        if _is_known(upper):
+            return upper, lower if _is_known(lower) else 1 - upper
+        return 1 - lower, lower
+
+
+def _is_known(ball: Any) -> bool:
+    """Return whether a ball has the digits of a double."""
+    return bool(ball.rel_accuracy_bits() > 53)

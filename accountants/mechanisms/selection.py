@@ -7,17 +7,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.mechanisms.claims import claim
-from dpcal.accountants.mechanisms.row import Row, distance, normal, over
+from dpcal.accountants.mechanisms.row import Row, distance, normal, over, times
 
 __all__: list[str] = []
 
@@ -46,7 +43,7 @@ def _halved(event: Any, relation: str) -> float:
     "2020); half if `monotone` and not replaced",
     record="stated",
     # Ranges add up along the steps from one record to the next.
-    group=lambda event, k: attr.evolve(event, epsilon=math.nextafter(k * event.epsilon, math.inf)),
+    group=times("epsilon"),
 )
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
     epsilon = _halved(event, relation)

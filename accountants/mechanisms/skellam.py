@@ -18,21 +18,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import attr
 import numpy as np
 
-from dpcal import _validate
+from dpcal import _lazy, _validate
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.amplification import between, loss_of
 from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import WholeOrders
-from dpcal.accountants.mechanisms.row import Row, distance
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.mechanisms.row import Row, distance, times
 
 __all__ = ["SkellamDpEvent"]
 
@@ -40,9 +37,7 @@ __all__ = ["SkellamDpEvent"]
 _BITS = 192
 # Noise that is rarer than exp(-680) on either side counts as an infinite loss.
 _NATS = 680.0
-# Variances that are priced: the largest has 400,000 whole numbers in reach, which take 3 seconds;
-# below the smallest, which is almost no noise, nobody needs a price.
-_VARIANCES = 1e-12, 1e8
+_flint = _lazy.Module("flint")
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -78,55 +73,37 @@ class _Vector(WholeOrders):
         return order * square / (2 * mu) + min(more)
 
 
-@lru_cache(maxsize=2)
-def _log_masses(variance: float, most: int) -> list[Any]:
-    """Return the log probabilities of 0, 1, ..., most as balls: a recurrence of positive terms."""
-    import flint
-
-    with flint.ctx.workprec(_BITS):
-        mu = flint.arb(variance)
+def _law(event: SkellamDpEvent, shift: int, q: float = 1.0) -> FiniteLaw:
+    """Return the law of noise that is moved, or that a sampled record moves either way."""
+    variance, shift, third = float(event.variance), int(shift), _NATS / 3
+    far = shift + math.ceil(third + math.sqrt(third**2 + 2 * _NATS * variance))
+    hold(2 * far, f"a shift by {shift}", BYTES_OF_NOISE)
+    with _flint.ctx.workprec(_BITS):
+        # Masses of ..., 1, 0 by a recurrence of positive terms.
+        mu, most = _flint.arb(variance), far + shift
         masses = [mu.bessel_i(most + 1, scaled=True), mu.bessel_i(most, scaled=True)]
         for n in range(most, 0, -1):
             masses.append(masses[-2] + 2 * n / mu * masses[-1])
-        return [mass.log() for mass in masses[:0:-1]]
-
-
-def _law(variance: float, shifts: tuple[int, ...], q: float = 1.0) -> FiniteLaw:
-    """Return the law of noise that is moved, or that a sampled record moves either way."""
-    third, shift = _NATS / 3, max(shifts)
-    far = shift + math.ceil(third + math.sqrt(third**2 + 2 * _NATS * variance))
-    hold(2 * far, f"a shift by {shift}", BYTES_OF_NOISE)
-    logs = _log_masses(variance, far + shift)
+        logs = [mass.log() for mass in masses[:0:-1]]
     x = range(-far, far + 1)
     noise = np.array([float(logs[abs(n)]) for n in x])
-    moved = [np.array([float(logs[abs(n - s)] - logs[abs(n)]) for n in x]) for s in shifts]
-    law = FiniteLaw(*(between(noise, moved[0], moved[1], q) if q < 1 else (moved[0], noise)))
+    up = np.array([float(logs[abs(n - shift)] - logs[abs(n)]) for n in x])
+    law = FiniteLaw(*(between(noise, up, up[::-1], q) if q < 1 else (up, noise)))
     return gathered(replace(law, outside=2 * math.exp(-_NATS), below=law))
-
-
-def _replaced(event: SkellamDpEvent, q: float) -> FiniteLaw:
-    if event.l2_sensitivity is not None:
-        raise UnsupportedEvent("The law of what is sampled is not known.")
-    shift = int(event.sensitivity)
-    return _law(float(event.variance), (shift, -shift), q)
-
-
-def _of_group(event: SkellamDpEvent, k: int) -> SkellamDpEvent:
-    norm = event.l2_sensitivity and math.nextafter(k * event.l2_sensitivity, math.inf)
-    return attr.evolve(event, sensitivity=k * event.sensitivity, l2_sensitivity=norm)
 
 
 @Row(
     SkellamDpEvent(8.0),
     "finite sums; of vectors Renyi alone (Agarwal, Kairouz and Liu 2021)",
     record="sum",
-    group=_of_group,
-    replaced=_replaced,
+    group=times("sensitivity", "l2_sensitivity"),
+    replaced=lambda event, q: None if event.l2_sensitivity else _law(event, event.sensitivity, q),
 )
 def _skellam(event: SkellamDpEvent, relation: str) -> PrivacyLoss:
-    mu = _validate.within(*_VARIANCES, variance=event.variance)
+    # The largest has 400,000 whole numbers in reach, which take 3 seconds.
+    mu = _validate.within(1e-12, 1e8, variance=event.variance)
     shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)
-    if event.l2_sensitivity is not None:
-        norm = _validate.positive(l2_sensitivity=event.l2_sensitivity)
-        return _Vector(mu, shift, distance(relation) * norm)
-    return loss_of(_law(mu, (shift,)), repr(event))
+    if event.l2_sensitivity is None:
+        return loss_of(_law(event, shift), repr(event))
+    norm = _validate.positive(l2_sensitivity=event.l2_sensitivity)
+    return _Vector(mu, shift, distance(relation) * norm)

@@ -19,7 +19,13 @@ import dpcal
 from dpcal import accountants
 from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants import events
-from dpcal.accountants.limits import MOST_LEVELS, MOST_SELECTIONS, hold
+from dpcal.accountants.limits import (
+    MOST_DISTINCT,
+    MOST_LEVELS,
+    MOST_OF_OTHER_NOISE,
+    MOST_SELECTIONS,
+    hold,
+)
 from dpcal.errors import DpcalError, TooLarge
 
 GAUSSIAN, LAPLACE = events.GaussianDpEvent(5.0), events.LaplaceDpEvent(5.0)
@@ -74,7 +80,10 @@ def test_events_too_deep_or_too_many_are_refused_in_a_sentence(wrap, levels):
 
 def test_compositions_that_double_are_refused_in_a_sentence():
     event = nested(lambda inner: events.ComposedDpEvent([inner, inner]), 40)
-    for whole in (event, events.PoissonSampledDpEvent(0.9, event)):
+    number = {events.GaussianDpEvent: MOST_DISTINCT, events.LaplaceDpEvent: MOST_OF_OTHER_NOISE}
+    distinct = [[kind(1.0 + i) for i in range(most + 1)] for kind, most in number.items()]
+    many = map(events.ComposedDpEvent, distinct)
+    for whole in (event, events.PoissonSampledDpEvent(0.9, event), *many):
         with pytest.raises(TooLarge, match=r"^event must compose at most .*\.$"):
             dpcal.epsilon(whole, delta=1e-5)
 

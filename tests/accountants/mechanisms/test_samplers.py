@@ -214,12 +214,22 @@ def test_draws_with_replacement_are_bounded_by_their_number(size, batch, sigma, 
     assert epsilon * (1 - 1e-9) <= back.upper < epsilon * 1.03
 
 
-@pytest.mark.parametrize(("size", "q", "batch"), [(20, 0.5, 15), (20, 0.1, 2), (100, 0.9, 60)])
+def tail(k, trials, q):
+    """The chance of more than k of so many trials."""
+    with mpmath.workdps(60):
+        q = mpmath.mpf(q)
+        terms = (mpmath.binomial(trials, i) * q**i * (1 - q) ** (trials - i) for i in range(k + 1))
+        return float(1 - mpmath.fsum(terms))
+
+
+@pytest.mark.parametrize(
+    ("size", "q", "batch"), [(20, 0.5, 15), (20, 0.1, 2), (100, 0.9, 60), (10**12, 1e-12, 2)]
+)
 def test_truncation_lies_between_ends_that_round_both_ways(size, q, batch):
     """The mean over full and other batches of a blanked record's deltas, in closed form."""
     sigma, epsilon = 2.0, 0.05
-    full, expected = binom.sf(batch - 1, size - 1, q), 0.0
-    share = binom.sf(batch, size, q) * batch / (full * size)
+    full, expected = tail(batch - 1, size - 1, q), 0.0
+    share = tail(batch, size, q) * batch / (full * size)
     for chance, drawn, gap in ((1 - full, q, 1), (full, share, 2)):
         shifted = math.log1p(math.expm1(epsilon) / drawn)
         expected += chance * drawn * math.exp(log_gaussian_delta(shifted, gap / sigma)[0])
