@@ -19,14 +19,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from dpcal._ext import question
 from dpcal._lazy import Module
-from dpcal._roots import Stop, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.solve import epsilon_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -42,16 +42,15 @@ _BALLS = Module("dpcal.accountants.inversion.puts")
 _METHOD = "contour in balls"
 # About the most seconds of a contour: where it takes longer, finite laws bound delta within a few
 # thousandths of epsilon in two seconds.
-_SECONDS = 8.0
-# Nats by which errors lie below delta, and width of delta at which its guess was small enough.
+_SECONDS = 4.0
+# Nats by which errors lie below delta, and width of log delta at which its guess was small enough.
 _NATS, _NARROW = 26.0, 1e-9
 # Guesses of delta, each of twice the logarithm of the last, and that of the first one where Poisson
 # batches have none.
 _GUESSES, _LOG_DELTA = 5, -30.0
-# The first guess of epsilon over that of Poisson batches, which cost about as much.
+# A guess of epsilon over that of Poisson batches, which cost about as much, or over that of a chord
+# of log delta, which is concave.
 _ROOM = 1.05
-# Distance of both ends of epsilon, relative to it, from its root.
-_ROOT = Stop(relative=1e-13)
 
 
 def has_allocation(direction: Direction) -> bool:
@@ -92,10 +91,10 @@ def _known_puts(parts: Epochs) -> list[Any]:
     return []
 
 
-def _deltas(
+def _log_deltas(
     direction: Direction, parts: Epochs, most: float, log_delta: float
-) -> Callable[[float], tuple[float, float]]:
-    """Return the function that bounds deltas of about this size, up to a largest epsilon."""
+) -> Callable[[float], Bounds]:
+    """Return the function that bounds log deltas of about this size, up to a largest epsilon."""
     nats = _NATS - log_delta + most
     fits = (put for put in _known_puts(parts) if put.most >= most and put.nats >= nats)
     put = next(fits, None)
@@ -103,7 +102,15 @@ def _deltas(
         put = _BALLS.Put(parts, most, nats, _SECONDS)
         _known_puts(parts).append(put)
     adds = any(getattr(loss, "direction", None) == "add" for loss, _ in direction.parts)
-    return put.added if adds else put.removed  # type: ignore[no-any-return]
+    deltas = put.added if adds else put.removed
+
+    def bounds_at(epsilon: float) -> Bounds:
+        low, high = deltas(epsilon)
+        found = Bounds.of_logarithms(low, high, _METHOD)
+        off = 4 * UNIT
+        return Bounds(found.lower * (1 + off), min(found.upper * (1 - off), 0.0), _METHOD)
+
+    return bounds_at
 
 
 def _as_poisson(parts: Epochs) -> list[Any] | None:
@@ -137,16 +144,11 @@ def log_delta_by_parity(direction: Direction, epsilon: float) -> Bounds | None:
     guess = min(found[1] if found else _LOG_DELTA, _LOG_DELTA)
     with contextlib.suppress(OutOfReach):
         for _ in range(_GUESSES):
-            low, high = _deltas(direction, parts, epsilon, guess)(epsilon)
-            if high - low <= _NARROW * low:
-                return Bounds(_logarithm(low, 1), _logarithm(high, -1), _METHOD)
+            bounds = _log_deltas(direction, parts, epsilon, guess)(epsilon)
+            if bounds.upper - bounds.lower <= _NARROW:
+                return bounds
             guess *= 2
     return None
-
-
-def _logarithm(delta: float, side: int) -> float:
-    """Return the logarithm of a number <= 1, rounded up or down."""
-    return math.log(delta) * (1 + side * 4 * UNIT) if delta > 0 else -math.inf
 
 
 def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
@@ -157,27 +159,11 @@ def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
     most = _about_epsilon(parts, log_delta)
     with contextlib.suppress(OutOfReach):
         while True:
-            deltas = _deltas(direction, parts, most, log_delta)
-            if _excess(deltas, 1, log_delta, most) <= 0:
-                return _root(deltas, log_delta, most)
-            most *= 2
+            bounds_at = _log_deltas(direction, parts, most, log_delta)
+            missed = bounds_at(most).upper - log_delta
+            if missed <= 0:
+                return epsilon_of(bounds_at, Bounds(0.0, most, _METHOD), log_delta)
+            fallen = bounds_at(most / _ROOM).upper - log_delta - missed
+            chord = missed / fallen * (1 - 1 / _ROOM) if fallen > 0 else 1.0
+            most *= min(2.0, _ROOM + chord)
     return None
-
-
-def _excess(
-    deltas: Callable[[float], tuple[float, float]], end: int, log_delta: float, epsilon: float
-) -> float:
-    """Return by how much an end of log delta at an epsilon, rounded outward, exceeds a target."""
-    return _logarithm(deltas(epsilon)[end], 1 - 2 * end) - log_delta
-
-
-def _root(deltas: Callable[[float], tuple[float, float]], log_delta: float, most: float) -> Bounds:
-    """Return bounds on epsilon, whose upper end is at most a given one."""
-    upper, lower = (partial(_excess, deltas, end, log_delta) for end in (1, 0))
-    if upper(0.0) <= 0:
-        return Bounds(0.0, 0.0, _METHOD)
-    near = brent(upper, 0.0, most, _ROOT).meet
-    # The lower end stands at an epsilon at which delta is proved to be as large.
-    start = _ROOT.relative * near
-    gap = bracket(lambda gap: near <= gap or lower(near - gap) >= 0, miss=0.0, start=start).meet
-    return Bounds(max(0.0, near - gap), near, _METHOD)
