@@ -87,6 +87,8 @@ class Put:
     ----------
     most, nats
         As given.
+    seconds
+        About the seconds that it took.
 
     Raises
     ------
@@ -108,7 +110,8 @@ class Put:
         if not found:
             raise OutOfReach
         self._line = min(found, key=lambda line: line.seconds)
-        if self._line.seconds > seconds:
+        self.seconds = self._line.seconds
+        if self.seconds > seconds:
             raise OutOfReach
         with workprec(self._line.bits):
             self._terms = self._line.integrand()
