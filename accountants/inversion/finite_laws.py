@@ -17,9 +17,12 @@ formed by doubling.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, singledispatch
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,7 @@ from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
+from dpcal.accountants.rounding import log_of
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
@@ -43,6 +47,8 @@ __all__ = [
     "gathered",
     "joined",
     "law_of",
+    "law_of_profile",
+    "lower_hull",
     "mirrored",
     "noise_reach",
     "summed",
@@ -263,6 +269,57 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
         np.concatenate([-values[::-1], some, values]),
         np.concatenate([(logs + values)[::-1], some and [middle], logs]),
     )
+
+
+# -- profiles
+
+
+def law_of_profile(
+    alphas: Sequence[Fraction], deltas: Sequence[Fraction], reverse: Sequence[Fraction]
+) -> tuple[Reals, Reals, float, float]:
+    """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic.
+
+    Parameters
+    ----------
+    alphas
+        Numbers exp(epsilon) >= 1, increasing.
+    deltas, reverse
+        Bounds on delta at each, of P against Q and of Q against P.
+
+    Returns
+    -------
+    tuple
+        Losses, their log probabilities under Q, and the probabilities of what P alone and Q alone
+        has.
+    """
+    points = [(1 / a, 1 - 1 / a + d / a) for a, d in zip(alphas, reverse, strict=True)]
+    points += zip(alphas, deltas, strict=True)
+    # Of points at one alpha the lowest counts.
+    lowest = dict(sorted([(Fraction(0), Fraction(1)), *points], reverse=True))
+    hull, slopes = lower_hull(sorted(lowest.items()))
+    slopes = [slope for slope in slopes if slope < 0]
+    values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
+    logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
+    return values, logs, float(hull[len(slopes)][1]), float(1 + slopes[0]) if slopes else 1.0
+
+
+def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the vertices of the lower convex hull of points (x, y), and slopes between them.
+
+    Coordinates are of one kind of number, and x increases.
+    """
+    hull: list[Any] = []
+    slopes: list[Any] = []
+    for point in points:
+        while hull:
+            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
+            if not slopes or slope > slopes[-1]:
+                slopes.append(slope)
+                break
+            hull.pop()
+            slopes.pop()
+        hull.append(point)
+    return hull, slopes
 
 
 # -- sums
