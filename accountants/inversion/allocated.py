@@ -11,9 +11,9 @@ P, if the record drew batch j, and of Q if not; which map it is follows from ear
 from earlier outcomes. All answers of the epoch are then one map of the M outcomes. ∎
 
 With Y = dP/dQ the likelihood ratio is the mean of M independent Y. Let P and Q have outcomes of
-their own, of probability o. The record's batch fails with probability o. Else b of all batches have
-outcomes of Q alone, where Y is 0: with the record b is Bin(M - 1, o), without it Bin(M, o), and the
-other M - b batches are an epoch of their own. Its ratio counts (M - b) / M times.
+their own, of probability o. The record's batch then fails with probability o, and Y is 0 with
+probability o under Q: a value that is far below all others stands for its logarithm. If all batches
+have outcomes of Q alone, the loss of an added record is infinite.
 
 A mean is formed by doubling. Where a law has too many values they are gathered above and below it:
 mass moves to the ends around a value so that P and Q keep their mass, which is above in convex
@@ -29,22 +29,19 @@ order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from dpcal._lazy import special
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.amplification import loss_of
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, joined, law_of
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, combined, law_of
 from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.allocation import Allocation, Group
-from dpcal.accountants.losses.base import Pairs, PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.errors import UnsupportedEvent
 
 __all__ = ["allocated", "on_finite_laws"]
 
@@ -53,9 +50,11 @@ _Side = tuple[FiniteLaw, float, float]
 
 # Probability of an infinite loss that only stands for tails which are left out.
 _NO_FAILURE = 1e-20
-# Most batches of an epoch that may fail, but one, and the probability of more, which then counts as
-# a failure; the smallest one.
-_MOST_FAILING, _REST, _LEAST = 40, 1e-25, 1e-300
+# The smallest probability of a failure, which stands for those below the range of a double.
+_LEAST = 1e-300
+# Nats by which the logarithm of a likelihood ratio of 0 is below all others: more than means of
+# 1e18 batches take.
+_FAR = 500.0
 # Most values of a mean over some batches: their square is the number of values of the next.
 _MOST = 512
 # Most batches of an epoch: with many more, the share of one is lost in the rounding of a double.
@@ -79,27 +78,14 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
         raise ValueError(f"batches must be at most {_MOST_BATCHES:g}, got {batches!r}.")
     name = f"{name}, in one of {batches} batches"
     if law.outside * batches <= _NO_FAILURE:
-        found = _means(law, batches, batches)[0]
+        found = _mean_of(law, batches)
         return loss_of(found, name), loss_of(_reversed(found), f"{name}, added")
-    fails = law.outside
-    enough = (b for b in range(min(_MOST_FAILING, batches)) if _more(b, batches, fails) <= _REST)
-    most = next(enough, batches - 1)
-    if most >= _MOST_FAILING:
-        raise UnsupportedEvent(
-            f"An epoch has a price where up to {_MOST_FAILING} of its batches fail, and so many or "
-            f"more of {batches} do here."
-        )
-    given = _given(law, None if law.below is None else _given(law.below))
-    laws = _means(given, batches - most, batches)[::-1]
-    up = _mixed(laws, batches, fails)
-    down = _mixed([each.down for each in laws], batches, law.down.outside)
-    above = gathered(replace(up, below=down))
-    # Of what is left out, all counts as a failure above. Below, only what all batches fail does.
-    p_fails = fails + (1 - fails) * _more(most, batches - 1, fails)
-    upper = above, p_fails, _more(most, batches, fails)
-    lower = above.down, law.down.outside, law.down.outside**batches
+    zero = min(law.values[0], law.down.values[0], 0.0) - _FAR
+    found = _mean_of(_with_zero(law, zero), batches)
+    upper = _side(found, zero, law.outside)
+    lower = _side(found.down, zero, law.down.outside)
     return _failing(upper, lower, name), _failing(
-        (_reversed(above), *upper[:0:-1]), (_reversed(above.down), *lower[:0:-1]), f"{name}, added"
+        (_reversed(upper[0]), *upper[:0:-1]), (_reversed(lower[0]), *lower[:0:-1]), f"{name}, added"
     )
 
 
@@ -117,7 +103,7 @@ def on_finite_laws(direction: Direction) -> Direction:
 @lru_cache(maxsize=16)
 def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
     """Return the losses of an epoch of groups of batches, for removing and for adding a record."""
-    (_, first), *others = ((p, _means(law_of(Gaussian(sigma)), m, m)[0]) for sigma, m, p in groups)
+    (_, first), *others = ((p, _mean_of(law_of(Gaussian(sigma)), m)) for sigma, m, p in groups)
     found, total = first, groups[0].probability
     for chance, law in others:
         found, total = _mean(found, total, law, chance), total + chance
@@ -125,27 +111,20 @@ def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
     return loss_of(found, name), loss_of(_reversed(found), f"{name}, added")
 
 
-def _given(law: FiniteLaw, below: FiniteLaw | None = None) -> FiniteLaw:
-    """Return a law given that neither P nor Q has an outcome of its own."""
-    return FiniteLaw(law.values, law.log_reference - math.log1p(-law.outside), below=below)
+def _with_zero(law: FiniteLaw, zero: float) -> FiniteLaw:
+    """Return a law in which outcomes of Q alone have a finite loss, far below all others."""
+    below = None if law.below is None else _with_zero(law.below, zero)
+    if law.outside == 0:
+        return FiniteLaw(law.values, law.log_reference, below=below)
+    logs = np.append(math.log(law.outside), law.log_reference)
+    return FiniteLaw(np.append(zero, law.values), logs, below=below)
 
 
-def _more(most: int, batches: int, fails: float) -> float:
-    """Return the probability that more than so many batches fail, rounded up."""
-    return float(special.bdtrc(most, batches, fails)) * (1 + 1e-9) if most < batches else 0.0
-
-
-def _mixed(laws: list[FiniteLaw], batches: int, fails: float) -> FiniteLaw:
-    """Return the law of an epoch from those in which 0, 1, ... batches have outcomes of Q alone."""
-    b = np.arange(len(laws))
-    ways = np.concatenate([[0.0], np.cumsum(np.log((batches - b[:-1]) / (b[:-1] + 1)))])
-    chances = ways + special.xlogy(b, fails) + special.xlog1py(batches - b, -fails)
-    # Without failures, no batch has outcomes of Q alone.
-    parts = list(zip(laws, np.log1p(-b / batches), chances, strict=True))[: len(b) if fails else 1]
-    values = np.concatenate([law.values + less for law, less, _ in parts])
-    logs = np.concatenate([law.log_reference + chance for law, _, chance in parts])
-    order = np.argsort(values)
-    return FiniteLaw(values[order], logs[order])
+def _side(law: FiniteLaw, zero: float, p_fails: float) -> _Side:
+    """Return the law without losses near ``zero``, and what P alone, and Q alone has."""
+    some = law.values > zero + 1
+    q_fails = math.fsum(np.exp(law.log_reference[~some]))
+    return FiniteLaw(law.values[some], law.log_reference[some]), p_fails, q_fails
 
 
 def _failing(upper: _Side, lower: _Side, name: str) -> PrivacyLoss:
@@ -165,35 +144,28 @@ def _failing(upper: _Side, lower: _Side, name: str) -> PrivacyLoss:
     return LossWithFailure(given(*upper, up=True), max(upper[1], _LEAST), below)
 
 
-def _means(law: FiniteLaw, first: int, last: int) -> list[FiniteLaw]:
-    """Return the laws of means over the first number of batches, and over each up to the last."""
+def _mean_of(law: FiniteLaw, batches: int) -> FiniteLaw:
+    """Return the law of the mean over a number of batches."""
     found, count = law, 1
-    for bit in bin(first)[3:]:
+    for bit in bin(batches)[3:]:
         found, count = _mean(found, count, found, count), 2 * count
         if bit == "1":
             found, count = _mean(found, count, law, 1), count + 1
-    laws = [found]
-    for count in range(first, last):
-        laws.append(_mean(laws[-1], count, law, 1))
-    return laws
+    return found
 
 
 def _mean(one: FiniteLaw, m: float, other: FiniteLaw, n: float) -> FiniteLaw:
     """Return the law of a mean of two means, with weights proportional to m and n."""
-    one, other = gathered(one, _MOST), gathered(other, _MOST)
     shares = math.log(m / (m + n)), math.log(n / (m + n))
 
-    def ratios(first: FiniteLaw, second: FiniteLaw) -> FiniteLaw:
-        values = np.logaddexp.outer(first.values + shares[0], second.values + shares[1])
-        return joined(first, second, values)
+    def ratios(first: Reals, second: Reals) -> Reals:
+        return np.asarray(np.logaddexp.outer(first + shares[0], second + shares[1]))
 
-    law = ratios(one, other)
-    if one.below is not None or other.below is not None:
-        law = replace(law, below=ratios(one.down, other.down))
-    # Masses of independent outcomes are products.
-    up, down = one.moments + other.moments, one.down.moments + other.down.moments
-    law.require("a mean of ratios", up[:2], down[:2])
-    return gathered(law)
+    def masses(first: Reals, second: Reals) -> Reals:
+        p = np.logaddexp(first[1] + second[0] + shares[0], first[0] + second[1] + shares[1])
+        return np.array([first[0] + second[0], p])
+
+    return combined("a mean of ratios", one, other, _MOST, ratios, masses)
 
 
 def _reversed(law: FiniteLaw) -> FiniteLaw:

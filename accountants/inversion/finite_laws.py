@@ -17,8 +17,12 @@ formed by doubling.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, singledispatch
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +36,19 @@ from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
+from dpcal.accountants.rounding import log_of
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
     "BYTES_OF_NOISE",
     "FiniteLaw",
+    "combined",
     "cut",
     "gathered",
     "joined",
     "law_of",
+    "law_of_profile",
+    "lower_hull",
     "mirrored",
     "noise_reach",
     "summed",
@@ -200,21 +208,17 @@ def noise_reach(sigma: float) -> tuple[int, float, float]:
 @law_of.register(Laplace)
 def _of_interval(loss: IntervalLoss) -> FiniteLaw:
     """Return the law of ends and a density proportional to exp(l / 2), cut into intervals."""
-    a, h = loss.half_width, 2 * loss.half_width / _INTERVALS
-    ends = np.linspace(-a, a, _INTERVALS + 1)
-    # Under Q the interval from l to l + h has the density times 2 (exp(-l / 2) - exp(-(l + h) /
-    # 2)), of which its lower end gets 2 exp(-l / 2) tanh(h / 4), and the upper one exp(-h / 2)
-    # times that.
-    falling, density = -0.5 * ends, loss.log_density - a / 2
-    points = loss.log_end + np.array([0.0, -a])
-    lower = density + math.log(2 * math.tanh(h / 4)) + falling
-    up = lower + math.log(2.0)
-    up[[0, -1]] = np.logaddexp(lower[[0, -1]], points)
-    inner = density + math.log(2.0) + falling[:-1] + math.log(-math.expm1(-h / 2))
-    middles = np.concatenate([[-a], ends[:-1] + h / 2, [a]])
-    down = np.concatenate([points[:1], inner, points[1:]])
-    some = down > -math.inf
-    return FiniteLaw(ends, up, below=FiniteLaw(middles[some], down[some]))
+    a, ends = loss.half_width, np.linspace(-loss.half_width, loss.half_width, _INTERVALS + 1)
+    # The masses between l and l + h are 2 (exp(-l / 2) - exp(-(l + h) / 2)) times the density under
+    # Q, and exp(l + h / 2) times as much under P.
+    half = a / _INTERVALS
+    logs = loss.log_density - a / 2 + math.log(-2 * math.expm1(-half)) - ends[:-1] / 2
+    law, points = cut(ends, logs, logs + ends[:-1] + half), loss.log_end + np.array([0.0, -a])
+    up = law.log_reference.copy()
+    up[[0, -1]] = np.logaddexp(up[[0, -1]], points)
+    middles, inner = law.down.values, law.down.log_reference
+    down = np.concatenate([[-a], middles, [a]]), np.concatenate([points[:1], inner, points[1:]])
+    return FiniteLaw(ends, up, below=FiniteLaw(*down))
 
 
 @law_of.register
@@ -245,15 +249,8 @@ def _log_between(x: Reals) -> Reals:
 
 def cut(ends: Reals, log_q: Reals, log_p: Reals) -> FiniteLaw:
     """Return the law of a loss from its masses between the losses ``ends``, rounded up and down."""
-    low, high, ratio = ends[:-1], ends[1:], log_p - log_q
-    ratio = np.clip(ratio, low, high)
-    gap = np.expm1(low - high)
-    with np.errstate(divide="ignore"):
-        to_low = log_q + np.log(np.expm1(ratio - high) / gap)
-        to_high = log_q + ratio - high + np.log(np.expm1(low - ratio) / gap)
-    up = np.logaddexp(np.append(to_low, -math.inf), np.append(-math.inf, to_high))
-    some = up > -math.inf
-    law = FiniteLaw(ends[some], up[some], below=FiniteLaw(ratio, log_q))
+    below = FiniteLaw(np.clip(log_p - log_q, ends[:-1], ends[1:]), log_q)
+    law = FiniteLaw(*_moved(below, ends), below=below)
     masses = np.array([np.logaddexp.reduce(log_q), np.logaddexp.reduce(log_p)])
     law.require("cutting a density", masses, masses)
     return law
@@ -272,6 +269,57 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
         np.concatenate([-values[::-1], some, values]),
         np.concatenate([(logs + values)[::-1], some and [middle], logs]),
     )
+
+
+# -- profiles
+
+
+def law_of_profile(
+    alphas: Sequence[Fraction], deltas: Sequence[Fraction], reverse: Sequence[Fraction]
+) -> tuple[Reals, Reals, float, float]:
+    """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic.
+
+    Parameters
+    ----------
+    alphas
+        Numbers exp(epsilon) >= 1, increasing.
+    deltas, reverse
+        Bounds on delta at each, of P against Q and of Q against P.
+
+    Returns
+    -------
+    tuple
+        Losses, their log probabilities under Q, and the probabilities of what P alone and Q alone
+        has.
+    """
+    points = [(1 / a, 1 - 1 / a + d / a) for a, d in zip(alphas, reverse, strict=True)]
+    points += zip(alphas, deltas, strict=True)
+    # Of points at one alpha the lowest counts.
+    lowest = dict(sorted([(Fraction(0), Fraction(1)), *points], reverse=True))
+    hull, slopes = lower_hull(sorted(lowest.items()))
+    slopes = [slope for slope in slopes if slope < 0]
+    values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
+    logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
+    return values, logs, float(hull[len(slopes)][1]), float(1 + slopes[0]) if slopes else 1.0
+
+
+def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the vertices of the lower convex hull of points (x, y), and slopes between them.
+
+    Coordinates are of one kind of number, and x increases.
+    """
+    hull: list[Any] = []
+    slopes: list[Any] = []
+    for point in points:
+        while hull:
+            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
+            if not slopes or slope > slopes[-1]:
+                slopes.append(slope)
+                break
+            hull.pop()
+            slopes.pop()
+        hull.append(point)
+    return hull, slopes
 
 
 # -- sums
@@ -369,33 +417,47 @@ def summed(parts: list[tuple[FiniteLaw, int]], few: int = math.isqrt(_MOST_OF_SU
 
     Two laws whose sum has more than the square of ``few`` values are gathered to that many first.
     """
-    total = FiniteLaw(np.zeros(1), np.zeros(1))
+    total, step = FiniteLaw(np.zeros(1), np.zeros(1)), "a sum of losses"
     for law, times in parts:
         power = law
         while times:
-            total = _sum(total, power, few) if times & 1 else total
+            total = combined(step, total, power, few) if times & 1 else total
             times >>= 1
-            power = _sum(power, power, few) if times else power
+            power = combined(step, power, power, few) if times else power
     return total
 
 
-def _sum(one: FiniteLaw, other: FiniteLaw, few: int) -> FiniteLaw:
-    """Return the law of the sum of two losses, gathered if it has too many values."""
+def combined(
+    step: str,
+    one: FiniteLaw,
+    other: FiniteLaw,
+    few: int,
+    values_of: Callable[[Reals, Reals], Reals] = np.add.outer,
+    moments_of: Callable[[Reals, Reals], Reals] = np.add,
+) -> FiniteLaw:
+    """Return the law of a number that two independent losses give, gathered if it is large.
+
+    Parameters
+    ----------
+    step
+        Name of the step, if the law is refused.
+    one, other
+        Laws, gathered to ``few`` values if the number has more than the square of that.
+    values_of
+        The number at each two values, of shape (m, n), from m and n values.
+    moments_of
+        The first few of the ``log_moments`` that the law must have, from those of both laws.
+    """
     if len(one.values) * len(other.values) > few * few:
         one, other = gathered(one, few), gathered(other, few)
-    law = _outer(one, other)
+    law = joined(one, other, values_of(one.values, other.values))
     if one.below is not None or other.below is not None:
-        law = replace(law, below=_outer(one.down, other.down))
+        down = values_of(one.down.values, other.down.values)
+        law = replace(law, below=joined(one.down, other.down, down))
     law = _gathered(law, _MOST)
-    # Moments of a sum are products.
-    down = one.down.moments + other.down.moments
-    law.require("a sum of losses", one.moments + other.moments, down)
+    up = moments_of(one.moments, other.moments)
+    law.require(step, up, moments_of(one.down.moments, other.down.moments))
     return law
-
-
-def _outer(one: FiniteLaw, other: FiniteLaw) -> FiniteLaw:
-    """Return the law of the sum of two losses."""
-    return joined(one, other, np.add.outer(one.values, other.values))
 
 
 def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
 from dpcal._ext import question
 from dpcal._lazy import Module
-from dpcal._roots import Stop, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -40,18 +40,17 @@ Epochs = tuple[tuple[Allocation, int], ...]
 # Contours in ball arithmetic, which other runs do not load.
 _BALLS = Module("dpcal.accountants.inversion.puts")
 _METHOD = "contour in balls"
-# About the most seconds of a contour: where it takes longer, finite laws bound delta within a few
+# About the most seconds of contours: where they take longer, finite laws bound delta within a few
 # thousandths of epsilon in two seconds.
-_SECONDS = 8.0
-# Nats by which errors lie below delta, and width of delta at which its guess was small enough.
+_SECONDS = 7.5
+# Nats by which errors lie below delta, and width of log delta at which its guess was small enough.
 _NATS, _NARROW = 26.0, 1e-9
 # Guesses of delta, each of twice the logarithm of the last, and that of the first one where Poisson
 # batches have none.
 _GUESSES, _LOG_DELTA = 5, -30.0
-# The first guess of epsilon over that of Poisson batches, which cost about as much.
+# A guess of epsilon over that of Poisson batches, which cost about as much, or over that of a chord
+# of log delta, which is concave.
 _ROOM = 1.05
-# Distance of both ends of epsilon, relative to it, from its root.
-_ROOT = Stop(relative=1e-13)
 
 
 def has_allocation(direction: Direction) -> bool:
@@ -92,37 +91,44 @@ def _known_puts(parts: Epochs) -> list[Any]:
     return []
 
 
-def _deltas(
-    direction: Direction, parts: Epochs, most: float, log_delta: float
-) -> Callable[[float], tuple[float, float]]:
-    """Return the function that bounds deltas of about this size, up to a largest epsilon."""
+def _put(parts: Epochs, most: float, log_delta: float, seconds: float = _SECONDS) -> Any:
+    """Return the contour for deltas of about this size, up to a largest epsilon."""
     nats = _NATS - log_delta + most
     fits = (put for put in _known_puts(parts) if put.most >= most and put.nats >= nats)
     put = next(fits, None)
     if put is None:
-        put = _BALLS.Put(parts, most, nats, _SECONDS)
+        put = _BALLS.Put(parts, most, nats, seconds)
         _known_puts(parts).append(put)
+    return put
+
+
+def _log_delta_of(put: Any, direction: Direction, epsilon: float) -> Bounds:
+    """Return bounds on log delta, rounded outward."""
     adds = any(getattr(loss, "direction", None) == "add" for loss, _ in direction.parts)
-    return put.added if adds else put.removed  # type: ignore[no-any-return]
+    found = Bounds.of_logarithms(*(put.added if adds else put.removed)(epsilon), _METHOD)
+    return Bounds(found.lower * (1 + 4 * UNIT), found.upper * (1 - 4 * UNIT), _METHOD)
 
 
-def _as_poisson(parts: Epochs) -> list[Any] | None:
-    """Return compiled losses of Poisson batches in place of epochs."""
+def _as_poisson(parts: Epochs) -> Direction:
+    """Return the losses of Poisson batches in place of epochs."""
     batches = [
         (SampledGaussian(p / m, sigma, "remove") if p < m else Gaussian(sigma), m * times)
         for loss, times in parts
         for sigma, m, p in loss.groups
         if sigma < math.inf
     ]
-    return Direction("remove", tuple(batches)).compiled
+    return Direction("remove", tuple(batches))
 
 
 def _about_epsilon(parts: Epochs, log_delta: float) -> float:
     """Return a little more than the epsilon of Poisson batches, or of a normal loss."""
-    poisson = _as_poisson(parts)
-    found = poisson and question.epsilon(poisson, log_delta)
-    if found and found[1] > 0:
-        return _ROOM * found[1]
+    poisson, upper = _as_poisson(parts), 0.0
+    if found := poisson.compiled and question.epsilon(poisson.compiled, log_delta):
+        upper = found[1]
+    elif bounds := epsilon_on_contours(Total(poisson.parts), log_delta):
+        upper = bounds.upper
+    if 0 < upper < math.inf:
+        return _ROOM * upper
     variance = sum(times * loss.variance for loss, times in parts)
     return math.sqrt(-2 * log_delta * variance) + variance / 2
 
@@ -132,21 +138,16 @@ def log_delta_by_parity(direction: Direction, epsilon: float) -> Bounds | None:
     parts = _added(direction)
     if parts is None:
         return None
-    poisson = _as_poisson(parts)
+    poisson = _as_poisson(parts).compiled
     found = poisson and question.log_delta(poisson, epsilon)
     guess = min(found[1] if found else _LOG_DELTA, _LOG_DELTA)
     with contextlib.suppress(OutOfReach):
         for _ in range(_GUESSES):
-            low, high = _deltas(direction, parts, epsilon, guess)(epsilon)
-            if high - low <= _NARROW * low:
-                return Bounds(_logarithm(low, 1), _logarithm(high, -1), _METHOD)
+            bounds = _log_delta_of(_put(parts, epsilon, guess), direction, epsilon)
+            if bounds.upper - bounds.lower <= _NARROW:
+                return bounds
             guess *= 2
     return None
-
-
-def _logarithm(delta: float, side: int) -> float:
-    """Return the logarithm of a number <= 1, rounded up or down."""
-    return math.log(delta) * (1 + side * 4 * UNIT) if delta > 0 else -math.inf
 
 
 def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
@@ -154,30 +155,15 @@ def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
     parts = _added(direction)
     if parts is None:
         return None
-    most = _about_epsilon(parts, log_delta)
+    most, seconds = _about_epsilon(parts, log_delta), _SECONDS
     with contextlib.suppress(OutOfReach):
         while True:
-            deltas = _deltas(direction, parts, most, log_delta)
-            if _excess(deltas, 1, log_delta, most) <= 0:
-                return _root(deltas, log_delta, most)
-            most *= 2
+            put = _put(parts, most, log_delta, seconds)
+            bounds_at = partial(_log_delta_of, put, direction)
+            missed = bounds_at(most).upper - log_delta
+            if missed <= 0:
+                return epsilon_of(bounds_at, Bounds(0.0, most, _METHOD), log_delta)
+            fallen = bounds_at(most / _ROOM).upper - log_delta - missed
+            chord = missed / fallen * (1 - 1 / _ROOM) if fallen > 0 else 1.0
+            most, seconds = most * min(2.0, _ROOM + chord), seconds - put.seconds
     return None
-
-
-def _excess(
-    deltas: Callable[[float], tuple[float, float]], end: int, log_delta: float, epsilon: float
-) -> float:
-    """Return by how much an end of log delta at an epsilon, rounded outward, exceeds a target."""
-    return _logarithm(deltas(epsilon)[end], 1 - 2 * end) - log_delta
-
-
-def _root(deltas: Callable[[float], tuple[float, float]], log_delta: float, most: float) -> Bounds:
-    """Return bounds on epsilon, whose upper end is at most a given one."""
-    upper, lower = (partial(_excess, deltas, end, log_delta) for end in (1, 0))
-    if upper(0.0) <= 0:
-        return Bounds(0.0, 0.0, _METHOD)
-    near = brent(upper, 0.0, most, _ROOT).meet
-    # The lower end stands at an epsilon at which delta is proved to be as large.
-    start = _ROOT.relative * near
-    gap = bracket(lambda gap: near <= gap or lower(near - gap) >= 0, miss=0.0, start=start).meet
-    return Bounds(max(0.0, near - gap), near, _METHOD)

@@ -1,7 +1,21 @@
-"""What is E L^q of a random allocation at nodes q = -b + i u? Sums along one ray, in balls.
+r"""What is E L^q of a random allocation at nodes q = -b + i u? Sums along one ray, in balls.
 
-The integral over v, its angle theta and the sums over x are those of
-:mod:`dpcal.accountants.inversion.puts`, which bounds what they leave out.
+    E L^q = 1 / Gamma(b - i u) * integral over v of exp((b - i u)(v - i theta)) G(exp(v - i theta)),
+    G(s) = E exp(-s L) = the product over batches of E exp(-s p_j Y_j),
+
+with L = sum p_j Y_j, Y_j = exp(t_j X_j - t_j^2 / 2). Both integrals are sums over lattices, the
+inner one along a line on which s Y is turned towards the real axis. Steps and ends are chosen in
+doubles, with a margin, so that they leave out at most exp(-digits) of E L^-b:
+
+* a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
+  (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u
+  on a logarithmic scale, so that the first and the last node count;
+* ends of v: G(x) <= (k / (e x))^k E L^-k, and L is at least the geometric mean, so that E L^-k <=
+  exp(k sum p_j t_j^2 / 2 + k^2 sum p_j^2 t_j^2 / 2);
+* a step of x: at x + i y the integrand is at most exp(y^2 / 2) times that of the real line, of
+  which the mean E exp(-z Y), z = p abs(s) cos(theta - t y), is at most exp(-D) with D = w - (w +
+  w^2) t^2 / 2 for each w <= z, since Y >= 1 + t X - t^2 / 2;
+* ends of x: by the same bound that of a normal law moved by w t.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> ray = Ray(Allocation(1.0, 2, "add"), 0.5, 3.0, range(2), 0.2, 40.0)
@@ -15,7 +29,7 @@ import math
 from typing import Any
 
 import numpy as np
-from flint import acb, arb, ctx, fmpz_poly
+from flint import acb, acb_poly, arb
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 from scipy.special import loggamma
@@ -32,10 +46,16 @@ Ball = Any
 
 # Shares of a strip's width, and powers of 1 / L over b, that are tried.
 _SHARES = np.geomspace(0.0005, 0.97, 40)
-_BELOW_B = np.array([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95])
-_ABOVE_B = 1 + np.geomspace(0.02, 50, 40)
+_POWERS = np.append([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95], 1 + np.geomspace(0.02, 50, 40))
 # Most that the line of x is moved: terms grow by e to half its square.
 _MOST_MOVED = 6.0
+# Nats by which errors are chosen smaller than they are counted: one for rounding, and others as
+# each has up to four terms of at most 1.6 times the exponential.
+_MARGIN = 3.0
+# Nats by which errors of means lie below all others.
+_BELOW = 10.0
+# Bits in addition to those of the errors.
+_SPARE_BITS = 96
 # Seconds of an entry of a table at 250 bits.
 _SECONDS = 3.8e-6
 
@@ -60,65 +80,48 @@ class Ray:
     def __init__(
         self, loss: Allocation, b: float, h: float, nodes: range, log_f: float, digits: float
     ) -> None:
-        self.b, self.h, self.nodes, self.log_f = b, h, nodes, log_f
+        self.b, self.h, self.nodes, self.log_f, self.digits = b, h, nodes, log_f, digits
         self.theta = math.atan2(h * (nodes[0] + nodes[-1]) / 2, b)
         self.groups = [_Sums(group, self.theta) for group in loss.groups]
-        varied = [group for group in self.groups if group.t]
-        # The sums of p_j t_j^2 and p_j^2 t_j^2.
-        self.mean = sum(each.chance * each.t**2 for each in self.groups)
-        self.square = sum(each.chance**2 * each.t**2 / each.batches for each in self.groups)
-        self._choose(digits, varied)
+        self._choose(digits + _MARGIN)
 
-    def _growths(self, u: Reals, log_gamma: Reals) -> list[tuple[Reals, Reals]]:
-        """Return, on both sides, distances from the line of v, and log growth there for each u."""
-        excess = math.lgamma(self.b) - log_gamma
-        found = []
-        for sign in (1, -1):
-            y = _SHARES * (math.pi / 2 + sign * self.theta)
-            away = self.theta - sign * y
-            found.append((y, excess[:, None] - np.outer(u, away) - self.b * np.log(np.cos(away))))
-        return found
-
-    def _choose(self, digits: float, groups: list[_Sums]) -> None:
+    def _choose(self, digits: float) -> None:
         """Choose steps and ends of v and x, and the precision."""
         b, theta = self.b, self.theta
         u = self.h * np.array([self.nodes[0], self.nodes[-1]], dtype=float)
         log_gamma = np.asarray(loggamma(b - 1j * u).real)
-        dv = min(
-            float((2 * math.pi * y / np.maximum(growth + digits, 1.0)).max(axis=1).min())
-            for y, growth in self._growths(u, log_gamma)
-        )
-        scale = log_gamma + u * theta
-        goal = float(scale.min()) - digits
-        self.low, self.high = self._ends(dv, goal)
-        lost = math.lgamma(b) + self.log_f - b * math.log(math.cos(theta)) - float(scale.min())
-        nats = digits + lost + 10
-        widest = [group.widest_step(nats, b) for group in groups]
+        steps = []
+        for sign in (1, -1):
+            y = _SHARES * (math.pi / 2 + sign * theta)
+            away = theta - sign * y
+            growth = (math.lgamma(b) - log_gamma)[:, None] - np.outer(u, away)
+            steps.append(_widest(y, growth.max(axis=0) - b * np.log(np.cos(away)) + digits))
+        dv = min(steps)
+        least = float((log_gamma + u * theta).min())
+        low, high = self._ends(dv, least - digits)
+        lost = math.lgamma(b) + self.log_f - b * math.log(math.cos(theta)) - least
+        varied = [group for group in self.groups if group.t]
+        widest = [group.widest_step(digits + lost + _BELOW, b, low - dv) for group in varied]
         # Of v and all t x, one lattice is that of multiples of the other's step.
         self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # Turns exp(-i h dv) are roots of unity, so that sums over v are a Fourier transform.
         self.roots = next_fast_len(math.ceil(2 * math.pi / (self.h * dv)))
         self.step = 2 * math.pi / (self.h * self.roots * self.stride)
-        self.first = math.floor(self.low / self.step)
-        self.count = math.ceil((self.high - self.low) / (self.step * self.stride)) + 2
-        needed = [group.choose(each, self.step) for group, each in zip(groups, widest, strict=True)]
-        self.bits = int((max(needed) + lost) / math.log(2)) + 96
-        table = sum(self.count * self.stride + 2 * each.around for each in groups)
+        self.first = math.floor(low / self.step)
+        self.count = math.ceil((high - low) / (self.step * self.stride)) + 2
+        for group, each in zip(varied, widest, strict=True):
+            group.choose_reach(each, self.step)
+        nats = max(group.nats - group.falls for group in varied)
+        self.bits = int((nats + lost) / math.log(2)) + _SPARE_BITS
+        table = sum(self.count * self.stride + 2 * each.around for each in varied)
         self.seconds = _SECONDS * (2 * table + 2 * self.count + self.roots) * self.bits / 250
 
-    def exact_step(self) -> Ball:
-        """Return the step of the lattice."""
-        return 2 * arb.pi() / (arb(self.h) * (self.roots * self.stride))
-
-    def _powers(self) -> tuple[Reals, Reals]:
-        """Return powers k and bounds on log of G(x) x^k."""
-        k = self.b * np.concatenate([_BELOW_B, _ABOVE_B])
-        logs = k * (np.log(np.maximum(k, 1e-300)) - 1 - math.log(math.cos(self.theta)))
-        return k, logs + k * self.mean / 2 + k * k * self.square / 2
-
     def _ends(self, step: float, goal: float) -> tuple[float, float]:
-        """Return the ends of v, beyond which less than exp(goal) is left."""
-        k, bounds = self._powers()
+        """Return the ends of v, beyond which less than exp(goal) is left on either side."""
+        k, turned = self.b * _POWERS, math.log(math.cos(self.theta))
+        mean = sum(each.chance * each.t**2 for each in self.groups)
+        square = sum(each.chance**2 * each.t**2 / each.batches for each in self.groups)
+        bounds = k * (np.log(np.maximum(k, 1e-300)) - 1 - turned + mean / 2) + k * k * square / 2
         falls = k - self.b
         at = (goal - bounds - np.log(1 / np.abs(falls) + step)) / -falls
         low, high = float(at[falls < 0].max()), float(at[falls > 0].min())
@@ -126,80 +129,37 @@ class Ray:
             raise OutOfReach
         return low, high
 
+    def exact_step(self) -> Ball:
+        """Return the step of the lattice."""
+        return 2 * arb.pi() / (arb(self.h) * (self.roots * self.stride))
+
     def values(self) -> list[Ball]:
         """Return E L^q at the nodes."""
         with workprec(self.bits):
-            step = self.exact_step()
-            dv = step * self.stride
-            low = step * self.first
-            heights = self._heights()
-            turn = acb(0, -1) * arb(self.theta)
-            term, ratio = ((low + turn) * self.b).exp() * dv, (dv * self.b).exp()
-            terms = []
-            for height in heights:
-                terms.append(term * height)
+            dv = self.exact_step() * self.stride
+            start = acb(self.exact_step() * self.first, -arb(self.theta))
+            term, ratio = (start * self.b).exp() * dv, (dv * self.b).exp()
+            wrapped = [acb(0)] * self.roots
+            for k, height in enumerate(self._heights()):
+                wrapped[k % self.roots] += term * height
                 term *= ratio
-            rule, ends = self._rule(), self._rest(low, dv)
+            sums = acb.dft(wrapped)
+            error = _ball((self.log_f - arb(self.digits)).exp())
             found = []
-            for k, value in zip(self.nodes, self._sums(terms), strict=True):
-                u = arb(self.h) * k
-                inverse = acb(self.b, -u).rgamma()
-                value *= (acb(0, -u) * (low + turn)).exp() * inverse
-                error = rule + abs(inverse) * ends * (-u * self.theta).exp()
-                error = arb(0, error.upper())
-                found.append(value + acb(error, error))
+            for k in self.nodes:
+                u = acb(0, arb(self.h) * k)
+                value = sums[k % self.roots] * (-u * start).exp() * (self.b - u).rgamma()
+                found.append(value + error)
             return found
-
-    def _sums(self, terms: list[Ball]) -> list[Ball]:
-        """Return the sums of terms times exp(-i u k dv), k = 0, 1, ..., at each node."""
-        wrapped = [acb(0)] * self.roots
-        for k, term in enumerate(terms):
-            wrapped[k % self.roots] += term
-        found = acb.dft(wrapped)
-        return [found[k % self.roots] for k in self.nodes]
 
     def _heights(self) -> list[Ball]:
         """Return G at each v."""
         found = [1] * self.count
+        total = sum(arb(group.chance) for group in self.groups)
         for group in self.groups:
-            heights = group.heights(self) if group.t else group.constant(self)
+            heights = group.heights(self, arb(group.chance) / total)
             found = [one * other for one, other in zip(found, heights, strict=True)]
         return found
-
-    def _rule(self) -> Ball:
-        """Return a bound on what the step of v adds to the error of E L^q at these nodes."""
-        b, theta = arb(self.b), arb(self.theta)
-        total, dv = arb(0), self.exact_step() * self.stride
-        ends = [arb(self.h) * k for k in (self.nodes[0], self.nodes[-1])]
-        inverses = [abs(acb(b, -u).rgamma()) for u in ends]
-        for sign in (1, -1):
-            errors = []
-            for share in _SHARES:
-                y = (arb.pi() / 2 + sign * theta) * share
-                away = theta - sign * y
-                size = arb(0)
-                for u, inverse in zip(ends, inverses, strict=True):
-                    size = arb.max(size, inverse * (-u * away).exp())
-                errors.append(size / away.cos() ** b / (2 * arb.pi() * y / dv).expm1())
-            total += min(errors, key=lambda ball: float(ball.upper().log()))
-        return total * b.gamma() * arb(self.log_f).exp()
-
-    def _rest(self, low: Ball, dv: Ball) -> Ball:
-        """Return a bound on sums of absolute values at u = 0 beyond the ends of v."""
-        high = low + dv * (self.count - 1)
-        total = arb(0)
-        for above, at in ((False, low - dv), (True, high + dv)):
-            errors = []
-            for share in _ABOVE_B if above else _BELOW_B:
-                k = arb(float(share)) * self.b
-                size = (k * self.mean / 2 + k * k * self.square / 2) * (1 + 1e-12)
-                if share:
-                    size += k * (k.log() - 1 - arb(self.theta).cos().log())
-                falls = abs(k - self.b)
-                size += (self.b - k) * at
-                errors.append(size.exp() * dv / (1 - (-falls * dv).exp()))
-            total += min(errors, key=lambda ball: float(ball.upper().log()))
-        return total
 
 
 class _Sums:
@@ -213,77 +173,98 @@ class _Sums:
         self.theta, self.t = theta, 1 / self.noise
         # The line of x is moved by eta, which turns s Y by t eta towards the real line.
         self.eta = min(theta, _MOST_MOVED * self.t) * self.noise if self.t else 0.0
-        self.angle = theta - self.t * self.eta
 
-    def widest_step(self, nats: float, b: float) -> float:
-        """Return the largest step of t x that leaves an error of about exp(-nats)."""
-        M = max(self.batches, 2)
-        self.nats = nats + math.log(M) + self.eta**2 / 2 - b * math.log1p(-1 / M)
+    def widest_step(self, nats: float, b: float, low: float) -> float:
+        """Return the largest step of t x that leaves an error of about exp(-nats) from v = low."""
+        M, angle = max(self.batches, 2), self.theta - self.t * self.eta
+        self.nats = nats + math.log(M) - b * math.log1p(-1 / M)
+        size = self.chance / self.batches * math.exp(min(low, 700.0))
         steps = []
         for sign in (1, -1):
-            d = _SHARES * (math.pi / 2 + sign * self.angle) / self.t
-            grown = ((self.eta + sign * d) ** 2 - self.eta**2) / 2
-            steps.append(float((2 * math.pi * d / (self.nats + grown)).max()))
+            d = _SHARES * (math.pi / 2 + sign * angle) / self.t
+            falls, _ = self._falls(size * np.cos(angle - sign * self.t * d))
+            steps.append(_widest(d, self.nats + (self.eta + sign * d) ** 2 / 2 - falls))
+        self.falls, moved = map(float, self._falls(np.array(size * math.cos(angle))))
+        left = max(0.0, self.nats + self.eta**2 / 2 - self.falls)
+        self.end = math.sqrt(2 * left) + moved
         return self.t * min(steps)
 
-    def choose(self, widest: float, step: float) -> float:
-        """Choose the step of x, over that of the lattice, and its ends; return the nats."""
-        self.spread = max(1, int(widest / step))
-        self.reach = math.ceil(math.sqrt(2 * self.nats) * self.t / (step * self.spread)) + 2
-        self.around = self.spread * self.reach
-        return self.nats
+    def _falls(self, z: Reals) -> tuple[Reals, Reals]:
+        """Return D with E exp(-z Y) <= exp(-D), and by how much the normal law is moved."""
+        w = np.minimum(z, max(0.0, 1 / self.t**2 - 0.5))
+        return np.maximum(0.0, w - (w + w * w) * self.t**2 / 2), w * self.t
 
-    def heights(self, ray: Ray) -> list[Ball]:
-        """Return the power at each v."""
-        step, reach, eta = ray.exact_step(), self.reach, arb(self.eta)
-        dx, t = step * self.spread * arb(self.noise), 1 / arb(self.noise)
+    def choose_reach(self, widest: float, step: float) -> None:
+        """Choose the step of x, over that of the lattice, and its ends."""
+        self.spread = max(1, int(widest / step))
+        self.reach = math.ceil(self.end * self.t / (step * self.spread)) + 2
+        self.around = self.spread * self.reach
+
+    def heights(self, ray: Ray, chance: Ball) -> list[Ball]:
+        """Return the power at each v, of batches that a record draws with this probability."""
+        step = ray.exact_step()
+        if not self.t:
+            places = (
+                acb(step * (ray.first + ray.stride * k), -arb(self.theta)) for k in range(ray.count)
+            )
+            return [(-place.exp() * chance).exp() for place in places]
+        eta, t = arb(self.eta), 1 / arb(self.noise)
+        dx = step * self.spread * arb(self.noise)
         size = ray.count * ray.stride + 2 * self.around
-        angle = arb(self.theta) - t * eta
-        r = (step * (ray.first - self.around) - t * t / 2).exp() * self.chance / self.batches
-        r = acb(0, -angle).exp() * r
-        ratio, most = step.exp(), float(ray.bits)
-        small = arb(0, (-arb(most)).exp().upper())
+        r = acb(step * (ray.first - self.around) - t * t / 2, t * eta - arb(self.theta)).exp()
+        r *= chance / self.batches
+        ratio, most = step.exp(), ray.bits + self.falls
+        small = _ball((-arb(most)).exp())
         # Densities along the moved line are real ones that turn with x: the table turns instead.
         turn, table = acb(0, step * arb(self.noise) * eta), []
         for back in _powers(-turn, size):
-            table.append(acb(small, small) if r.real > most else (-r).exp() * back)
+            table.append(small if r.real > most else (-r).exp() * back)
             r *= ratio
         scale = (eta**2 / 2).exp() * dx / (2 * arb.pi()).sqrt()
-        half = [(-((k * dx) ** 2) / 2).exp() * scale for k in range(reach + 1)]
-        weights = [*half[:0:-1], *half]
+        half = [(-((k * dx) ** 2) / 2).exp() * scale for k in range(self.reach + 1)]
         # Points v of one remainder of the lattice share the points x.
-        places = range(0, ray.count * ray.stride, ray.stride)
         tables = [table[k :: self.spread] for k in range(self.spread)]
-        sums = _sliding(tables, weights, places[-1] // self.spread + 1)
-        error = self._error_of_mean(t, dx)
-        error = acb(error, error)
+        unit = arb(2) ** -int(self.falls / math.log(2))
+        sums, error = _sliding(tables, [*half[:0:-1], *half], unit)
+        error = _ball(error + (_MARGIN - arb(self.nats)).exp())
         turns = _powers(ray.stride * turn, ray.count)
         first = (self.around * turn).exp()
-        return [
-            (sums[k % self.spread][k // self.spread] * (first * back) + error) ** self.batches
-            for k, back in zip(places, turns, strict=True)
-        ]
+        found = []
+        for k, back in enumerate(turns):
+            row, place = k * ray.stride % self.spread, k * ray.stride // self.spread
+            found.append((sums[row][place + 2 * self.reach] * first * back + error) ** self.batches)
+        return found
 
-    def constant(self, ray: Ray) -> list[Ball]:
-        """Return the power at each v where Y is 1."""
-        turn = acb(0, -arb(self.theta))
-        step = ray.exact_step()
-        lattice = (step * (ray.first + ray.stride * k) for k in range(ray.count))
-        return [(-(v + turn).exp() * self.chance).exp() for v in lattice]
 
-    def _error_of_mean(self, t: Ball, dx: Ball) -> Ball:
-        """Return a bound on the error of every sum over x."""
-        eta = arb(self.eta)
-        angle = arb(self.theta) - t * eta
-        # Sums beyond the ends lie below integrals that begin a step before.
-        total = ((self.reach - 1) * dx / arb(2).sqrt()).erfc() * (eta * eta / 2).exp()
-        for sign in (1, -1):
-            errors = []
-            for share in _SHARES:
-                d = (arb.pi() / 2 + sign * angle) / t * share
-                errors.append(((eta + sign * d) ** 2 / 2).exp() / (2 * arb.pi() * d / dx).expm1())
-            total += min(errors, key=lambda ball: float(ball.upper().log()))
-        return arb(0, total.upper())
+def _widest(y: Reals, nats: Reals) -> float:
+    """Return the largest step h with exp(2 pi y / h) - 1 at least about exp(nats), for some y."""
+    return float((2 * math.pi * y / np.maximum(nats, 1.0)).max())
+
+
+def _sliding(tables: list[list[Ball]], weights: list[Ball], unit: Ball) -> tuple[list[Ball], Ball]:
+    """Return products of tables and weights as polynomials, and the largest error of coefficients.
+
+    Numbers are cut off at as many digits of a unit, or of 1 if they are weights: products of those
+    are several times as fast as those of balls.
+    """
+    kernel, off = _middles(weights, arb(1))
+    rows, offs = zip(*(_middles(table, unit) for table in tables), strict=True)
+    largest = max(abs(value).upper() for table in tables for value in table)
+    error = max(offs) * sum(abs(weight) for weight in weights) + off * len(weights) * largest
+    return [row * kernel for row in rows], error
+
+
+def _middles(values: list[Ball], unit: Ball) -> tuple[Ball, Ball]:
+    """Return the polynomial of numbers cut off at as many digits of a unit, and their distances."""
+    shift = acb(unit, unit)
+    moved = [value + shift for value in values]
+    return acb_poly([value.mid() - shift for value in moved]), max(value.rad() for value in moved)
+
+
+def _ball(radius: Ball) -> Ball:
+    """Return the complex numbers with parts up to a radius."""
+    radius = arb(0, radius.upper())
+    return acb(radius, radius)
 
 
 def _powers(exponent: Ball, count: int) -> list[Ball]:
@@ -292,44 +273,3 @@ def _powers(exponent: Ball, count: int) -> list[Ball]:
     outer = range(0, count, inner)
     within = [(exponent * k).exp() for k in range(inner)]
     return [x * y for y in [(exponent * k).exp() for k in outer] for x in within][:count]
-
-
-def _sliding(tables: list[list[Ball]], weights: list[Ball], count: int) -> list[list[Ball]]:
-    """Return sums of tables times reversed real weights, at each of the first places in a table.
-
-    Products of polynomials of integers are several times as fast as those of balls.
-    """
-    kernel, width, found = _Fixed(weights), len(weights), []
-    places = range(width - 1, width - 1 + count)
-    for table in map(_Fixed, tables):
-        error = table.error * (kernel.largest + kernel.error) + kernel.error * table.largest
-        error = arb(0, (width * error).upper())
-        error = acb(error, error)
-        real, imaginary = table.real * kernel.real, table.imaginary * kernel.real
-        scale = table.unit * kernel.unit
-        found.append([acb(real[k], imaginary[k]) * scale + error for k in places])
-    return found
-
-
-class _Fixed:
-    """Complex numbers as multiples of a power of two, ``unit``, at the precision at hand.
-
-    The multiples' parts are polynomials, ``real`` and ``imaginary``. The distance of all numbers
-    from them is at most ``error``, and their absolute values are at most ``largest``.
-    """
-
-    def __init__(self, values: list[Ball]) -> None:
-        bits = ctx.prec
-        self.unit = arb(2) ** -bits
-        with workprec(3 * bits):
-            # Exact, as middles have no more digits than the precision that they were computed at.
-            scaled = [value.mid() * arb(2) ** bits for value in values]
-            parts = [
-                [x.floor().unique_fmpz() for x in each]
-                for each in ([x.real for x in scaled], [x.imag for x in scaled])
-            ]
-            self.real, self.imaginary = map(fmpz_poly, parts)
-            self.largest = sum(max(map(abs, each)) for each in parts) * self.unit
-        self.error = 2 * self.unit
-        for value in values:
-            self.error = arb.max(self.error, 2 * self.unit + value.rad())

@@ -1,33 +1,25 @@
 r"""What is E (K - Lambda)_+ of random allocations? A contour in ball arithmetic.
 
-Lambda is the product over epochs of L, the mean of Y_j = exp(t X_j - t^2 / 2) over the batches, and
-K = exp(epsilon). With F(q) = E Lambda^q, b > 0 and q = -b + i u,
+Lambda is the product over epochs of L, the mean of Y_j = exp(t X_j - t^2 / 2) over the batches,
+weighted by the probabilities p_j with which a record draws them, and K = exp(epsilon). With F(q) =
+E Lambda^q, b > 0 and q = -b + i u,
 
     E (K - Lambda)_+ = 1 / pi * integral over u > 0 of Re(K^(1 - q) F(q) / (q (q - 1))) du,
-    E L^q = 1 / Gamma(b - i u) * integral over v of exp((b - i u)(v - i theta)) G(exp(v - i theta)),
-    G(s) = E exp(-s L) = (E exp(-s Y / M))^M.
 
-Where batches differ, L is the mean of Y_j weighted by probabilities p_j, and G(s) the product of
-E exp(-s p_j Y_j).
+where E L^q is a sum along a ray (:mod:`dpcal.accountants.inversion.put_rays`).
 
 E (Lambda - K)_+ is this less K - 1: of narrow losses at a small delta that takes more digits than
 doubles have, whereas contours of E (Lambda - K)_+ itself are long, or do not exist: powers of L are
 as large as those of one batch that is drawn again and again. All rounding is that of balls
-(python-flint). What the sums leave out:
+(python-flint). The step and the last node are chosen in doubles, with a margin, so that up to a
+largest epsilon each of these is at most exp(-nats):
 
 * aliases of the step h of u, P = 2 pi / h: exactly sums over j of exp(-(1 + b) j P) E (K exp(j P) -
   Lambda)_+, where E (K - Lambda)_+ <= K^(1 + p) E Lambda^-p for each p >= 0;
 * nodes beyond the last one: abs(F(-b + i u)) <= F(-b) exp(-rate u^2)
-  (:attr:`~dpcal.accountants.losses.allocation.Allocation.rate_of_decay`);
-* a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
-  (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u
-  on a logarithmic scale;
-* ends of v: G(x) <= (k / (e x))^k E L^-k, and L is at least the geometric mean, so that E L^-k <=
-  exp(k sum p_j t_j^2 / 2 + k^2 sum p_j^2 t_j^2 / 2);
-* step and ends of x: on a strip of half-width d < (pi / 2 - theta) / t the integrand is at most the
-  density times exp(d^2 / 2).
+  (:attr:`~dpcal.accountants.losses.allocation.Allocation.rate_of_decay`).
 
->>> from dpcal.accountants.losses.allocation import Allocation, Group
+>>> from dpcal.accountants.losses.allocation import Allocation
 >>> put = Put(((Allocation(1.0, 100, "add"), 10),), most=2.0, nats=40.0, seconds=1.0)
 >>> low, high = put.removed(1.9642696130)
 >>> print(f"{low:.9e}", high - low < 1e-15)
@@ -42,7 +34,6 @@ from collections.abc import Callable
 
 import numpy as np
 from flint import acb, arb
-from numpy.typing import NDArray
 
 from dpcal._precision import workprec
 from dpcal.accountants.inversion.put_rays import Ball, Ray
@@ -55,8 +46,6 @@ __all__ = ["Epochs", "Put"]
 # Losses of adding a record, and how often each is composed.
 Epochs = tuple[tuple[Allocation, int], ...]
 
-Reals = NDArray[np.float64]
-
 # Negative real parts of lines over that of the first, which is so many reciprocals of the loss'
 # standard deviation, or more for many nats: nodes are fewest where the peak of the integrand is
 # about as wide as its distance from the pole. Far from the pole, many standard deviations of
@@ -64,14 +53,16 @@ Reals = NDArray[np.float64]
 _LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
-# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which these
+# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which the
 # others are tried.
 _CANCELLED, _LONG = 30.0, 0.3
 _OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
 # Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
-# Least b: the sums over v are long below it.
-_LEAST_LINE = 1.0
+# Least and largest b: the sums over v are long below, and nats have rounding of some size above.
+_LEAST_LINE, _LARGEST_LINE = 1.0, 1e12
+# Nats by which errors are chosen smaller than they are counted: there are three, and rounding.
+_MARGIN = 3.0
 # Relative error of a group's probability: those of alike batches are added, and divided by all.
 _ROUNDING = 2.0**-51
 # Most nodes.
@@ -96,6 +87,8 @@ class Put:
     ----------
     most, nats
         As given.
+    seconds
+        About the seconds that it took.
 
     Raises
     ------
@@ -104,161 +97,116 @@ class Put:
     """
 
     def __init__(self, parts: Epochs, most: float, nats: float, seconds: float) -> None:
-        self._parts, self.most, self.nats = parts, most, nats
+        self.most, self.nats = most, nats
         deviation = math.sqrt(sum(count * loss.variance for loss, count in parts))
-        costs: dict[float, float] = {}
-        first = max(_LEAST_FIRST, nats / _NATS) / deviation
-        for line in _LINES:
-            b = max(line * first, _LEAST_LINE)
+        first = min(max(_LEAST_FIRST, nats / _NATS) / deviation, _LARGEST_LINE)
+        found: list[_Line] = []
+        for share in _LINES:
             with contextlib.suppress(OutOfReach):
-                costs[b] = self._choose_line(b, most, nats)
-            cheapest = min(costs.values(), default=math.inf)
-            if cheapest < max(_CHEAP, 0.9 * costs.get(b, cheapest)):
-                break
-        if cheapest > seconds:
+                line = _Line(parts, max(share * first, _LEAST_LINE), most, nats + _MARGIN)
+                found.append(line)
+                if line.seconds < _CHEAP:
+                    break
+        if not found:
             raise OutOfReach
-        best = min(costs, key=lambda b: costs[b])
-        if best != b:
-            self._choose_line(best, most, nats)
-        with workprec(self._bits):
-            self._terms = self._integrand()
+        self._line = min(found, key=lambda line: line.seconds)
+        self.seconds = self._line.seconds
+        if self.seconds > seconds:
+            raise OutOfReach
+        with workprec(self._line.bits):
+            self._terms = self._line.integrand()
+        # Lambda is within a factor of exp(+-off) of itself for probabilities with a rounding.
+        self._off = _ROUNDING * sum(count for loss, count in parts if len(loss.groups) > 1)
 
-    # -- along the line
+    def removed(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on delta of removing a record, E (Lambda - K)_+."""
+        return self._bounds(epsilon, 1, lambda put, k: put - (k - 1))
 
-    def _choose_line(self, b: float, most: float, nats: float) -> float:
-        """Choose the line at -b, its nodes and rays; return about the seconds that they take."""
-        self._b = b
-        self._log_f = _log_moment(self._parts, b)
-        # The size of the integrand, and nats of all errors relative to it.
-        size = most * (1 + b) + self._log_f - math.log1p(b)
-        digits = nats + max(0.0, size) + math.log(sum(count for _, count in self._parts))
-        self._choose_nodes(most, nats, size)
-        self._rays = [
-            [self._rays_of(one, digits) for one, _ in loss.mixed] for loss, _ in self._parts
-        ]
+    def added(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on delta of adding a record, E (1 - Lambda exp(epsilon))_+."""
+        return self._bounds(epsilon, -1, lambda put, k: put / k)
+
+    def _bounds(
+        self, epsilon: float, sign: int, delta_of: Callable[[Ball, Ball], Ball]
+    ) -> tuple[float, float]:
+        """Return bounds on delta, which depends on E (K - Lambda)_+ and K = exp(sign epsilon)."""
+        off, ends = self._off, []
+        with workprec(self._line.bits):
+            for side in (1, -1) if off else (0,):
+                log_k = sign * (arb(epsilon) + side * off)
+                ends.append(delta_of(self._value(log_k), log_k.exp()))
+            low, high = ends[0].lower(), ends[-1].upper()
+            if not (low.is_finite() and high.is_finite()):
+                return 0.0, 1.0
+            low, high = math.nextafter(float(low), -math.inf), next_up(float(high))
+        return max(0.0, low * (1 - 2 * off)), min(1.0, max(0.0, high * (1 + 2 * off)))
+
+    def _value(self, log_k: Ball) -> Ball:
+        """Return E (K - Lambda)_+."""
+        b, h = arb(self._line.b), arb(self._line.h)
+        # Powers are taken apart: balls of products of many complex numbers grow.
+        turns = (acb(0, -h * log_k * k).exp() for k in range(len(self._terms)))
+        value = sum((x * y).real for x, y in zip(self._terms, turns, strict=True))
+        value *= ((1 + b) * log_k).exp() * h / arb.pi()
+        return value + arb(0, (-arb(self.nats)).exp().upper())
+
+
+class _Line:
+    """The line at q = -b + i u, its nodes and rays, and about the seconds that they take."""
+
+    def __init__(self, parts: Epochs, b: float, most: float, nats: float) -> None:
+        self.b, self._parts = b, parts
+        log_f = _log_moment(parts, b)
+        size = most * (1 + b) + log_f
+        tilts = ((p, _log_moment(parts, p)) for p in b * _TILTS)
+        period = min(((1 + p) * most + log_p + nats) / (p - b) for p, log_p in tilts)
+        self.h = 2 * math.pi / max((most + nats) / b, period)
+        rate = sum(count * loss.rate_of_decay for loss, count in parts)
+        # The integrand is at most u^-2 times its size.
+        last = max(1.0, math.sqrt(max(size + nats, 0.0) / rate))
+        self.nodes = math.ceil(last / self.h) + 1
+        if self.nodes > _MOST_NODES:
+            raise OutOfReach
+        digits = nats + max(0.0, size) - math.log1p(b) + math.log(sum(times for _, times in parts))
+        self._rays = [[self._rays_of(one, digits) for one, _ in loss.mixed] for loss, _ in parts]
         rays = [ray for each in self._rays for law in each for ray in law]
-        self._bits = max([int(digits / math.log(2)) + 96, *(ray.bits for ray in rays)])
-        return _seconds(rays)
-
-    def _choose_nodes(self, most: float, nats: float, size: float) -> None:
-        b = self._b
-        self._tilts = [(p, _log_moment(self._parts, p)) for p in b * _TILTS]
-        period = min(((1 + p) * most + log_f + nats) / (p - b) for p, log_f in self._tilts)
-        self._h = 2 * math.pi / max((most + nats) / b, period)
-        self._rate = sum(count * loss.rate_of_decay for loss, count in self._parts)
-        last = math.sqrt(max(size + nats, 1.0) / self._rate)
-        self._nodes = math.ceil(last / self._h) + 1
-        if self._nodes > _MOST_NODES:
-            raise OutOfReach
+        self.seconds = _seconds(rays)
+        self.bits = max([int(digits / math.log(2)) + 96, *(ray.bits for ray in rays)])
 
     def _rays_of(self, loss: Allocation, digits: float) -> list[Ray]:
         """Return rays for all nodes, each for a block of them; none where F has a closed form."""
         if _is_one_batch(loss):
             return []
-        u = self._h * np.arange(self._nodes)
-        log_f = _log_moment(((loss, 1),), self._b)
+        u = self.h * np.arange(self.nodes)
+        log_f = _log_moment(((loss, 1),), self.b)
 
         def found(cancelled: float) -> list[Ray]:
             rays, start = [], 0
-            while start < self._nodes:
-                last = u[start] + 2 * math.sqrt(2 * cancelled * (self._b + u[start] ** 2 / self._b))
-                end = min(int(np.searchsorted(u, last, side="right")), self._nodes)
-                rays.append(Ray(loss, self._b, self._h, range(start, end), log_f, digits))
+            while start < self.nodes:
+                last = u[start] + 2 * math.sqrt(2 * cancelled * (self.b + u[start] ** 2 / self.b))
+                end = min(int(np.searchsorted(u, last, side="right")), self.nodes)
+                rays.append(Ray(loss, self.b, self.h, range(start, end), log_f, digits))
                 start = end
             return rays
 
         rays = found(_CANCELLED)
-        if _seconds(rays) < _LONG:
-            return rays
-        return min([rays, *map(found, _OTHERS)], key=_seconds)
+        return rays if _seconds(rays) < _LONG else min([rays, *map(found, _OTHERS)], key=_seconds)
 
-    def _integrand(self) -> list[Ball]:
+    def integrand(self) -> list[Ball]:
         """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
-        q = [acb(-self._b, arb(self._h) * k) for k in range(self._nodes)]
+        q = [acb(-self.b, arb(self.h) * k) for k in range(self.nodes)]
         terms = [1 / (each * (each - 1)) for each in q]
+        terms[0] /= 2
         for each, (loss, count) in zip(self._rays, self._parts, strict=True):
-            means = [acb(0)] * self._nodes
+            means = [acb(0)] * self.nodes
             for rays, (law, chance) in zip(each, loss.mixed, strict=True):
                 values = [value for ray in rays for value in ray.values()]
                 if _is_one_batch(law):
                     values = [(x * (x - 1) / (2 * arb(law.noise_multiplier) ** 2)).exp() for x in q]
                 means = [x + y * chance for x, y in zip(means, values, strict=True)]
-            terms = [x * mean**count for x, mean in zip(terms, means, strict=True)]
-        terms[0] /= 2
+            total = sum(arb(chance) for _, chance in loss.mixed)
+            terms = [x * (mean / total) ** count for x, mean in zip(terms, means, strict=True)]
         return terms
-
-    def _mass(self) -> Ball:
-        """Return the sum of all probabilities, which those of mixtures give up to rounding."""
-        total = arb(1)
-        for loss, count in self._parts:
-            total *= sum(arb(chance) for _, chance in loss.mixed) ** count
-        return total
-
-    def _mean(self) -> Ball:
-        """Return the mean of Lambda, which probabilities of batches give up to rounding."""
-        total = self._mass()
-        for loss, count in self._parts:
-            total *= sum((arb(group.probability) for group in loss.groups), arb(0)) ** count
-        return total
-
-    # -- answers
-
-    def removed(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on delta of removing a record, E (Lambda - K)_+."""
-        return self._outward(epsilon, lambda at: self._bounds(at, lambda put, k: put - (k - 1)))
-
-    def added(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on delta of adding a record, E (1 - Lambda exp(epsilon))_+."""
-        return self._outward(epsilon, lambda at: self._bounds(-at, lambda put, k: put / k))
-
-    def _outward(
-        self, epsilon: float, bounds_at: Callable[[float], tuple[float, float]]
-    ) -> tuple[float, float]:
-        """Return bounds that hold for probabilities of batches with a rounding.
-
-        Lambda is then within a factor of exp(+-off) of itself.
-        """
-        off = _ROUNDING * sum(count for loss, count in self._parts if len(loss.groups) > 1)
-        if not off:
-            return bounds_at(epsilon)
-        low, _ = bounds_at(math.nextafter(epsilon + off, math.inf))
-        _, high = bounds_at(math.nextafter(epsilon - off, -math.inf))
-        return low * (1 - 2 * off), min(1.0, high * (1 + 2 * off))
-
-    def _bounds(
-        self, epsilon: float, delta_of: Callable[[Ball, Ball], Ball]
-    ) -> tuple[float, float]:
-        """Return bounds on delta, which rises with E (K - Lambda)_+ and depends on K.
-
-        Lambda is divided by its mean, and so has the mean 1 that put-call parity takes.
-        """
-        with workprec(self._bits):
-            mean, mass = self._mean(), self._mass()
-            b, e, h = arb(self._b), arb(epsilon) + (mean / mass).log(), arb(self._h)
-            scale = ((1 + b) * e).exp() * h / arb.pi()
-            # Powers are taken apart: balls of products of many complex numbers grow.
-            turns = (acb(0, -h * e * k).exp() for k in range(self._nodes))
-            value = sum((x * y).real for x, y in zip(self._terms, turns, strict=True)) * scale
-            lost = arb(0)
-            period = 2 * arb.pi() / h
-            # Aliases of larger K, and of smaller K at the best tilt.
-            share = (-b * period).exp()
-            lost += mass * e.exp() * share / (1 - share)
-            others = []
-            for p, log_f in self._tilts:
-                share = (-(arb(p) - b) * period).exp()
-                others.append(((1 + arb(p)) * e + log_f).exp() * share / (1 - share))
-            lost += min(others, key=lambda ball: float(ball.upper()))
-            # Nodes beyond the last one.
-            last = arb(self._nodes - 1) * h
-            beyond = (1 + b) * e + self._log_f - arb(self._rate) * (1 - 1e-12) * last * last
-            lost += beyond.exp() / (arb.pi() * last)
-            k, (least, most) = arb(epsilon).exp(), ((value + x) / mean for x in (-lost, lost))
-            low, high = delta_of(least, k).lower(), delta_of(most, k).upper()
-            if not (low.is_finite() and high.is_finite()):
-                return 0.0, 1.0
-            low, high = math.nextafter(float(low), -math.inf), next_up(float(high))
-            return max(0.0, low), min(1.0, max(0.0, high))
 
 
 def _is_one_batch(loss: Allocation) -> bool:

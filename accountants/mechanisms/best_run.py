@@ -34,23 +34,22 @@ ratio of g(T(b)) to g(b). The sum is never larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
+from dpcal._roots import Stop, bracket, brent
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.amplification import loss_of
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, law_of_profile, lower_hull
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
-from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.rounding import UNIT, log_of
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["best_run_laws", "law_of_profile", "log_inverse_gamma", "lower_hull"]
+__all__ = ["best_run_laws", "log_inverse_gamma"]
 
 # Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
@@ -107,12 +106,21 @@ def best_run_laws(
     # With equal probabilities of failure, both laws keep their mass.
     one[-1] = other[-1] = max(one[-1], other[-1])
     name = f"best of {mean:g} runs"
+    law = _loss_of_profile(losses, one, other, name)
     if np.array_equal(one, other):
-        law = law_of_profile(losses, one, other, name)
         return law, law
-    return law_of_profile(losses, one, other, name), law_of_profile(
-        losses, other, one, f"{name}, added"
-    )
+    return law, _loss_of_profile(losses, other, one, f"{name}, added")
+
+
+def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
+    """Return a loss with these deltas or more both ways."""
+    alphas, here, back = ([Fraction(x) for x in each] for each in (np.exp(losses), deltas, reverse))
+    values, logs, failure, _ = law_of_profile(alphas, here, back)
+    if failure == 1:
+        return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
+    outside = math.nextafter(failure, 1.0) if failure else 0.0
+    # Bounds on a profile are no lower ends: the best run may cost nothing.
+    return loss_of(FiniteLaw(values, logs, outside, law_of(NO_LOSS)), name)
 
 
 @lru_cache(maxsize=64)
@@ -150,15 +158,8 @@ class _Curve:
         # H_k in one direction is 1 - k + k H_(1/k) in the other.
         k = np.concatenate([[0.0], below, above])
         h = np.concatenate([[1.0], 1 - below + below * reverse[:0:-1], deltas])
-        kept: list[int] = []
-        for i in range(len(k)):
-            while len(kept) > 1:
-                a, b = kept[-2:]
-                if (h[b] - h[a]) * (k[i] - k[a]) < (h[i] - h[a]) * (k[b] - k[a]):
-                    break
-                kept.pop()
-            kept.append(i)
-        self.k, self.h = k[kept], h[kept]
+        hull, slopes = lower_hull(zip(k.tolist(), h.tolist(), strict=True))
+        self.slopes, (self.k, self.h) = np.array(slopes), np.array(hull).T
         self.top = float(grid[-1])
 
     def __call__(self, k: Reals) -> Reals:
@@ -166,9 +167,8 @@ class _Curve:
 
     def least(self, chances: Reals) -> Reals:
         """Return T(b): the least chance of an event whose chance in the other direction is b."""
-        slopes = np.diff(self.h) / np.diff(self.k)
         # At chances between the intercepts of its two segments, a corner gives the maximum.
-        corner = np.searchsorted(-(self.h[:-1] - slopes * self.k[:-1]), -chances)
+        corner = np.searchsorted(-(self.h[:-1] - self.slopes * self.k[:-1]), -chances)
         corner = np.clip(corner, 1, len(self.k) - 1)
         least = (chances * (1 - 1e-14) - self.h[corner]) / self.k[corner]
         return np.asarray(np.maximum(least * (1 - 1e-14), 0.0))
@@ -203,24 +203,12 @@ class _Runs:
         # at the upper level.
         slopes = self._g(reverse.least(levels[:-1]), -self._error)
         heights = self._g(levels[1:], self._error)
-        lines: list[tuple[float, float]] = [(0.0, 0.0)]
-        places: list[float] = []
-        for i in np.argsort(slopes, kind="stable"):
-            slope, height = float(slopes[i]), float(heights[i])
-            while True:
-                last, lower = lines[-1]
-                if slope > last:
-                    place = (height - lower) / (slope - last)
-                    if not places or place > places[-1]:
-                        lines.append((slope, height))
-                        places.append(place)
-                        break
-                elif height >= lower:
-                    break
-                lines.pop()
-                places.pop()
-        weights = np.diff([slope for slope, _ in lines])
-        return _gathered(weights, np.array(places) * (1 - _SLACK))
+        order = np.lexsort((heights, slopes))
+        slopes, heights = np.append(0.0, slopes[order]), np.append(0.0, heights[order])
+        lowest = np.diff(slopes, prepend=-1.0) > 0
+        # The maximum of lines changes its slope where the hull of (slope, height) is as steep.
+        hull, places = lower_hull(zip(slopes[lowest], heights[lowest], strict=True))
+        return _gathered(np.diff([slope for slope, _ in hull]), np.array(places) * (1 - _SLACK))
 
 
 def _gathered(weights: Reals, places: Reals) -> tuple[Reals, Reals]:
@@ -245,67 +233,11 @@ class _Sum:
 
     def end(self) -> float:
         """Return an epsilon from which the bound hardly falls, or is constant where possible."""
-        least = self._least * (1 + 1e-3)
-
-        def found(epsilon: float) -> bool:
-            return bool(self.at(np.array([epsilon]))[0] <= least)
-
-        top = self._curve.top
         smallest = float(self._places[0])
-        most = top - math.log(smallest) + 1e-9 if smallest > 0 else math.inf
-        most = min(most, 2 * _LARGEST)
-        try:
-            sides = bracket(found, miss=top, start=min(2 * top + 1.0, most), last=most)
-        except NoBracket as end:
-            sides = Sides(meet=most, miss=end.at)
-        return bisect(found, sides, Stop(relative=1e-2)).meet
-
-
-def law_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
-    """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic."""
-    above = [Fraction(math.exp(x)) for x in losses.tolist()]
-    here, back = ([Fraction(x) for x in bounds.tolist()] for bounds in (deltas, reverse))
-    # At k = 1 both bounds are on the total variation.
-    here[0] = back[0] = min(here[0], back[0])
-    points = [(Fraction(0), Fraction(1), 0.0)]
-    for k, delta, loss in reversed(list(zip(above, back, losses.tolist(), strict=True))[1:]):
-        points.append((1 / k, 1 - 1 / k + delta / k, -loss))
-    points += zip(above, here, losses.tolist(), strict=True)
-    hull, slopes = lower_hull(points)
-    # Beyond the last point every bound is constant.
-    slopes.append(Fraction(0))
-    failure = hull[-1][1]
-    finite = log_of(1 - failure) if failure < 1 else -math.inf
-    places, reference = [], []
-    for (_, _, loss), before, after in zip(hull[1:], slopes[:-1], slopes[1:], strict=True):
-        if after > before:
-            places.append(loss)
-            reference.append(log_of(after - before) - finite)
-    # Bounds on a profile are no lower ends: the best run may cost nothing.
-    if failure == 1 or not places:
-        return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
-    given = ScatteredLoss(tuple(places), tuple(reference), name, rounded_down=NO_LOSS)
-    probability = math.nextafter(float(failure), 1.0) if failure else 0.0
-    return LossWithFailure(given, probability, NO_LOSS) if probability else given
-
-
-def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Fraction]]:
-    """Return the vertices of the lower convex hull of points (x, y, ...), and slopes between them.
-
-    Points are exact, and x increases.
-    """
-    hull: list[Any] = []
-    slopes: list[Fraction] = []
-    for point in points:
-        while hull:
-            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
-            if not slopes or slope > slopes[-1]:
-                slopes.append(slope)
-                break
-            hull.pop()
-            slopes.pop()
-        hull.append(point)
-    return hull, slopes
+        most = self._curve.top - math.log(smallest) + 1e-9 if smallest > 0 else math.inf
+        epsilons = np.linspace(0.0, min(most, 2 * _LARGEST), _POINTS)
+        constant = self.at(epsilons) <= self._least * (1 + 1e-3)
+        return float(epsilons[np.argmax(constant)] if constant.any() else epsilons[-1])
 
 
 def log_inverse_gamma(mean: float, shape: float) -> float:

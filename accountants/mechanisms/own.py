@@ -21,7 +21,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,9 @@ from dpcal import _validate
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.amplification import loss_of
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of, law_of_profile
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.mechanisms.best_run import lower_hull
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.accountants.rounding import log_of
 from dpcal.errors import TooLarge
@@ -180,16 +178,8 @@ def from_profile(
         raise ValueError(f"deltas must be numbers in [0, 1], got {bounds}.")
     # Rounded up, at which delta is no larger; from here on all numbers are exact.
     alphas = _few("epsilons", np.where(at > 0, np.exp(at) * (1 + 2.0**-50), 1.0))
-    points = list(zip(alphas, _few("deltas", bounds), strict=True))
-    mirrored = [(1 / a, 1 - 1 / a + d / a) for a, d in points]
-    # Of points at one alpha the lowest counts.
-    lowest = dict(sorted([(Fraction(0), Fraction(1)), *mirrored, *points], reverse=True))
-    hull, slopes = lower_hull(sorted(lowest.items()))
-    slopes = [slope for slope in slopes if slope < 0]
-    last = hull[len(slopes)][1]
-    values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
-    logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
-    law = _balanced(values, logs, float(last), float(1 + slopes[0]) if slopes else 1.0)
+    exact = _few("deltas", bounds)
+    law = _balanced(*law_of_profile(alphas, exact, exact))
     return _event([law, law], name, neighboring_relation)
 
 
