@@ -22,16 +22,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import flint
 
-from dpcal.calibrate.papers.claims.exponents import Exponent, Ratio, generator
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.rings import exact
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, times
+from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio, generator
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, require, times
 
-__all__ = ["Normal", "Sum"]
+__all__ = ["Normal", "Sum", "sign_at"]
 
 Atom = tuple[Any, ...]
 Monomial = frozenset[tuple[Atom, Exponent]]
@@ -39,6 +38,7 @@ Sum = dict[Monomial, Fraction]
 
 MOST_TERMS = 600
 MOST_DIGITS = 300
+HIGHEST = 12  # power of a sum that is multiplied out
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 _UNIT: Monomial = frozenset()
 _E: Atom = ("e",)
@@ -53,10 +53,18 @@ class Normal:
         ``"+"`` (positive), ``"0+"`` (nonnegative) or ``"?"`` for each symbol.
     deadline
         Value of ``time.thread_time()`` after which every operation raises Undecided.
+    logs
+        Symbols on one side of 1: whether above (1) or below (-1), and the sign of the logarithm of
+        the symbol, or of its inverse.
     """
 
-    def __init__(self, signs: Mapping[str, str], deadline: float = math.inf) -> None:
-        self.signs, self.deadline = dict(signs), deadline
+    def __init__(
+        self,
+        signs: Mapping[str, str],
+        deadline: float = math.inf,
+        logs: Mapping[str, tuple[int, str]] | None = None,
+    ) -> None:
+        self.signs, self.deadline, self.logs = dict(signs), deadline, dict(logs or {})
         self.facts: list[tuple[Sum, bool]] = []
         self._cache: dict[Term, Sum] = {}
         self._bases: set[frozenset[Any]] = set()
@@ -71,8 +79,7 @@ class Normal:
     def sum(self, term: Term) -> Sum:
         """Return the normal form of a term."""
         if (found := self._cache.get(term)) is None:
-            if time.thread_time() > self.deadline:
-                raise Undecided("out of time")
+            require(time.thread_time() <= self.deadline, "a normal form in time")
             found = self._cache[term] = self._sum(term)
         return found
 
@@ -104,13 +111,13 @@ class Normal:
         if head in ("max", "min"):
             return self._extremum(head, inner)
         if head in ("floor", "ceiling") and set(inner[0]) <= {_UNIT}:
-            value = exact((head, number(inner[0].get(_UNIT, 0))), {})
+            value = balls.exact((head, number(inner[0].get(_UNIT, 0))), {})
             return {_UNIT: value} if value else {}
         return _atom((head, *(_frozen(part) for part in inner)))
 
     def _times(self, left: Sum, right: Sum) -> Sum:
-        if len(left) * len(right) > MOST_TERMS or time.thread_time() > self.deadline:
-            raise Undecided("a product has too many terms, or time is out")
+        require(len(left) * len(right) <= MOST_TERMS, "a product with fewer terms")
+        require(time.thread_time() <= self.deadline, "a product in time")
         return _collect(
             self._product(dict(a), b, x * y) for a, x in left.items() for b, y in right.items()
         )
@@ -129,8 +136,8 @@ class Normal:
         for atom, exponent in powers.items():
             if atom[0] == "num":
                 whole = _whole_part(exponent)
-                if abs(whole) * math.log10(atom[1]) > MOST_DIGITS:
-                    raise Undecided("a number has too many digits")
+                short = abs(whole) * math.log10(atom[1]) <= MOST_DIGITS
+                require(short, "a number with fewer digits")
                 value *= Fraction(atom[1]) ** whole
                 exponent = exponent - Fraction(whole)
             if exponent != 0:
@@ -164,11 +171,10 @@ class Normal:
 
     def _power(self, inner: Sum, exponent: Exponent) -> Sum:
         whole = _is_whole(exponent)
-        if _is_whole(exponent) and 0 <= exponent <= 12:
+        if _is_whole(exponent) and 0 <= exponent <= HIGHEST:
             return reduce(self._times, [inner] * int(exponent), {_UNIT: Fraction(1)})
         odd = _is_whole(exponent) and exponent % 2 == 1
-        if not inner:
-            raise Undecided("a power of zero")
+        require(inner, "a power of what is not zero")
         if len(inner) > 1 and any(e != 0 and _negative_whole(e) for m in inner for _, e in m):
             inner = self.clear(inner) or inner
         shared, size, rest = self._content(inner, whole)
@@ -225,8 +231,8 @@ class Normal:
             logs = [a for a, e in monomial if a[0] == "logatom" and e == 1]
             if len(logs) == 1:
                 others = frozenset(pair for pair in monomial if pair[0] != logs[0])
-                atom = logs[0][1]
-                share = self._exponent({others: value})
+                _, atom, way = logs[0]
+                share = self._exponent({others: value * way})
                 powers[atom] = powers.get(atom, Fraction(0)) + share
             else:
                 rest[monomial] = value
@@ -237,14 +243,20 @@ class Normal:
 
     def _logarithm(self, inner: Sum) -> Sum:
         inner = self.clear(inner)
-        if not inner:
-            raise Undecided("a logarithm of zero")
+        require(inner, "a logarithm of what is not zero")
         shared, size, rest = self._content(inner, False)
-        parts = [self._times(self._opened(e), _log(atom)) for atom, e in shared]
-        parts += [{m: Fraction(c) for m in _log(p)} for p, c in _primes(size).items()]
+        parts = [self._times(self._opened(e), self._log(atom)) for atom, e in shared]
+        parts += [{m: Fraction(c) for m in self._log(p)} for p, c in _primes(size).items()]
         if set(rest) != {_UNIT}:
-            parts.append(_log(("sum", self._base(rest, False)[0])))
+            parts.append(self._log(("sum", self._base(rest, False)[0])))
         return _collect(parts)
+
+    def _log(self, atom: Atom) -> Sum:
+        """Return the logarithm of an atom; one of a symbol below 1 is that of its inverse."""
+        way, _ = self.logs.get(atom[1], (1, "")) if atom[0] == "sym" else (1, "")
+        if atom == _E:
+            return {_UNIT: Fraction(1)}
+        return {frozenset({(("logatom", atom, way), Fraction(1))}): Fraction(way)}
 
     def _extremum(self, head: str, inner: Sequence[Sum]) -> Sum:
         """Take out the common factor of all arguments: max(a x, a y) = a max(x, y) for a > 0."""
@@ -280,15 +292,14 @@ class Normal:
         return result
 
     def _exponent_factor(self, atom: Atom, e: Exponent) -> Exponent:
-        if not _is_whole(e) or abs(e) > 12:
+        if not _is_whole(e) or abs(e) > HIGHEST:
             return self._generator((atom, e))
         base = (
             self._exponent(dict(atom[1]))
             if atom[0] == "sum"
             else self._generator((atom, Fraction(1)))
         )
-        if base == 0:
-            raise Undecided("an exponent divides by zero")
+        require(base != 0, "an exponent that does not divide by zero")
         result: Exponent = Fraction(1)
         for _ in range(abs(int(e))):
             result = result * base
@@ -307,10 +318,12 @@ class Normal:
     def _polynomial(self, polynomial: Any) -> Sum:
         keys = list(self._generators)
         rows = []
-        for powers, value in polynomial.to_dict().items():
-            pairs = [(keys[k], Fraction(int(p))) for k, p in enumerate(powers) if p]
-            monomial = frozenset((atom, e * p) for (atom, e), p in pairs)
-            rows.append({monomial: Fraction(int(value.p), int(value.q))})
+        for counts, value in polynomial.to_dict().items():
+            powers: dict[Atom, Exponent] = {}
+            for (atom, e), count in zip(keys, counts, strict=False):
+                powers[atom] = powers.get(atom, Fraction(0)) + e * Fraction(int(count))
+            monomial, coefficient = self._settled(powers, Fraction(int(value.p), int(value.q)))
+            rows.append({monomial: coefficient})
         return _collect(rows)
 
     # ------------------------------------------------------------------------------ zeros and signs
@@ -337,15 +350,13 @@ class Normal:
                 rest[atom] = lowest
                 settled, value = self._settled(rest, value)
                 part: Sum = {settled: value}
-                if steps > 12:
-                    raise Undecided("a power is too high to multiply out")
+                require(steps <= HIGHEST, "a power that can be multiplied out")
                 parts.append(reduce(self._times, [dict(atom[1])] * steps, part))
                 moved = moved or steps > 0
             if moved:
                 return _collect(parts)
-        whole = [
-            (m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e) and 0 < e <= 12
-        ]
+        sums = ((m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e))
+        whole = [row for row in sums if 0 < row[2] <= HIGHEST]
         if not whole:
             return None
         monomial, atom, exponent = whole[0]
@@ -367,7 +378,7 @@ class Normal:
         signs = []
         for outer, inner in groups.items():
             plain = set(inner) == {_UNIT}
-            held = inner[_UNIT] > 0 if plain else balls.sign_at(self.term(inner), {}) == 1
+            held = inner[_UNIT] > 0 if plain else _is_positive(self.term(inner))
             signs.append(self._monomial_sign(outer) if held else "?")
         if "?" in signs:
             return "?"
@@ -394,7 +405,8 @@ class Normal:
         if head == "abs":
             return "0+"
         if head == "logatom":
-            return "+" if atom[1][0] == "num" else "?"
+            known = self.logs.get(atom[1][1], (1, "?"))[1] if atom[1][0] == "sym" else "?"
+            return "+" if atom[1][0] == "num" else known
         if atom in self._asking:
             return "?"
         self._asking.add(atom)
@@ -466,13 +478,14 @@ class Normal:
     def factor_term(self, atom: Atom, exponent: Exponent) -> Term:
         """Return a power of an atom as a term."""
         inner = self.exponent_term(exponent)
-        return ("exp", inner) if atom == _E else power(self._atom_term(atom), inner)
+        return ("exp", inner) if atom == _E else power(self.atom_term(atom), inner)
 
     def exponent_term(self, exponent: Exponent) -> Term:
         """Return an exponent as a term."""
         return self.term(self._opened(exponent))
 
-    def _atom_term(self, atom: Atom) -> Term:
+    def atom_term(self, atom: Atom) -> Term:
+        """Return an atom as a term."""
         head = atom[0]
         if head in ("sym", "pi"):
             return atom
@@ -481,7 +494,8 @@ class Normal:
         if head == "e":
             return ("exp", number(1))
         if head == "logatom":
-            return ("log", self._atom_term(atom[1]))
+            base = self.atom_term(atom[1])
+            return ("log", base if atom[2] == 1 else power(base, number(-1)))
         if head == "sum":
             return self.term(dict(atom[1]))
         parts: Any = atom[1:]
@@ -490,12 +504,30 @@ class Normal:
         return (head, *(self.term(dict(part)) for part in parts))
 
 
+def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
+    """Return the certain sign of a term at an exact point; zero only when exactly zero."""
+    try:
+        ball = balls.at(term, balls.balls_of(point))
+        if ball > 0 or ball < 0:
+            return 1 if ball > 0 else -1
+        found = balls.folded(term, point)
+        if found[0] == "num":
+            return int(found[1] > 0) - int(found[1] < 0)
+        return 0 if Normal({}).is_zero(found) else None
+    except Undecided:
+        return None
+
+
+def _is_positive(term: Term) -> bool:
+    """Return whether a ball shows that a term without symbols is positive."""
+    try:
+        return bool(balls.value(term, {}) > 0)
+    except Undecided:
+        return False
+
+
 def _atom(atom: Atom) -> Sum:
     return {frozenset({(atom, Fraction(1))}): Fraction(1)}
-
-
-def _log(atom: Atom) -> Sum:
-    return {_UNIT: Fraction(1)} if atom == _E else _atom(("logatom", atom))
 
 
 def _frozen(total: Sum) -> frozenset[Any]:
@@ -507,15 +539,13 @@ def _collect(parts: Iterable[Sum]) -> Sum:
     for part in parts:
         for monomial, value in part.items():
             total[monomial] = total.get(monomial, Fraction(0)) + value
-    if len(total) > MOST_TERMS:
-        raise Undecided("a sum has too many terms")
+    require(len(total) <= MOST_TERMS, "a sum with fewer terms")
     return {monomial: value for monomial, value in total.items() if value}
 
 
 def _fraction(exponent: Exponent) -> Fraction:
-    if isinstance(exponent, Ratio):
-        raise Undecided("an exponent is not a number")
-    return exponent
+    require(isinstance(exponent, Fraction), "an exponent that is a number")
+    return cast(Fraction, exponent)
 
 
 def _is_whole(exponent: Exponent) -> TypeGuard[Fraction]:
