@@ -41,6 +41,7 @@ MOST_DIGITS = 300
 HIGHEST = 12  # power of a sum that is multiplied out
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 _UNIT: Monomial = frozenset()
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _E: Atom = ("e",)
 
 
@@ -124,7 +125,7 @@ class Normal:
 
     def _product(self, powers: dict[Atom, Exponent], right: Monomial, value: Fraction) -> Sum:
         for atom, exponent in right:
-            powers[atom] = powers.get(atom, Fraction(0)) + exponent
+            powers[atom] = powers.get(atom, _ZERO) + exponent
         monomial, value = self._settled(powers, value)
         return {monomial: value}
 
@@ -151,8 +152,8 @@ class Normal:
         rows = [(self.sum(part), e) for part, e in self.factors(base)]
         signs = [self.known_sign(part) for part, _ in rows]
         alone = all(sign in ("+", "0+") for sign in signs)
-        outside: Sum = {_UNIT: Fraction(1)}
-        inside: Sum = {_UNIT: Fraction(1)}
+        outside: Sum = {_UNIT: _ONE}
+        inside: Sum = {_UNIT: _ONE}
         for (part, e), sign in zip(rows, signs, strict=True):
             if sign == "+" or alone:
                 outside = self._times(outside, self._power(part, e * exponent))
@@ -167,25 +168,25 @@ class Normal:
         if term[0] == "pow" and self.known_sign(self.sum(term[1])) in ("+", "0+"):
             e = self._exponent(self.sum(term[2]))
             return [(part, inner * e) for part, inner in self.factors(term[1])]
-        return [(term, Fraction(1))]
+        return [(term, _ONE)]
 
     def _power(self, inner: Sum, exponent: Exponent) -> Sum:
         whole = _is_whole(exponent)
         if _is_whole(exponent) and 0 <= exponent <= HIGHEST:
-            return reduce(self._times, [inner] * int(exponent), {_UNIT: Fraction(1)})
+            return reduce(self._times, [inner] * int(exponent), {_UNIT: _ONE})
         odd = _is_whole(exponent) and exponent % 2 == 1
         require(inner, "a power of what is not zero")
-        if len(inner) > 1 and any(e != 0 and _negative_whole(e) for m in inner for _, e in m):
+        if len(inner) > 1 and any(_is_whole(e) and e < 0 for m in inner for _, e in m):
             inner = self.clear(inner) or inner
         shared, size, rest = self._content(inner, whole)
         powers: dict[Atom, Exponent] = {atom: e * exponent for atom, e in shared}
         for prime, count in _primes(abs(size)).items():
-            powers[prime] = powers.get(prime, Fraction(0)) + Fraction(count) * exponent
+            powers[prime] = powers.get(prime, _ZERO) + Fraction(count) * exponent
         sign = -1 if size < 0 and odd else 1
         if set(rest) != {_UNIT}:
             base, flipped = self._base(rest, whole)
             sign *= -1 if flipped and odd else 1
-            powers[("sum", base)] = powers.get(("sum", base), Fraction(0)) + exponent
+            powers[("sum", base)] = powers.get(("sum", base), _ZERO) + exponent
         monomial, value = self._settled(powers, Fraction(sign))
         return {monomial: value}
 
@@ -203,25 +204,28 @@ class Normal:
         Only positive atoms leave a base whose exponent is not whole; nonnegative ones do when
         nothing else is in the base, because a rest of unknown sign would be undefined alone.
         """
-        terms = [dict(monomial) for monomial in total]
-        shared: dict[Atom, Exponent] = {}
-        atoms = set().union(*terms)
+        atoms = {atom for monomial in total for atom, _ in monomial}
         signs = {atom: self.atom_sign(atom) for atom in atoms} if not whole else {}
         alone = len(total) == 1 and all(sign != "?" for sign in signs.values())
-        for atom in atoms:
-            if whole or signs[atom] == "+" or alone:
-                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
-                if lowest != 0:
-                    shared[atom] = lowest
-        values = list(total.values())
-        size = Fraction(
-            math.gcd(*(value.numerator for value in values)),
-            math.lcm(*(value.denominator for value in values)),
+        shared, size, (rest,) = self._common(
+            [total], [atom for atom in atoms if whole or signs[atom] == "+" or alone]
         )
-        if len(values) == 1 and whole:
-            size = size if values[0] > 0 else -size
-        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
-        return frozenset(shared.items()), size, self._times(total, inverse)
+        if whole and len(total) == 1 and min(total.values()) < 0:
+            return shared, -size, {monomial: -value for monomial, value in rest.items()}
+        return shared, size, rest
+
+    def _common(
+        self, sums: Sequence[Sum], atoms: Iterable[Atom]
+    ) -> tuple[Monomial, Fraction, list[Sum]]:
+        """Divide sums by the powers of atoms and the positive number that all terms share."""
+        terms = [dict(monomial) for total in sums for monomial in total]
+        lowest = ((atom, _lowest([term.get(atom, _ZERO) for term in terms])) for atom in atoms)
+        shared = frozenset((atom, exponent) for atom, exponent in lowest if exponent != 0)
+        values = [abs(value) for total in sums for value in total.values()]
+        top = math.gcd(*(value.numerator for value in values)) or 1
+        size = Fraction(top, math.lcm(*(value.denominator for value in values)))
+        inverse: Sum = {frozenset((atom, -e) for atom, e in shared): 1 / size}
+        return shared, size, [self._times(total, inverse) for total in sums]
 
     def _exponential(self, inner: Sum) -> Sum:
         """Split exp(c log(a) + rest) into a**c exp(rest)."""
@@ -233,12 +237,12 @@ class Normal:
                 others = frozenset(pair for pair in monomial if pair[0] != logs[0])
                 _, atom, way = logs[0]
                 share = self._exponent({others: value * way})
-                powers[atom] = powers.get(atom, Fraction(0)) + share
+                powers[atom] = powers.get(atom, _ZERO) + share
             else:
                 rest[monomial] = value
         if rest:
             powers[_E] = self._exponent(rest)
-        monomial, value = self._settled(powers, Fraction(1))
+        monomial, value = self._settled(powers, _ONE)
         return {monomial: value}
 
     def _logarithm(self, inner: Sum) -> Sum:
@@ -255,30 +259,19 @@ class Normal:
         """Return the logarithm of an atom; one of a symbol below 1 is that of its inverse."""
         way, _ = self.logs.get(atom[1], (1, "")) if atom[0] == "sym" else (1, "")
         if atom == _E:
-            return {_UNIT: Fraction(1)}
-        return {frozenset({(("logatom", atom, way), Fraction(1))}): Fraction(way)}
+            return {_UNIT: _ONE}
+        return {frozenset({(("logatom", atom, way), _ONE)}): Fraction(way)}
 
     def _extremum(self, head: str, inner: Sequence[Sum]) -> Sum:
         """Take out the common factor of all arguments: max(a x, a y) = a max(x, y) for a > 0."""
-        terms = [dict(monomial) for total in inner for monomial in total]
-        shared: dict[Atom, Exponent] = {}
-        if all(inner):
-            for atom in set().union(*terms):
-                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
-                if lowest != 0 and self.atom_sign(atom) == "+":
-                    shared[atom] = lowest
-        values = [abs(value) for total in inner for value in total.values()]
-        size = Fraction(
-            math.gcd(*(value.numerator for value in values)) or 1,
-            math.lcm(*(value.denominator for value in values)),
-        )
-        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
-        outside: Sum = {frozenset(shared.items()): size}
-        reduced = list(dict.fromkeys(_frozen(self._times(total, inverse)) for total in inner))
+        atoms = {atom for total in inner for monomial in total for atom, _ in monomial}
+        positive = [atom for atom in atoms if self.atom_sign(atom) == "+"]
+        shared, size, rest = self._common(inner, positive)
+        reduced = list(dict.fromkeys(map(_frozen, rest)))
         if len(reduced) == 1:
-            return self._times(outside, dict(reduced[0]))
+            return self._times({shared: size}, dict(reduced[0]))
         self._arguments.setdefault(frozenset(reduced), reduced)
-        return self._times(outside, _atom((head, frozenset(reduced))))
+        return self._times({shared: size}, _atom((head, frozenset(reduced))))
 
     # ----------------------------------------------------------------------------------- exponents
 
@@ -294,16 +287,12 @@ class Normal:
     def _exponent_factor(self, atom: Atom, e: Exponent) -> Exponent:
         if not _is_whole(e) or abs(e) > HIGHEST:
             return self._generator((atom, e))
-        base = (
-            self._exponent(dict(atom[1]))
-            if atom[0] == "sum"
-            else self._generator((atom, Fraction(1)))
-        )
+        base = self._exponent(dict(atom[1])) if atom[0] == "sum" else self._generator((atom, _ONE))
         require(base != 0, "an exponent that does not divide by zero")
-        result: Exponent = Fraction(1)
+        result: Exponent = _ONE
         for _ in range(abs(int(e))):
             result = result * base
-        return Fraction(1) / result if e < 0 else result
+        return _ONE / result if e < 0 else result
 
     def _generator(self, key: Any) -> Exponent:
         return generator(self._generators.setdefault(key, len(self._generators)))
@@ -321,7 +310,7 @@ class Normal:
         for counts, value in polynomial.to_dict().items():
             powers: dict[Atom, Exponent] = {}
             for (atom, e), count in zip(keys, counts, strict=False):
-                powers[atom] = powers.get(atom, Fraction(0)) + e * Fraction(int(count))
+                powers[atom] = powers.get(atom, _ZERO) + e * Fraction(int(count))
             monomial, coefficient = self._settled(powers, Fraction(int(value.p), int(value.q)))
             rows.append({monomial: coefficient})
         return _collect(rows)
@@ -340,11 +329,11 @@ class Normal:
     def _cleared_once(self, total: Sum) -> Sum | None:
         atoms = {atom for monomial in total for atom, _ in monomial if atom[0] == "sum"}
         for atom in atoms:
-            rows = [(dict(m).get(atom, Fraction(0)), m, v) for m, v in total.items()]
+            rows = [(dict(m).get(atom, _ZERO), m, v) for m, v in total.items()]
             parts = []
             moved = False
             for exponent, monomial, value in rows:
-                lowest = _least([e for e, _, _ in rows if _is_whole(e - exponent)])
+                lowest = _lowest([e for e, _, _ in rows if _is_whole(e - exponent)])
                 steps = int(_fraction(exponent - lowest))
                 rest = dict(monomial)
                 rest[atom] = lowest
@@ -449,8 +438,8 @@ class Normal:
 
     def _scales(self, total: Sum, fact: Sum) -> Iterable[Fraction]:
         """Return the multiples of a fact that cancel a negative term."""
-        ratios = {total[m] / v for m, v in fact.items() if v < 0 and total.get(m, Fraction(0)) < 0}
-        ratios |= {Fraction(1)} if not ratios and fact else set()
+        ratios = {total[m] / v for m, v in fact.items() if v < 0 and total.get(m, _ZERO) < 0}
+        ratios |= {_ONE} if not ratios and fact else set()
         return sorted(ratios)[-3:]
 
     def _is_number(self, atom: Atom, exponent: Exponent) -> bool:
@@ -459,7 +448,7 @@ class Normal:
         if atom[0] in ("num", "e", "pi"):
             return True
         if atom[0] == "logatom":
-            return self._is_number(atom[1], Fraction(1))
+            return self._is_number(atom[1], _ONE)
         if atom[0] == "sum":
             return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
         parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
@@ -527,7 +516,7 @@ def _is_positive(term: Term) -> bool:
 
 
 def _atom(atom: Atom) -> Sum:
-    return {frozenset({(atom, Fraction(1))}): Fraction(1)}
+    return {frozenset({(atom, _ONE)}): _ONE}
 
 
 def _frozen(total: Sum) -> frozenset[Any]:
@@ -538,7 +527,7 @@ def _collect(parts: Iterable[Sum]) -> Sum:
     total: Sum = {}
     for part in parts:
         for monomial, value in part.items():
-            total[monomial] = total.get(monomial, Fraction(0)) + value
+            total[monomial] = total.get(monomial, _ZERO) + value
     require(len(total) <= MOST_TERMS, "a sum with fewer terms")
     return {monomial: value for monomial, value in total.items() if value}
 
@@ -550,10 +539,6 @@ def _fraction(exponent: Exponent) -> Fraction:
 
 def _is_whole(exponent: Exponent) -> TypeGuard[Fraction]:
     return isinstance(exponent, Fraction) and exponent.denominator == 1
-
-
-def _negative_whole(exponent: Exponent) -> bool:
-    return _is_whole(exponent) and _fraction(exponent) < 0
 
 
 def _whole_part(exponent: Exponent) -> int:
@@ -572,11 +557,6 @@ def _lowest(powers: Sequence[Exponent]) -> Exponent:
     if any(isinstance(step, Ratio) for step in steps):
         return Fraction(0)
     return powers[0] + min(_fraction(step) for step in steps)
-
-
-def _least(powers: Sequence[Exponent]) -> Exponent:
-    steps = [_fraction(power - powers[0]) for power in powers]
-    return powers[0] + min(steps)
 
 
 def _primes(value: Fraction) -> dict[Atom, int]:

@@ -312,21 +312,7 @@ def is_outside(context: Context, part: balls.Box) -> bool:
     return False
 
 
-_RULES = {
-    "terms": _terms,
-    "equal": _equal,
-    "sum": _sum,
-    "product": _product,
-    "square": _square,
-    "power": _power,
-    "bound": _bound,
-    "tangents": _tangents,
-    "unit powers": _unit_powers,
-    "logarithm": _logarithm,
-    "exponential": _exponential,
-    "derivative": _derivative,
-    "absurd": _absurd,
-    "cases": _cases,
-    "extremum": _extremum,
-    "balls": _balls,
-}
+_ALGEBRA = (_terms, _equal, _sum, _product, _square, _power)
+_BOUNDS = (_bound, _tangents, _unit_powers, _logarithm, _exponential, _balls)
+_SPLITS = (_derivative, _absurd, _cases, _extremum)
+_RULES = {rule.__name__[1:]: rule for rule in (*_ALGEBRA, *_BOUNDS, *_SPLITS)}

@@ -97,7 +97,7 @@ def _assembled(
             continue
         gap = minus(ONE, times(*(power(ratio, m) for ratio, m in powers)))
         step = {
-            "rule": "unit powers",
+            "rule": "unit_powers",
             "factors": [
                 [encode(ratio), encode(m), {"rule": "terms"}, below, sign]
                 for (ratio, m), (below, sign) in zip(powers, proofs, strict=True)
