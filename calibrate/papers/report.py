@@ -29,7 +29,7 @@ from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.deciding import Store, decided, uncollected
 from dpcal.calibrate.papers.pages import page_of
 from dpcal.calibrate.papers.registry import PAPERS, load
-from dpcal.calibrate.papers.sources import find
+from dpcal.calibrate.papers.sources import find, places
 
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
@@ -314,7 +314,7 @@ def audit(
         For an unknown paper or claim, with the nearest names.
     """
     rows: list[tuple[Schedule, Claim, Erratum | None]] = []
-    with uncollected():
+    with uncollected(), places(schedule):
         for one in _schedules(schedule):
             errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
             chosen = _chosen(one, only, errata)

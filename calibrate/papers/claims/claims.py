@@ -262,9 +262,7 @@ class Rate(_TwoSided):
 
     def before(self) -> Claim:
         """Return the facts about the symbols before they grow: their domain."""
-        return Claim(self.name).changed(
-            domain=self.domain, where=self.where, points=self.points, sizes=self.sizes
-        )
+        return Claim(self.name).changed(domain=self.domain, where=self.where, sizes=self.sizes)
 
     def _size(self) -> str:
         """Return a name for t that no symbol of the claim has."""

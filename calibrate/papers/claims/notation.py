@@ -21,13 +21,13 @@ are indented more deeply continue it. The formula says what kind of claim it is:
 ======================= ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
-``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` and ``order 1 + 2*x``
+``printed T``, and ``relation replace-one`` and ``order 1 + 2*x``
 of releases.
 
 >>> young, size = read('''
 ...     young: x*y <= x**2/2 + y**2/2    # Young's inequality
-...     size: T <= n where 1 <= T, T <= sqrt(n);
-...         points T = 2, n = 9
+...     size: T <= n where 1 <= T,
+...         T <= sqrt(n)
 ... ''')
 >>> young.kind, young.statement, size.formula()
 ('bound', "Young's inequality", 'T <= n  where 1 <= T, T <= sqrt(n)')
@@ -204,7 +204,6 @@ _OPTIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "growth": lambda text: {"growth": assignments(text)},
     "loose": lambda text: {"kind": Loose, "factor": text},
     "order": lambda text: {"order": text},
-    "points": lambda text: {"points": tuple(map(assignments, text.split("|")))},
     "printed": lambda text: {"printed": text},
     "recursion": lambda text: {"kind": Recursion, **options_of(text, top_level(text))},
     "relation": lambda text: {"neighboring_relation": text},
