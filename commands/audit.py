@@ -10,7 +10,7 @@ from dpcal.commands._options import add_options
 from dpcal.commands.checking.progress import stage
 
 EXAMPLES = ("kl_condition --explain EP1", "kl_condition --explain EP1 --json")
-FORMATS = ("table", "json", "markdown", "latex", "html")
+FORMATS = ("table", "json", "markdown", "latex")
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan", "moments")
 
 
@@ -23,7 +23,7 @@ paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.p
     package.module that defines SCHEDULE, or a name that an installed package offers
 --explain NAME         one claim or erratum, with formula and evidence
 --format FORMAT=table  {", ".join(FORMATS)} (default: %(default)s)
--o --output FILE       write the report to a file; for HTML, a folder gets one page a paper
+-o --output FILE       write the report to a file
 --processes N:whole=2  children that decide claims, each with limits of time and memory
     (default: %(default)s); 0 decides them in this process
 --fresh                decide all claims again, also those that an earlier call has decided
@@ -44,10 +44,6 @@ def run(options: Namespace) -> int:
         processes=options.processes,
         store=None if options.fresh else dpcal.calibrate.papers.default_store(),
     )
-    if options.format == "html" and options.output and Path(options.output).is_dir():
-        for name, page in report.pages().items():
-            (Path(options.output) / f"{name}.html").write_text(page, encoding="utf-8")
-        return 0 if report.ok else 1
     if options.json or not options.explain:
         text = report.render("json" if options.json else options.format)
     else:

@@ -28,34 +28,26 @@ from dpcal.accountants import epsilon
 from dpcal.accountants.certificates.certify import certify
 from dpcal.calibrate.papers.claims import claims, privacy
 from dpcal.calibrate.papers.claims.formulas import show
-from dpcal.calibrate.papers.claims.growth import Orders
 from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.ranges import Goal
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.checker import context_of as facts_of
-from dpcal.calibrate.papers.kernel.rings import exact
-from dpcal.calibrate.papers.kernel.rules import Context as Facts
+from dpcal.calibrate.papers.kernel.context import context_of
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import (
-    ZERO,
     Term,
     Undecided,
     encode,
     minus,
-    negative,
     number,
-    plus,
     require,
     symbol,
 )
 from dpcal.calibrate.papers.recheck import shown, verdict_of
-from dpcal.calibrate.papers.search import certificate
-from dpcal.calibrate.papers.search.context import Context, context_of
 from dpcal.calibrate.papers.search.descent import lowest
 from dpcal.calibrate.papers.search.engine import Search
 from dpcal.calibrate.papers.search.points import points, witness
-from dpcal.calibrate.papers.search.rates import by_constant, terms_of, ways
-from dpcal.calibrate.papers.search.renamings import logarithms
+from dpcal.calibrate.papers.search.rates import outgrown, within
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["STATUSES", "Verdict", "prove"]
@@ -143,46 +135,18 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
 
 
 def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any] | None:
-    proofs = []
-    context, facts = context_of(claim, deadline), facts_of(claim, deadline)
+    proofs, context = [], context_of(claim, deadline)
     for goal in found:
         search = Search(deadline - time.thread_time())
         gap = minus(goal.right, goal.left)
         if goal.relation == "=":
-            proof = _equation(search, context, facts, goal)
+            proof = search.equation(context, goal.left, goal.right)
         else:
-            proof = _inequality(search, context, facts, gap, goal.relation == "<")
+            proof = search.inequality(context, gap, goal.relation == "<")
         if proof is None:
             return None
         proofs.append(proof)
     return proofs
-
-
-def _inequality(
-    search: Search, context: Context, facts: Facts, gap: Term, strict: bool
-) -> Any | None:
-    """Return a certificate that a gap is nonnegative, or positive."""
-    while (found := search.inequality(context, gap, strict)) is not None:
-        try:
-            return certificate.written(context, facts, gap, strict, found)
-        except Undecided:
-            if not search.refuse():
-                raise
-    return None
-
-
-def _equation(search: Search, context: Context, facts: Facts, goal: Goal) -> Any | None:
-    """Return certificates that two sides are equal: by their form, or by two inequalities."""
-    gap = minus(goal.right, goal.left)
-    found = search.equation(context, goal.left, goal.right)
-    if found is None:
-        return None
-    try:
-        return certificate.equation(context, facts, gap, found)
-    except Undecided:
-        below = _inequality(search, context, facts, gap, False)
-        above = _inequality(search, context, facts, negative(gap), False)
-        return None if below is None or above is None else {"below": below, "above": above}
 
 
 def _opposite(claim: claims.Balance) -> list[Term]:
@@ -228,7 +192,7 @@ def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
         return False
     if ball < 0 or (goal.relation == "=" and ball > 0):
         return True
-    return goal.relation == "<" and not ball > 0 and balls.sign_at(gap, point) == 0
+    return goal.relation == "<" and not ball > 0 and sign_at(gap, point) == 0
 
 
 def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction] | None:
@@ -277,8 +241,7 @@ def _method(proofs: list[Any]) -> str:
 def _rules(proof: Any) -> list[str]:
     """Return the rules of the last steps of a proof."""
     if "rule" in proof:
-        identity = proof["rule"] == "plain" and proof.get("as") == encode(ZERO)
-        return ["identity" if identity else str(proof["rule"])]
+        return ["identity" if proof["rule"] == "equal" else str(proof["rule"])]
     return [rule for part in proof.values() for rule in _rules(part)]
 
 
@@ -301,69 +264,17 @@ def _steps(proof: Any) -> int:
 
 
 def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
-    before = claim.before()
-    context = context_of(before)
-    if witness(before) is None or (where := witness(claim)) is None:
+    if (where := witness(claim.before())) is None or witness(claim) is None:
         return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
-    rights = terms_of(context, claim.right)
-    for lefts in ways(context, claim.left):
-        refuted = _outgrown(claim, context, lefts, rights)
-        if refuted is not None:
-            return refuted
-    reason = ""
-    tries: list[tuple[list[Term], Any]] = [(lefts, None) for lefts in ways(context, claim.left)]
-    tries += [([claim.left], name) for name in logarithms(context_of(claim), *claim.expressions())]
-    for lefts, naming in tries:
-        try:
-            search = Search(deadline - time.thread_time())
-            given, proofs = by_constant(claim, lefts, search, naming)
-        except Undecided as undecided:
-            reason = reason or str(undecided)
-            continue
-        evidence = {"witness": _plain(where), "given": [encode(term) for term in given]}
-        shown = f"at most {show(given[0])} times the right side, for large t"
-        return Verdict("PROVED", "a constant", shown, {**evidence, "proofs": proofs})
-    return Verdict("OPEN", "none", f"no constant was found: {reason}")
-
-
-def _sides(
-    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
-) -> dict[str, Any]:
-    """Return the terms of both sides, and that they add up to them."""
-    shown: dict[str, Any] = {"same": []}
-    facts = facts_of(claim.before())
-    for name, side, rows in (("left", claim.left, lefts), ("right", claim.right, rights)):
-        gap = minus(side, plus(*rows))
-        found = {"rule": "equal", "defined": Search(SECONDS).definedness(context, gap) or ()}
-        shown["same"].append(certificate.written(context, facts, gap, False, found))
-        shown[name] = [encode(row) for row in rows]
-    return shown
-
-
-def _outgrown(
-    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
-) -> Verdict | None:
-    """Find a term of a sum of positive terms whose order exceeds all orders on the right."""
-    orders = Orders(facts_of(claim.before()), claim.growth)
-    try:
-        heres = [orders.of(row, exactly=True) for row in lefts]
-        above = [orders.of(row, exactly=False) for row in rights]
-    except Undecided:
-        return None
-    soft = isinstance(claim, claims.SoftRate)
     for point in points(claim.before(), FIRST_POINTS):
-        for k, here in enumerate(heres):
-            gaps = [exact(minus(here[0], other[0]), point) for other in above]
-            more = [here[1] > other[1] and not soft for other in above]
-            rows = zip(gaps, more, strict=True)
-            if all(g is not None and (g > 0 or (g == 0 and logs)) for g, logs in rows):
-                shown = _sides(claim, context, lefts, rights)
-                evidence = {"witness": _plain(point), "term": k, **shown}
-                power = min(gap for gap in gaps if gap is not None)
-                by = f"the power {power}" if power else "a logarithm"
-                reason = f"the term {show(lefts[k])} grows by {by} more than claimed"
-                return Verdict("REFUTED", "orders", reason, evidence)
-    return None
+        refuted = outgrown(claim, point)
+        if refuted is not None:
+            evidence = {"witness": _plain(point), **refuted[1]}
+            return Verdict("REFUTED", "orders", refuted[0], evidence)
+    found = within(claim, deadline - time.thread_time())
+    if found is None:
+        return Verdict("OPEN", "none", "no orders of growth that decide it were found")
+    return Verdict("PROVED", "orders", found[0], {"witness": _plain(where), **found[1]})
 
 
 def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
@@ -375,7 +286,7 @@ def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
             return Verdict("REFUTED", "failing case", reason, {"case": k})
     count = len(claim.cases)
     if claim.complete:
-        evidence = {"witness": {}, "proofs": [{"rule": "plain"}]}
+        evidence = {"witness": {}, "proofs": [{"rule": "terms"}]}
         return Verdict("PROVED", "all cases", f"all {count} cases checked", evidence)
     return Verdict("SAMPLED", "cases", f"true in {count} exact cases", {"cases": count})
 

@@ -26,7 +26,7 @@ from dpcal.accountants import epsilon
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.calibrate.papers.claims import claims, privacy
-from dpcal.calibrate.papers.claims.growth import check_outgrown
+from dpcal.calibrate.papers.claims.growth import check_outgrown, check_within
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.checker import (
@@ -36,6 +36,7 @@ from dpcal.calibrate.papers.kernel.checker import (
     point_of,
     refusal,
 )
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require
 
 __all__ = ["recheck", "shown", "verdict_of"]
@@ -64,7 +65,7 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
     evidence = verdict.evidence
     with_certificate = isinstance(evidence, Mapping) and "certificate" in evidence
     if verdict.status == claim.proved and not (
-        isinstance(claim, privacy.Priced) or with_certificate
+        isinstance(claim, (privacy.Priced, claims.Rate)) or with_certificate
     ):
         return refusal(claim, verdict.status, verdict.evidence, seconds)
     deadline = time.thread_time() + seconds
@@ -74,6 +75,8 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
             require(not verdict.evidence, "an open verdict has no evidence.")
         elif with_certificate:
             _check_certificate(claim, verdict)
+        elif isinstance(claim, claims.Rate) and verdict.status == claim.proved:
+            check_within(claim, verdict.evidence, deadline)
         elif isinstance(claim, privacy.Priced):
             _check_price(claim, verdict)
         else:
@@ -116,7 +119,7 @@ def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> N
     require(isinstance(index, int) and 0 <= index < len(found), "the goal exists.")
     (left, relation, right), point = found[index], point_of(evidence["point"])
     require(contains(claim, point), "the point lies in the domain.")
-    sign = balls.sign_at(minus(right, left), point)
+    sign = sign_at(minus(right, left), point)
     wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[relation]
     require(sign in wrong, "the sides are in the wrong order.")
     good = evidence["left"] == shown(left, point) and evidence["right"] == shown(right, point)

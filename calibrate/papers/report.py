@@ -27,13 +27,12 @@ from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.claims.resolve import settings_used
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.deciding import Store, decided, uncollected
-from dpcal.calibrate.papers.pages import page_of
 from dpcal.calibrate.papers.registry import PAPERS, load
-from dpcal.calibrate.papers.sources import find
+from dpcal.calibrate.papers.sources import find, places
 
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
-FORMATS = ("table", "json", "markdown", "latex", "html")
+FORMATS = ("table", "json", "markdown", "latex")
 _WIDTH = 110
 _PRINTED = ("REFUTED", "LOOSE")
 _CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
@@ -167,14 +166,13 @@ class Audit:
         Parameters
         ----------
         format
-            ``"table"``, ``"json"``, ``"markdown"``, ``"latex"`` or ``"html"``.
+            ``"table"``, ``"json"``, ``"markdown"`` or ``"latex"``.
         """
         _validate.choice(FORMATS, format=format)
         renderers = {
             "table": self._table,
             "json": self._json,
             "markdown": self._markdown,
-            "html": self._html,
             "latex": self._latex,
         }
         return renderers[format]()
@@ -246,15 +244,6 @@ class Audit:
             lines.append(" & ".join([*plain, f"${finding.claim.latex()}$"]) + r" \\")
         return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
-    def _html(self) -> str:
-        return page_of(self.findings)
-
-    def pages(self) -> dict[str, str]:
-        """Return one HTML page for each paper, by its name."""
-        names = dict.fromkeys(finding.schedule.name for finding in self.findings)
-        rows = {name: [f for f in self.findings if f.schedule.name == name] for name in names}
-        return {name: page_of(found) for name, found in rows.items()}
-
     def explain(self, name: str) -> str:
         """Return the statement of a claim or erratum, its decision, and the correction.
 
@@ -314,7 +303,7 @@ def audit(
         For an unknown paper or claim, with the nearest names.
     """
     rows: list[tuple[Schedule, Claim, Erratum | None]] = []
-    with uncollected():
+    with uncollected(), places(schedule):
         for one in _schedules(schedule):
             errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
             chosen = _chosen(one, only, errata)

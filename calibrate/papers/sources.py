@@ -11,6 +11,9 @@ ValueError: paper must be a known name, a module or an existing file, got 'nowhe
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -19,7 +22,7 @@ from typing import Any
 from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.papers.registry import PAPERS, load
 
-__all__ = ["GROUP", "find", "names"]
+__all__ = ["GROUP", "find", "names", "places"]
 
 GROUP = "dpcal.schedules"
 
@@ -85,3 +88,35 @@ def _schedule_of(found: Any, name: str) -> Schedule:
     if not isinstance(schedule, Schedule):
         raise ValueError(f"{name} must define SCHEDULE, a Schedule, got {schedule!r}.")
     return schedule
+
+
+@contextmanager
+def places(source: Any) -> Iterator[None]:
+    """Name the line of a file in errors about what the file says.
+
+    Parameters
+    ----------
+    source
+        A file's name; errors about other sources stay as they are.
+    """
+    try:
+        yield
+    except ValueError as error:
+        path = Path(str(source))
+        if path.suffix != ".py" or not path.is_file():
+            raise
+        sentence = str(error).removeprefix(f"{path.name}: ")
+        rows = path.read_text(encoding="utf-8").splitlines()
+        place = next((k for k, row in enumerate(rows, 1) if _tells(row, sentence)), 0)
+        where = f"{path.name}, line {place}" if place else path.name
+        raise ValueError(f"{where}: {sentence}") from error
+
+
+def _tells(row: str, sentence: str) -> bool:
+    """Return whether a row has the claim, or the text, that a sentence is about."""
+    claim = re.match(r"claim '(.+?)(\.printed|\.corrected)?'", sentence)
+    if claim is None:
+        text = re.search(r"got '(.+?)'", sentence)
+        return text is not None and text[1].split("\\n")[0] in row
+    name = re.escape(claim[1])
+    return bool(re.search(rf"^\s*{name}(:| \()|\(['\"]{name}['\"]", row))

@@ -52,9 +52,6 @@ class Claim:
     at
         Values that take the place of symbols and of their settings, a special case: text such as
         ``"x = 2*n"``, or a mapping. They may name each other and settings, but not in a circle.
-    points
-        Exact points to try first in the search for a counterexample: text such as
-        ``"x = 1 | x = 2"``, or mappings.
     domain
         Ranges of all symbols, filled in when the claim is resolved.
     sizes
@@ -70,7 +67,6 @@ class Claim:
     free: Any = field(default=(), kw_only=True)
     printed: Any = field(default=(), kw_only=True)
     at: Any = field(default_factory=dict, kw_only=True, hash=False)
-    points: Any = field(default=(), kw_only=True, hash=False)
     domain: Mapping[str, Range] = field(default_factory=dict, kw_only=True, hash=False)
     sizes: tuple[tuple[Term, Range], ...] = field(default=(), kw_only=True, hash=False)
 
@@ -98,11 +94,6 @@ class Claim:
         self._set("free", _names(self.free))
         self._set("printed", _names(self.printed))
         self._set("at", {str(s): term_of(value) for s, value in assignments(self.at).items()})
-        tried = self.points.split("|") if isinstance(self.points, str) else self.points
-        points = tuple(
-            {str(s): end_of_range(v) for s, v in assignments(point).items()} for point in tried
-        )
-        self._set("points", points)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -113,8 +104,6 @@ class Claim:
         yield from self.on
         for key, value in assignments(self.at).items():
             yield from (key, value)
-        for point in () if isinstance(self.points, str) else self.points:
-            yield from assignments(point)
 
     @property
     def kind(self) -> str:

@@ -40,7 +40,6 @@ from dpcal.calibrate.papers.kernel.terms import (
     ZERO,
     Term,
     Undecided,
-    negative,
     number,
     power,
     require,
@@ -263,9 +262,7 @@ class Rate(_TwoSided):
 
     def before(self) -> Claim:
         """Return the facts about the symbols before they grow: their domain."""
-        return Claim(self.name).changed(
-            domain=self.domain, where=self.where, points=self.points, sizes=self.sizes
-        )
+        return Claim(self.name).changed(domain=self.domain, where=self.where, sizes=self.sizes)
 
     def _size(self) -> str:
         """Return a name for t that no symbol of the claim has."""
@@ -287,22 +284,6 @@ class Rate(_TwoSided):
         held = {name for pair in self.where for side in pair[:2] for name in symbols(side)}
         require(not held & self.growth.keys(), "conditions that do not stop the growth.")
         return {**found, self._size(): Range(Fraction(3))}
-
-    def goals(self, *given: Term) -> list[Goal]:
-        """Return the goals that the left side is at most a constant times the right one.
-
-        ``given`` has the constant and the scale of t, and for a SoftRate the power of log(t).
-        """
-        constant, scale, logs = given
-        fixed = self.ranges().keys() - {self._size()}
-        require(symbols(constant) | symbols(scale) <= fixed, "constants in declared symbols.")
-        soft = isinstance(self, SoftRate) and logs[0] == "num" and logs[1] >= 0
-        require(logs == ZERO or soft, "no more logarithms than the claim allows.")
-        t = symbol(self._size())
-        table = {name: power(times(scale, t), e) for name, e in self.growth.items()}
-        left, right = (substitute(side, table) for side in (self.left, self.right))
-        most = times(constant, right, power(("log", t), logs) if logs != ZERO else ONE)
-        return [Goal(ONE, "<=", scale), Goal(left, "<=", most), Goal(negative(left), "<=", most)]
 
     def necessary(self) -> list[Goal]:
         raise Undecided("a rate is not refuted at a point.")

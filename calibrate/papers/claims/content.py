@@ -22,9 +22,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
-from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.claims.privacy import Private
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
+from dpcal.calibrate.papers.kernel.normal import Normal
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,

@@ -42,13 +42,14 @@ from dpcal.calibrate.papers.claims.claims import (
 )
 from dpcal.calibrate.papers.claims.content import known_positive, restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
-from dpcal.calibrate.papers.claims.formulas import term_of, to_sympy
+from dpcal.calibrate.papers.claims.formulas import parse, term_of, to_sympy
 from dpcal.calibrate.papers.claims.notation import (
     claims_of,
     indented,
     nearest,
     text_of,
     theorems_of,
+    unit_of,
 )
 from dpcal.calibrate.papers.claims.privacy import Priced, Private, Release
 from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
@@ -86,6 +87,7 @@ __all__ = [
     "erratum",
     "nearest",
     "positive",
+    "quantities_of",
     "schedule_of",
     "settings_of",
     "theorems_of",
@@ -187,6 +189,33 @@ class Setting:
     def assumed(self) -> dict[str, Range]:
         """Return the ranges of the symbols, as sympy's assumptions declare them."""
         return positive_symbols(self.symbol, self.corrected, self.printed)
+
+
+def quantities_of(text: str) -> tuple[Quantity, ...]:
+    """Return the quantities of a text, one or several of one meaning a line.
+
+    Parameters
+    ----------
+    text
+        Lines ``NAME...: MEANING [; unit UNIT] [; [whole] RANGE]``.
+
+    >>> first, *_ = quantities_of("L1: smoothness constant; unit loss/parameter**2")
+    >>> first.meaning, first.range, sorted(first.units)
+    ('smoothness constant', '(0, oo)', ['loss', 'parameter'])
+    """
+    found = []
+    for entry in indented(text):
+        names, _, rest = " ".join(entry.split()).partition(": ")
+        meaning, *options = (part.strip() for part in rest.split(";"))
+        values: dict[str, Any] = {}
+        for option in options:
+            word, _, value = option.partition(" ")
+            if word == "unit":
+                values["units"] = unit_of(parse(value))
+            else:
+                values["whole"], values["range"] = word == "whole", option.removeprefix("whole ")
+        found += [Quantity(name, meaning, **values) for name in names.split()]
+    return tuple(found)
 
 
 def settings_of(text: str) -> tuple[Setting, ...]:
@@ -392,27 +421,33 @@ def standalone(claim: Claim) -> Claim:
     )
 
 
-def schedule_of(package: str, title: str, citation: str, notes: tuple[str, ...] = ()) -> Schedule:
-    """Return the schedule of a paper from the modules and texts of its folder.
+def schedule_of(package: str) -> Schedule:
+    """Return the schedule of a paper from the texts of its folder.
 
     Parameters
     ----------
     package
-        Dotted name of the folder, whose last part is the name of the schedule.
-    title, citation, notes
-        Parameters of :class:`Schedule`.
+        Dotted name of the folder, whose last part is the name of the schedule. Its module
+        ``checks`` has the programs to which claims refer.
 
-    >>> schedule_of("dpcal.calibrate.papers.moments", "A title", "a paper").setting("sigma").source
+    >>> schedule_of("dpcal.calibrate.papers.moments").setting("sigma").source
     'Theorem 1'
     """
-    settings, checks = (import_module(f"{package}.{part}") for part in ("settings", "checks"))
+    checks = import_module(f"{package}.checks").CHECKS
+    entries = (entry.partition(":\n") for entry in indented(text_of(package, "settings")))
+    parts = {head: rows for head, _, rows in entries}
+    title, citation, *notes = (
+        " ".join(entry.split())
+        for head in ("Title", "Citation", "Notes")
+        for entry in indented(parts.get(head, ""))
+    )
     return Schedule(
         name=package.rpartition(".")[2],
         title=title,
         citation=citation,
-        quantities=settings.QUANTITIES,
-        settings=settings.SETTINGS,
-        claims=theorems_of(text_of(package, "claims"), checks.CHECKS),
-        errata=errata_of(text_of(package, "errata"), checks=checks.CHECKS),
-        notes=notes,
+        quantities=quantities_of(parts["Quantities"]),
+        settings=settings_of(parts["Settings"]),
+        claims=theorems_of(text_of(package, "claims"), checks),
+        errata=errata_of(text_of(package, "errata"), checks=checks),
+        notes=tuple(notes),
     )

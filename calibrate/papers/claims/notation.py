@@ -21,13 +21,13 @@ are indented more deeply continue it. The formula says what kind of claim it is:
 ======================= ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
-``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` and ``order 1 + 2*x``
+``printed T``, and ``relation replace-one`` and ``order 1 + 2*x``
 of releases.
 
 >>> young, size = read('''
 ...     young: x*y <= x**2/2 + y**2/2    # Young's inequality
-...     size: T <= n where 1 <= T, T <= sqrt(n);
-...         points T = 2, n = 9
+...     size: T <= n where 1 <= T,
+...         T <= sqrt(n)
 ... ''')
 >>> young.kind, young.statement, size.formula()
 ('bound', "Young's inequality", 'T <= n  where 1 <= T, T <= sqrt(n)')
@@ -66,7 +66,7 @@ from dpcal.calibrate.papers.claims.ranges import assignments, top_level
 from dpcal.calibrate.papers.claims.recursion import Recursion, options_of
 from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
 
-__all__ = ["claims_of", "indented", "line", "nearest", "read", "text_of", "theorems_of"]
+__all__ = ["claims_of", "indented", "line", "nearest", "read", "text_of", "theorems_of", "unit_of"]
 
 Checks = Mapping[str, Claim]  # claims that are programs, by the names that lines give them
 
@@ -204,7 +204,6 @@ _OPTIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "growth": lambda text: {"growth": assignments(text)},
     "loose": lambda text: {"kind": Loose, "factor": text},
     "order": lambda text: {"order": text},
-    "points": lambda text: {"points": tuple(map(assignments, text.split("|")))},
     "printed": lambda text: {"printed": text},
     "recursion": lambda text: {"kind": Recursion, **options_of(text, top_level(text))},
     "relation": lambda text: {"neighboring_relation": text},
@@ -225,7 +224,7 @@ def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
         return _private(name, formula.removeprefix("release "), values)
     if formula.startswith("["):
         inside, _, unit = formula[1:].rpartition("] = ")
-        return Units(name, inside, _unit(parse(unit)), **values)
+        return Units(name, inside, unit_of(parse(unit)), **values)
     if "=O" in formula:
         return (SoftRate if "=O~" in formula else Rate)(name, formula, **values)
     if kind is Recursion:
@@ -253,7 +252,7 @@ def _private(name: str, formula: str, values: dict[str, Any]) -> Private:
     return Private(name, releases, **{**values, **dict(zip(names, limits, strict=True))})
 
 
-def _unit(term: Term) -> dict[str, Term]:
+def unit_of(term: Term) -> dict[str, Term]:
     """Return the exponents of a product of powers of base units."""
     head = term[0]
     if term == number(1):
@@ -261,11 +260,11 @@ def _unit(term: Term) -> dict[str, Term]:
     if head == "sym":
         return {term[1]: number(1)}
     if head == "pow":
-        return {base: times(power, term[2]) for base, power in _unit(term[1]).items()}
+        return {base: times(power, term[2]) for base, power in unit_of(term[1]).items()}
     if head == "mul":
         found: dict[str, Term] = {}
         for part in term[1:]:
-            for base, power in _unit(part).items():
+            for base, power in unit_of(part).items():
                 found[base] = plus(found[base], power) if base in found else power
         return found
     raise ValueError(f"unit must be a product of powers of base units, got {show(term)!r}.")

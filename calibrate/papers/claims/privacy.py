@@ -20,6 +20,7 @@ from dpcal.calibrate.papers.claims.base import Claim
 from dpcal.calibrate.papers.claims.formulas import gaussian_delta, show, term_of, to_sympy
 from dpcal.calibrate.papers.claims.ranges import Goal, Replace
 from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     ZERO,
@@ -232,7 +233,7 @@ class Private(Claim):
         """
         box = {name: (x, x) for name, x in point.items()}
         for left, relation, right in self._sane():
-            sign = balls.sign_at(minus(right, left), point)
+            sign = sign_at(minus(right, left), point)
             require(sign == 1 or (sign == 0 and relation == "<="), "releases with a price.")
         rows = []
         for release in self.releases:

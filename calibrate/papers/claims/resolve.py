@@ -25,9 +25,9 @@ from dpcal.calibrate.papers.claims.claims import Balance, Bound, Rate
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.claims.ranges import POSITIVE, Range, Relation
-from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.rings import exact
-from dpcal.calibrate.papers.kernel.rules import Context
+from dpcal.calibrate.papers.kernel.balls import exact
+from dpcal.calibrate.papers.kernel.context import context_of
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import ZERO, Term, substitute, symbol, symbols
 
 __all__ = ["resolved", "settings_used", "unfold"]
@@ -148,7 +148,7 @@ def _check_names(claim: Claim, settings: Mapping[str, Term], table: Mapping[str,
 
 def _check_value(name: str, term: Term, values: Range) -> None:
     """Refuse a number outside of the range of its symbol."""
-    signs = [(balls.sign_at(fact, {}), strict) for fact, strict in values.facts(term)]
+    signs = [(sign_at(fact, {}), strict) for fact, strict in values.facts(term)]
     inside = all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs)
     value = exact(term, {})
     if not inside or (values.whole and (value is None or value.denominator != 1)):
@@ -185,9 +185,8 @@ def _domain(
 def _positive(name: str, settings: Mapping[str, Term], ranges: Mapping[str, Range]) -> Range:
     """Return the range of a setting that stays a symbol, if its formula is plainly positive."""
     formula = unfold(symbol(name), settings)
-    names = symbols(formula) & ranges.keys()
-    facts = (fact for part in names for fact in ranges[part].facts(symbol(part)))
-    if not Context(names, facts).is_at_least(formula, True):
+    known = {part: ranges[part] for part in symbols(formula) & ranges.keys()}
+    if not context_of(Claim(name).changed(domain=known)).is_plainly(formula, ">"):
         raise ValueError(
             f"setting {name} must be declared as a quantity to stay free, since its formula may "
             f"be zero or negative: {show(formula)}."

@@ -14,15 +14,4 @@ from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-SCHEDULE = schedule_of(
-    __name__,
-    title="Second-order stationary points by Gauss-PSGD and Ada-DP-SPIDER",
-    citation=(
-        "Tao, Zhang, Yu, Cheng, Dressler, Wang: Second-Order Convergence in Private Stochastic "
-        "Non-Convex Optimization, arXiv 2505.15647"
-    ),
-    notes=(
-        "E11 has no corrected side: claim C7 has the exact composition.",
-        "E16: its corrected side repeats a definition (DEFINITION).",
-    ),
-)
+SCHEDULE = schedule_of(__name__)

@@ -8,7 +8,7 @@ Counterexamples, tried points and prices of accountants are not proofs; see
 >>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
 >>> claim = standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)}))
->>> evidence = {"witness": {"x": "1"}, "proofs": [{"rule": "plain", "as": ["num", "1"]}]}
+>>> evidence = {"witness": {"x": "1"}, "proofs": [{"rule": "terms"}]}
 >>> refusal(claim, "PROVED", evidence)
 ''
 >>> refusal(claim, "REFUTED", evidence)
@@ -18,20 +18,21 @@ Counterexamples, tried points and prices of accountants are not proofs; see
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.papers.kernel import balls, terms as t
-from dpcal.calibrate.papers.kernel.rings import exact
-from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
+from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.kernel.balls import exact
+from dpcal.calibrate.papers.kernel.context import context_of
+from dpcal.calibrate.papers.kernel.normal import sign_at
+from dpcal.calibrate.papers.kernel.rules import check
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.base import Claim
 
-__all__ = ["MOST_CHARACTERS", "SECONDS", "contains", "context_of", "point_of", "refusal"]
+__all__ = ["MOST_CHARACTERS", "SECONDS", "contains", "point_of", "refusal"]
 
 SECONDS = 20.0  # the longest check of the five papers takes below 2 seconds
 MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON
@@ -64,24 +65,19 @@ def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) 
 
 
 def _check(claim: Claim, evidence: Mapping[str, Any], deadline: float) -> None:
-    t.require(contains(claim, point_of(evidence["witness"])), "a witness in the domain.")
+    point = point_of(evidence["witness"])
+    t.require(contains(claim, point), "a witness in the domain.")
     goals = claim.goals(*map(t.decode, evidence.get("given", ())))
-    context, proofs = context_of(claim, deadline), evidence["proofs"]
+    context, proofs = context_of(claim, deadline, point), evidence["proofs"]
     t.require(len(proofs) == len(goals) > 0, "there is a proof for each goal.")
     for (left, relation, right), proof in zip(goals, proofs, strict=True):
         gap = t.minus(right, left)
+        t.require(relation in ("=", "<=", "<"), "an equation or an inequality.")
         if relation == "=":
-            check(context, gap, False, proof["below"])
-            if not is_zero_form(proof["below"]):
-                check(context, t.negative(gap), False, proof["above"])
+            check(context, gap, False, proof.get("below", proof))
+            check(context, t.negative(gap), False, proof.get("above", proof))
         else:
-            t.require(relation in ("<=", "<"), "an inequality.")
             check(context, gap, relation == "<", proof)
-
-
-def context_of(claim: Claim, deadline: float = math.inf) -> Context:
-    """Return the facts of a claim's domain."""
-    return Context(claim.ranges(), claim.facts(), deadline)
 
 
 def contains(claim: Claim, point: Mapping[str, Fraction]) -> bool:
@@ -90,7 +86,7 @@ def contains(claim: Claim, point: Mapping[str, Fraction]) -> bool:
         return False
     counts = [exact(count, point) for count in claim.counts()]
     whole = all(count is not None and count.denominator == 1 for count in counts)
-    signs = ((balls.sign_at(fact, point), strict) for fact, strict in claim.limits())
+    signs = ((sign_at(fact, point), strict) for fact, strict in claim.limits())
     return whole and all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs)
 
 

@@ -13,31 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "ARITY",
-    "ONE",
-    "ZERO",
-    "Term",
-    "Undecided",
-    "decode",
-    "difference",
-    "encode",
-    "minus",
-    "negative",
-    "number",
-    "over",
-    "plus",
-    "power",
-    "replace",
-    "require",
-    "require_small",
-    "substitute",
-    "subterms",
-    "symbol",
-    "symbols",
-    "times",
-]
-
 Term = tuple[Any, ...]
 
 _UNARY = ("exp", "log", "abs", "floor", "ceiling", "erf", "erfc", "sin", "cos", "gamma")

@@ -6,6 +6,8 @@ import time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.papers.kernel.context import Context
+from dpcal.calibrate.papers.kernel.rules import is_outside, is_possible
 from dpcal.calibrate.papers.kernel.terms import (
     Term,
     Undecided,
@@ -16,17 +18,12 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbol,
     symbols,
 )
-from dpcal.calibrate.papers.search.context import (
-    Context,
-    enclosed_sign,
-    is_outside,
-)
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_balls", "by_cut", "by_few_boxes", "by_simpler_balls"]
+__all__ = ["by_balls", "by_cut", "by_few_boxes"]
 
 Proof = dict[str, Any]
 
@@ -53,19 +50,6 @@ def by_balls(
             bounded.update({n: box[n] for n in extra})
     tree = _tree(search, context, term, strict, bounded, most)
     return None if tree is None else {"rule": "balls", "tree": tree}
-
-
-def by_simpler_balls(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
-    """Enclose the normal form, in which symbols that cancel do not widen the enclosure."""
-    if not any(None not in context.box[name] for name in symbols(term)):
-        return None
-    simpler = context.normal.term(context.normal.sum(term))
-    proof = by_balls(search, context, simpler, strict, depth)
-    if proof is None:
-        return None
-    return {"rule": "sum", "parts": [[encode(simpler), proof]]}
 
 
 def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, most: int) -> Any:
@@ -128,8 +112,7 @@ def _cut(
 
 def _leaf(context: Context, term: Term, strict: bool, part: Any) -> str | None:
     try:
-        sign = enclosed_sign(term, part)
-        if sign == 1 or (sign == 0 and not strict):
+        if is_possible(term, strict, part):
             return "."
     except Undecided:
         pass

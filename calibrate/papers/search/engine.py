@@ -1,10 +1,10 @@
 """The search for proofs, which is not trusted.
 
 :class:`Search` tries strategies in turn and returns a tree of steps that
-:mod:`dpcal.calibrate.papers.search.context` checks, or None.
+:mod:`dpcal.calibrate.papers.kernel.rules` checks, or None.
 
 >>> from dpcal.calibrate.papers.claims.formulas import parse
->>> from dpcal.calibrate.papers.search.context import Context
+>>> from dpcal.calibrate.papers.kernel.context import Context
 >>> Search(10.0).inequality(Context({"x": "+"}), parse("x - log(1 + x)"), False)["rule"]
 'tangents'
 """
@@ -17,7 +17,8 @@ from typing import Any
 
 import sympy
 
-from dpcal.calibrate.papers.kernel.rules import obligations
+from dpcal.calibrate.papers.kernel.context import Context, obligations
+from dpcal.calibrate.papers.kernel.rules import chosen
 from dpcal.calibrate.papers.kernel.terms import (
     Term,
     Undecided,
@@ -29,34 +30,24 @@ from dpcal.calibrate.papers.kernel.terms import (
     subterms,
     symbols,
 )
-from dpcal.calibrate.papers.search.boxes import by_balls, by_cut, by_few_boxes, by_simpler_balls
-from dpcal.calibrate.papers.search.context import (
-    Context,
-    chosen_case,
-    is_plainly,
-)
+from dpcal.calibrate.papers.search.boxes import by_balls, by_cut, by_few_boxes
 from dpcal.calibrate.papers.search.limits import LIMITS
-from dpcal.calibrate.papers.search.moves import by_derivative, by_moving, by_zero
+from dpcal.calibrate.papers.search.moves import by_derivative, by_zero
 from dpcal.calibrate.papers.search.multipliers import by_multipliers
 from dpcal.calibrate.papers.search.products import (
-    by_addends,
     by_factors,
     by_logarithm,
     by_means,
-    by_parts,
     by_square,
     by_step,
     by_terms,
 )
 from dpcal.calibrate.papers.search.reductions import (
-    by_content,
-    by_exponentials,
     by_fact,
     by_logarithms,
     by_squares,
     by_tangents,
 )
-from dpcal.calibrate.papers.search.renamings import by_inverse, by_renaming
 from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
@@ -68,32 +59,22 @@ STRATEGIES: tuple[Strategy, ...] = (
     by_terms,
     by_logarithm,
     by_step,
-    by_parts,
     by_few_boxes,
-    by_inverse,
     by_multipliers,
     by_square,
-    by_addends,
     by_balls,
-    by_simpler_balls,
     by_logarithms,
     by_factors,
-    by_moving,
     by_means,
     by_fact,
     by_zero,
     by_tangents,
-    by_exponentials,
-    by_content,
     by_squares,
     by_derivative,
     by_cut,
-    by_renaming,
 )
 # These are tried up to LIMITS.depth_of_moves.
-_SHALLOW = frozenset(
-    (by_derivative, by_exponentials, by_fact, by_inverse, by_squares, by_tangents, by_zero)
-)
+_SHALLOW = frozenset((by_derivative, by_fact, by_squares, by_tangents, by_zero))
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
@@ -113,16 +94,6 @@ class Search:
         self._contexts: list[Context] = []
         self._consistent: set[int] = set()
         self._wider: dict[Any, Context] = {}
-        self._last: Strategy | None = None
-        self._refused: set[Strategy] = set()
-
-    def refuse(self) -> bool:
-        """Leave out the strategy of the last goal from now on; return whether it was known."""
-        known = self._last is not None
-        self._refused |= {self._last} if self._last is not None else set()
-        self._last = None
-        self._known.clear()
-        return known
 
     def inequality(
         self, context: Context, term: Term, strict: bool, depth: int = 0
@@ -157,11 +128,9 @@ class Search:
             context = self._informed(context, term, defined)
         shallow = _SHALLOW if depth > LIMITS.depth_of_moves else frozenset()
         for strategy in STRATEGIES:
-            if strategy in (shallow if depth else self._refused):
+            if strategy in shallow:
                 continue
             proof = self._tried(strategy, context, term, strict, depth)
-            if proof is not None and depth == 0:
-                self._last = strategy
             if proof is not None:
                 return {**proof, "defined": defined} if defined else proof
             if time.thread_time() > self.deadline:
@@ -187,7 +156,7 @@ class Search:
         rows: list[Any] = []
         for part, relation in obligations(term):
             try:
-                if is_plainly(context, part, relation):
+                if context.is_plainly(part, relation):
                     continue
             except Undecided:
                 pass
@@ -244,9 +213,9 @@ class Search:
         if defined is None:
             return None
         cases = []
-        for chosen in extremum[1:]:
-            inner = chosen_case(context, extremum, chosen)
-            proof = self.inequality(inner, replace(term, {extremum: chosen}), strict, depth)
+        for part in extremum[1:]:
+            inner = chosen(context, extremum, part)
+            proof = self.inequality(inner, replace(term, {extremum: part}), strict, depth)
             if proof is None:
                 return None
             cases.append(proof)
@@ -269,7 +238,7 @@ class Search:
             defined += rows
         try:
             if context.is_zero(gap):
-                return {"rule": "equal", **({"sides_defined": defined} if defined else {})}
+                return {"rule": "equal", **({"defined": defined} if defined else {})}
         except _FAILURES:
             pass
         return self._equal_cases(context, left, right)
@@ -280,9 +249,9 @@ class Search:
             return None
         extremum = found[0]
         cases = []
-        for chosen in extremum[1:]:
-            table = {extremum: chosen}
-            inner = chosen_case(context, extremum, chosen, replaced=False)
+        for part in extremum[1:]:
+            table = {extremum: part}
+            inner = chosen(context, extremum, part)
             proof = self.equation(inner, replace(left, table), replace(right, table))
             if proof is None:
                 return None
@@ -290,7 +259,7 @@ class Search:
         defined = self.definedness(context, extremum)
         if defined is None:
             return None
-        step: Proof = {"rule": "equal cases", "of": encode(extremum), "cases": cases}
+        step: Proof = {"rule": "extremum", "of": encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
 
 

@@ -4,7 +4,7 @@ A fact ``small <= large`` with one monomial on its right gives ratios at most 1.
 the goal is written as ``share * target * product of ratio ** multiplier`` with multipliers that are
 nonnegative; shares must add up to at most one.
 
->>> from dpcal.calibrate.papers.claims.exponents import generator
+>>> from dpcal.calibrate.papers.kernel.exponents import generator
 >>> solve([[Fraction(2), Fraction(0)], [Fraction(1), Fraction(1)]], [Fraction(1), Fraction(1)])
 [Fraction(0, 1), Fraction(1, 1)]
 """
@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.papers.claims.exponents import Exponent, Ratio
+from dpcal.calibrate.papers.kernel.context import Context
+from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,
@@ -29,7 +30,6 @@ from dpcal.calibrate.papers.kernel.terms import (
     power,
     times,
 )
-from dpcal.calibrate.papers.search.context import Context
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _assembled(
             continue
         gap = minus(ONE, times(*(power(ratio, m) for ratio, m in powers)))
         step = {
-            "rule": "unit powers",
+            "rule": "unit_powers",
             "factors": [
                 [encode(ratio), encode(m), {"rule": "terms"}, below, sign]
                 for (ratio, m), (below, sign) in zip(powers, proofs, strict=True)

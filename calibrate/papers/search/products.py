@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from dpcal.calibrate.papers.claims.formulas import from_sympy, to_sympy
-from dpcal.calibrate.papers.kernel.rules import Context as Facts, bounds
+from dpcal.calibrate.papers.kernel.context import Context
+from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
+    ZERO,
     Term,
     encode,
     minus,
@@ -24,7 +26,6 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.papers.search.context import Context, is_plainly
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.multipliers import solve
 
@@ -32,19 +33,15 @@ if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
 __all__ = [
-    "by_addends",
     "by_factors",
     "by_logarithm",
     "by_means",
-    "by_parts",
     "by_square",
     "by_step",
     "by_terms",
 ]
 
 Proof = dict[str, Any]
-
-_NO_FACTS = Facts((), ())
 
 
 def by_terms(
@@ -69,7 +66,7 @@ def by_logarithm(
     if order is None:
         return None
     ends = {"low": encode(low), "high": encode(high)}
-    return {"rule": "monotone", "function": "log", **ends, "order": order}
+    return {"rule": "logarithm", **ends, "proof": order}
 
 
 def by_step(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
@@ -77,7 +74,7 @@ def by_step(search: Search, context: Context, term: Term, strict: bool, depth: i
     for part in subterms(term):
         if part[0] not in ("floor", "ceiling", "abs"):
             continue
-        for image, positive in bounds(_NO_FACTS, part):
+        for image, positive in bounds(part):
             rest = minus(term, image)
             if context.holds(rest, False):
                 step = {"rule": "bound", "of": encode(part)}
@@ -148,7 +145,7 @@ def _is_small(term: Term) -> bool:
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
     base, exponent = part.as_base_exp()
     term, root = from_sympy(part), from_sympy(base)
-    defined = not exponent.is_negative or is_plainly(context, root, "!=")
+    defined = not exponent.is_negative or context.is_plainly(root, "!=")
     if defined and context.holds(term, strict):
         return term, {"rule": "terms"}, 1
     if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not strict:
@@ -199,30 +196,31 @@ def by_square(
 def by_means(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Write the term as a weighted arithmetic mean minus a geometric one."""
-    parts_of = _addends(term)
-    rows = [part for part in parts_of if _is_positive_product(context, part)]
-    others = [part for part in parts_of if part not in rows]
+    """Write the term as a weighted arithmetic mean minus a geometric one.
+
+    With the weights, log(v/A) <= v/A - 1 adds up to it, where A is the arithmetic mean.
+    """
+    parts = _addends(term)
+    rows = [part for part in parts if _is_positive_product(context, part)]
+    others = [part for part in parts if part not in rows]
     if strict or len(others) != 1 or not 2 <= len(rows) <= 5:
         return None
-    weights = _weights(search, context, rows, others[0])
-    if weights is None:
+    weights = _weights(context, rows, others[0])
+    if weights is None or not all(context.holds(weight, True) for weight in weights):
         return None
-    parts, values = [], []
-    for row, weight in zip(rows, weights, strict=True):
-        value = over(row, weight)
-        proofs = [search.inequality(context, entry, True, depth + 2) for entry in (weight, value)]
-        if None in proofs:
-            return None
-        values.append(power(value, weight))
-        parts.append([encode(weight), encode(value), *proofs])
-    gap = minus(plus(*rows), times(*values))
-    if not context.is_zero(minus(term, gap)):
+    values, mean = list(map(over, rows, weights)), plus(*rows)
+    pairs = list(zip(weights, values, strict=True))
+    low = times(*(power(value, weight) for weight, value in pairs))
+    order = minus(("log", mean), plus(*(times(w, ("log", v)) for w, v in pairs)))
+    if not context.is_zero(minus(term, minus(mean, low))):
         return None
-    return {"rule": "means", "parts": parts}
+    gaps = [[encode(weight), encode(("log", over(value, mean))), 0] for weight, value in pairs]
+    tangents = {"rule": "tangents", "rest": encode(ZERO), "gaps": gaps, "proof": {"rule": "terms"}}
+    ends = {"low": encode(low), "high": encode(mean), "order": encode(order)}
+    return {"rule": "exponential", **ends, "proof": tangents}
 
 
-def _weights(search: Search, context: Context, rows: list[Term], target: Term) -> list[Term] | None:
+def _weights(context: Context, rows: list[Term], target: Term) -> list[Term] | None:
     """Solve for weights with which the terms' exponents add up to those of the target."""
     fixed = {
         name
@@ -240,47 +238,6 @@ def _weights(search: Search, context: Context, rows: list[Term], target: Term) -
     if solved is None:
         return None
     return [context.normal.exponent_term(weight) for weight in solved]
-
-
-def by_addends(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
-    """Prove a sum by its addends as they are written; a positive addend comes first."""
-    parts = _addends(term)
-    if len(parts) < 2 or depth > LIMITS.depth_of_addends:
-        return None
-    rows: list[tuple[Term, Proof]] = []
-    needed = strict
-    for part in parts:
-        proof = search.inequality(context, part, needed, depth + 2)
-        if proof is not None and needed:
-            needed = False
-            rows.insert(0, (part, proof))
-            continue
-        proof = proof or search.inequality(context, part, False, depth + 2)
-        if proof is None:
-            return None
-        rows.append((part, proof))
-    return None if needed else {"rule": "sum", "parts": [[encode(a), b] for a, b in rows]}
-
-
-def by_parts(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
-    """Prove a product by its factors as they are written, and a power by its base."""
-    if term[0] == "pow":
-        base = search.inequality(context, term[1], True, depth)
-        ends = {"base": encode(term[1]), "exponent": encode(term[2])}
-        return None if base is None else {"rule": "power", **ends, "positive": base}
-    if term[0] != "mul":
-        return None
-    rows = []
-    for part in term[1:]:
-        proof = search.inequality(context, part, strict, depth)
-        if proof is None:
-            return None
-        rows.append([encode(part), proof])
-    return {"rule": "product", "factors": rows}
 
 
 def _addends(term: Term) -> list[Term]:

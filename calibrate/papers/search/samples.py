@@ -1,7 +1,7 @@
 """Terms in floating point at points of a context, so that no time goes to subgoals that are false.
 
 >>> from dpcal.calibrate.papers.claims.formulas import parse
->>> from dpcal.calibrate.papers.search.context import Context
+>>> from dpcal.calibrate.papers.kernel.context import Context
 >>> here = Context({"x": "+"}, ((parse("x - 2"), False),))
 >>> may_hold(here, parse("x - 1")), may_hold(here, parse("3 - x"))
 (True, False)
@@ -14,8 +14,8 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.terms import Term, subterms
-from dpcal.calibrate.papers.search.context import Context
 
 __all__ = ["FAILURES", "FUNCTIONS", "may_hold"]
 

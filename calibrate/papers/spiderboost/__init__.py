@@ -14,17 +14,4 @@ from dpcal.calibrate.papers.claims.language import schedule_of
 
 __all__ = ["SCHEDULE"]
 
-SCHEDULE = schedule_of(
-    __name__,
-    title="Stationary points by private SpiderBoost",
-    citation=(
-        "Arora, Bassily, Gonzalez, Guzman, Menart, Ullah: Faster Rates of Convergence to "
-        "Stationary Points in Differentially Private Optimization, arXiv 2206.00846"
-    ),
-    notes=(
-        "E10 and E23 have no corrected sides: u/u = 1, and a product in another order, say "
-        "nothing.",
-        "E8 and E18: their corrected sides repeat a definition (DEFINITION).",
-        "E38 speaks of the rounds of Algorithm 3.",
-    ),
-)
+SCHEDULE = schedule_of(__name__)

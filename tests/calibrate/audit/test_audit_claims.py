@@ -88,3 +88,37 @@ def test_the_status_of_the_command_says_what_is_not_proved(claim, status, tmp_pa
     assert status in text
     assert text.startswith("  p" if proved else "! p")
     assert ("the checker accepted all evidence" in text) == proved
+
+
+FAULTY = """
+from dpcal.calibrate.papers import Quantity, Schedule, settings_of, theorems_of
+SCHEDULE = Schedule(
+    name="p", title="", citation="", quantities=(Quantity("n", "records", range="[1, oo)"),),
+    settings=settings_of('''
+        T: 2*n  # Theorem 1
+    '''),
+    claims=theorems_of('''
+        Lemma 1:
+            good: n <= T
+            c: T <= 3*n
+    '''),
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("3*n", "3*m", "line 11: claim 'c': symbol m is not declared"),
+        ("T: 2*n", "T: n*T", "line 10: claim 'good': settings and values must not define"),
+        ("3*n", "n where T <= n", "line 11: claim 'c' says nothing: T <= n is one of its"),
+        ("3*n", "3*(n", "line 11: claim 'c': relation must be in Python's notation"),
+        ("Lemma 1:", "Lemma 1", "line 9: theorem must end with a colon"),
+    ],
+)
+def test_a_fault_of_a_file_is_a_sentence_with_its_line(old, new, place, tmp_path, cli):
+    paper = tmp_path / "paper.py"
+    paper.write_text(FAULTY.replace(old, new), encoding="utf-8")
+    code, _, said = cli.run("audit", paper, "--processes 0 --fresh")
+    assert code == 2
+    assert f"paper.py, {place}" in said

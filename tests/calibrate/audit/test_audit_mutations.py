@@ -20,6 +20,7 @@ from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.language import unfold
 from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, power, symbols, times
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.search.points import points
@@ -154,7 +155,7 @@ def fails(goal, point):
         return False
     if ball < 0 or (goal.relation == "=" and ball > 0):
         return True
-    return goal.relation == "<" and not ball > 0 and balls.sign_at(gap, point) == 0
+    return goal.relation == "<" and not ball > 0 and sign_at(gap, point) == 0
 
 
 @pytest.mark.slow

@@ -43,7 +43,6 @@ def test_the_whole_audit(paper):
     assert head.rstrip().splitlines()[-1] in page.splitlines(), said
     assert part.strip() in [each.strip() for each in page.split("\n## ")], said
     assert json.loads(report.render("json"))["ok"] is True
-    assert report.render("html").startswith("<!DOCTYPE html>")
     with pytest.raises(ValueError, match="format must be one of"):
         report.render("pdf")
 

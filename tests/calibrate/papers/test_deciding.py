@@ -2,16 +2,14 @@
 
 import json
 import os
-import re
 
 import pytest
 
 from dpcal.calibrate import papers
-from dpcal.calibrate.papers import audit, deciding, load
+from dpcal.calibrate.papers import deciding
 from dpcal.calibrate.papers.claims.claims import Bound, Enumeration
 from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.deciding import Store, decided
-from dpcal.cli import main
 
 
 def bound(text, **more):
@@ -83,22 +81,3 @@ def test_foreign_programs_are_never_stored(monkeypatch, tmp_path):
     decided(claims, store=store)
     decided(claims, store=store)
     assert len(calls) == 2
-
-
-def test_a_page_of_a_paper_is_whole_and_needs_no_network(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    arguments = ["audit", "gauss_psgd", "--explain", "E3", "--json"]
-    assert main([*arguments, "-o", str(tmp_path / "one.json")]) == 0
-    (page,) = audit("gauss_psgd", only="E3").pages().values()
-    opened = []
-    for closing, name, empty in re.findall(r"<(/?)(\w+)[^>]*?(/?)>", page):
-        if closing:
-            assert opened.pop() == name
-        elif not empty and name != "meta":
-            opened.append(name)
-    assert opened == []
-    assert not re.search(r"<[^>]* (src|href)=", page)
-    assert "<math><semantics>" in page
-    assert 'encoding="application/x-tex"' in page
-    (wrong,) = (one for one in load("gauss_psgd").errata if one.name == "E3")
-    assert wrong.use.split()[0] in page

@@ -16,6 +16,7 @@ from dpcal.calibrate.papers.claims.formulas import parse
 from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import number
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.recheck import verdict_of
@@ -50,7 +51,7 @@ def test_the_bound_on_a_divergence_holds_wherever_its_conditions_do():
         chance, u = number(q), number(Fraction(1, z * z))
         goals = sampled.conditions(order, chance, u)
         gaps = [("add", goal.right, ("mul", number(-1), goal.left)) for goal in goals]
-        if all(balls.sign_at(gap, {}) in (0, 1) for gap in gaps):
+        if all(sign_at(gap, {}) in (0, 1) for gap in gaps):
             exact = sampled.at_whole_order(int(order[1]), chance, u)
             bound = sampled.upper_bound(order, chance, u)
             assert balls.value(exact, {}) <= balls.value(bound, {})

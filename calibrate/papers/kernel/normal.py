@@ -22,16 +22,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import flint
 
-from dpcal.calibrate.papers.claims.exponents import Exponent, Ratio, generator
 from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.rings import exact
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, times
+from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio, generator
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, require, times
 
-__all__ = ["Normal", "Sum"]
+__all__ = ["Normal", "Sum", "sign_at"]
 
 Atom = tuple[Any, ...]
 Monomial = frozenset[tuple[Atom, Exponent]]
@@ -39,8 +38,10 @@ Sum = dict[Monomial, Fraction]
 
 MOST_TERMS = 600
 MOST_DIGITS = 300
+HIGHEST = 12  # power of a sum that is multiplied out
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 _UNIT: Monomial = frozenset()
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _E: Atom = ("e",)
 
 
@@ -53,10 +54,18 @@ class Normal:
         ``"+"`` (positive), ``"0+"`` (nonnegative) or ``"?"`` for each symbol.
     deadline
         Value of ``time.thread_time()`` after which every operation raises Undecided.
+    logs
+        Symbols on one side of 1: whether above (1) or below (-1), and the sign of the logarithm of
+        the symbol, or of its inverse.
     """
 
-    def __init__(self, signs: Mapping[str, str], deadline: float = math.inf) -> None:
-        self.signs, self.deadline = dict(signs), deadline
+    def __init__(
+        self,
+        signs: Mapping[str, str],
+        deadline: float = math.inf,
+        logs: Mapping[str, tuple[int, str]] | None = None,
+    ) -> None:
+        self.signs, self.deadline, self.logs = dict(signs), deadline, dict(logs or {})
         self.facts: list[tuple[Sum, bool]] = []
         self._cache: dict[Term, Sum] = {}
         self._bases: set[frozenset[Any]] = set()
@@ -71,8 +80,7 @@ class Normal:
     def sum(self, term: Term) -> Sum:
         """Return the normal form of a term."""
         if (found := self._cache.get(term)) is None:
-            if time.thread_time() > self.deadline:
-                raise Undecided("out of time")
+            require(time.thread_time() <= self.deadline, "a normal form in time")
             found = self._cache[term] = self._sum(term)
         return found
 
@@ -104,20 +112,20 @@ class Normal:
         if head in ("max", "min"):
             return self._extremum(head, inner)
         if head in ("floor", "ceiling") and set(inner[0]) <= {_UNIT}:
-            value = exact((head, number(inner[0].get(_UNIT, 0))), {})
+            value = balls.exact((head, number(inner[0].get(_UNIT, 0))), {})
             return {_UNIT: value} if value else {}
         return _atom((head, *(_frozen(part) for part in inner)))
 
     def _times(self, left: Sum, right: Sum) -> Sum:
-        if len(left) * len(right) > MOST_TERMS or time.thread_time() > self.deadline:
-            raise Undecided("a product has too many terms, or time is out")
+        require(len(left) * len(right) <= MOST_TERMS, "a product with fewer terms")
+        require(time.thread_time() <= self.deadline, "a product in time")
         return _collect(
             self._product(dict(a), b, x * y) for a, x in left.items() for b, y in right.items()
         )
 
     def _product(self, powers: dict[Atom, Exponent], right: Monomial, value: Fraction) -> Sum:
         for atom, exponent in right:
-            powers[atom] = powers.get(atom, Fraction(0)) + exponent
+            powers[atom] = powers.get(atom, _ZERO) + exponent
         monomial, value = self._settled(powers, value)
         return {monomial: value}
 
@@ -129,8 +137,8 @@ class Normal:
         for atom, exponent in powers.items():
             if atom[0] == "num":
                 whole = _whole_part(exponent)
-                if abs(whole) * math.log10(atom[1]) > MOST_DIGITS:
-                    raise Undecided("a number has too many digits")
+                short = abs(whole) * math.log10(atom[1]) <= MOST_DIGITS
+                require(short, "a number with fewer digits")
                 value *= Fraction(atom[1]) ** whole
                 exponent = exponent - Fraction(whole)
             if exponent != 0:
@@ -144,8 +152,8 @@ class Normal:
         rows = [(self.sum(part), e) for part, e in self.factors(base)]
         signs = [self.known_sign(part) for part, _ in rows]
         alone = all(sign in ("+", "0+") for sign in signs)
-        outside: Sum = {_UNIT: Fraction(1)}
-        inside: Sum = {_UNIT: Fraction(1)}
+        outside: Sum = {_UNIT: _ONE}
+        inside: Sum = {_UNIT: _ONE}
         for (part, e), sign in zip(rows, signs, strict=True):
             if sign == "+" or alone:
                 outside = self._times(outside, self._power(part, e * exponent))
@@ -160,26 +168,25 @@ class Normal:
         if term[0] == "pow" and self.known_sign(self.sum(term[1])) in ("+", "0+"):
             e = self._exponent(self.sum(term[2]))
             return [(part, inner * e) for part, inner in self.factors(term[1])]
-        return [(term, Fraction(1))]
+        return [(term, _ONE)]
 
     def _power(self, inner: Sum, exponent: Exponent) -> Sum:
         whole = _is_whole(exponent)
-        if _is_whole(exponent) and 0 <= exponent <= 12:
-            return reduce(self._times, [inner] * int(exponent), {_UNIT: Fraction(1)})
+        if _is_whole(exponent) and 0 <= exponent <= HIGHEST:
+            return reduce(self._times, [inner] * int(exponent), {_UNIT: _ONE})
         odd = _is_whole(exponent) and exponent % 2 == 1
-        if not inner:
-            raise Undecided("a power of zero")
-        if len(inner) > 1 and any(e != 0 and _negative_whole(e) for m in inner for _, e in m):
+        require(inner, "a power of what is not zero")
+        if len(inner) > 1 and any(_is_whole(e) and e < 0 for m in inner for _, e in m):
             inner = self.clear(inner) or inner
         shared, size, rest = self._content(inner, whole)
         powers: dict[Atom, Exponent] = {atom: e * exponent for atom, e in shared}
         for prime, count in _primes(abs(size)).items():
-            powers[prime] = powers.get(prime, Fraction(0)) + Fraction(count) * exponent
+            powers[prime] = powers.get(prime, _ZERO) + Fraction(count) * exponent
         sign = -1 if size < 0 and odd else 1
         if set(rest) != {_UNIT}:
             base, flipped = self._base(rest, whole)
             sign *= -1 if flipped and odd else 1
-            powers[("sum", base)] = powers.get(("sum", base), Fraction(0)) + exponent
+            powers[("sum", base)] = powers.get(("sum", base), _ZERO) + exponent
         monomial, value = self._settled(powers, Fraction(sign))
         return {monomial: value}
 
@@ -197,25 +204,28 @@ class Normal:
         Only positive atoms leave a base whose exponent is not whole; nonnegative ones do when
         nothing else is in the base, because a rest of unknown sign would be undefined alone.
         """
-        terms = [dict(monomial) for monomial in total]
-        shared: dict[Atom, Exponent] = {}
-        atoms = set().union(*terms)
+        atoms = {atom for monomial in total for atom, _ in monomial}
         signs = {atom: self.atom_sign(atom) for atom in atoms} if not whole else {}
         alone = len(total) == 1 and all(sign != "?" for sign in signs.values())
-        for atom in atoms:
-            if whole or signs[atom] == "+" or alone:
-                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
-                if lowest != 0:
-                    shared[atom] = lowest
-        values = list(total.values())
-        size = Fraction(
-            math.gcd(*(value.numerator for value in values)),
-            math.lcm(*(value.denominator for value in values)),
+        shared, size, (rest,) = self._common(
+            [total], [atom for atom in atoms if whole or signs[atom] == "+" or alone]
         )
-        if len(values) == 1 and whole:
-            size = size if values[0] > 0 else -size
-        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
-        return frozenset(shared.items()), size, self._times(total, inverse)
+        if whole and len(total) == 1 and min(total.values()) < 0:
+            return shared, -size, {monomial: -value for monomial, value in rest.items()}
+        return shared, size, rest
+
+    def _common(
+        self, sums: Sequence[Sum], atoms: Iterable[Atom]
+    ) -> tuple[Monomial, Fraction, list[Sum]]:
+        """Divide sums by the powers of atoms and the positive number that all terms share."""
+        terms = [dict(monomial) for total in sums for monomial in total]
+        lowest = ((atom, _lowest([term.get(atom, _ZERO) for term in terms])) for atom in atoms)
+        shared = frozenset((atom, exponent) for atom, exponent in lowest if exponent != 0)
+        values = [abs(value) for total in sums for value in total.values()]
+        top = math.gcd(*(value.numerator for value in values)) or 1
+        size = Fraction(top, math.lcm(*(value.denominator for value in values)))
+        inverse: Sum = {frozenset((atom, -e) for atom, e in shared): 1 / size}
+        return shared, size, [self._times(total, inverse) for total in sums]
 
     def _exponential(self, inner: Sum) -> Sum:
         """Split exp(c log(a) + rest) into a**c exp(rest)."""
@@ -225,48 +235,43 @@ class Normal:
             logs = [a for a, e in monomial if a[0] == "logatom" and e == 1]
             if len(logs) == 1:
                 others = frozenset(pair for pair in monomial if pair[0] != logs[0])
-                atom = logs[0][1]
-                share = self._exponent({others: value})
-                powers[atom] = powers.get(atom, Fraction(0)) + share
+                _, atom, way = logs[0]
+                share = self._exponent({others: value * way})
+                powers[atom] = powers.get(atom, _ZERO) + share
             else:
                 rest[monomial] = value
         if rest:
             powers[_E] = self._exponent(rest)
-        monomial, value = self._settled(powers, Fraction(1))
+        monomial, value = self._settled(powers, _ONE)
         return {monomial: value}
 
     def _logarithm(self, inner: Sum) -> Sum:
         inner = self.clear(inner)
-        if not inner:
-            raise Undecided("a logarithm of zero")
+        require(inner, "a logarithm of what is not zero")
         shared, size, rest = self._content(inner, False)
-        parts = [self._times(self._opened(e), _log(atom)) for atom, e in shared]
-        parts += [{m: Fraction(c) for m in _log(p)} for p, c in _primes(size).items()]
+        parts = [self._times(self._opened(e), self._log(atom)) for atom, e in shared]
+        parts += [{m: Fraction(c) for m in self._log(p)} for p, c in _primes(size).items()]
         if set(rest) != {_UNIT}:
-            parts.append(_log(("sum", self._base(rest, False)[0])))
+            parts.append(self._log(("sum", self._base(rest, False)[0])))
         return _collect(parts)
+
+    def _log(self, atom: Atom) -> Sum:
+        """Return the logarithm of an atom; one of a symbol below 1 is that of its inverse."""
+        way, _ = self.logs.get(atom[1], (1, "")) if atom[0] == "sym" else (1, "")
+        if atom == _E:
+            return {_UNIT: _ONE}
+        return {frozenset({(("logatom", atom, way), _ONE)}): Fraction(way)}
 
     def _extremum(self, head: str, inner: Sequence[Sum]) -> Sum:
         """Take out the common factor of all arguments: max(a x, a y) = a max(x, y) for a > 0."""
-        terms = [dict(monomial) for total in inner for monomial in total]
-        shared: dict[Atom, Exponent] = {}
-        if all(inner):
-            for atom in set().union(*terms):
-                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
-                if lowest != 0 and self.atom_sign(atom) == "+":
-                    shared[atom] = lowest
-        values = [abs(value) for total in inner for value in total.values()]
-        size = Fraction(
-            math.gcd(*(value.numerator for value in values)) or 1,
-            math.lcm(*(value.denominator for value in values)),
-        )
-        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
-        outside: Sum = {frozenset(shared.items()): size}
-        reduced = list(dict.fromkeys(_frozen(self._times(total, inverse)) for total in inner))
+        atoms = {atom for total in inner for monomial in total for atom, _ in monomial}
+        positive = [atom for atom in atoms if self.atom_sign(atom) == "+"]
+        shared, size, rest = self._common(inner, positive)
+        reduced = list(dict.fromkeys(map(_frozen, rest)))
         if len(reduced) == 1:
-            return self._times(outside, dict(reduced[0]))
+            return self._times({shared: size}, dict(reduced[0]))
         self._arguments.setdefault(frozenset(reduced), reduced)
-        return self._times(outside, _atom((head, frozenset(reduced))))
+        return self._times({shared: size}, _atom((head, frozenset(reduced))))
 
     # ----------------------------------------------------------------------------------- exponents
 
@@ -280,19 +285,14 @@ class Normal:
         return result
 
     def _exponent_factor(self, atom: Atom, e: Exponent) -> Exponent:
-        if not _is_whole(e) or abs(e) > 12:
+        if not _is_whole(e) or abs(e) > HIGHEST:
             return self._generator((atom, e))
-        base = (
-            self._exponent(dict(atom[1]))
-            if atom[0] == "sum"
-            else self._generator((atom, Fraction(1)))
-        )
-        if base == 0:
-            raise Undecided("an exponent divides by zero")
-        result: Exponent = Fraction(1)
+        base = self._exponent(dict(atom[1])) if atom[0] == "sum" else self._generator((atom, _ONE))
+        require(base != 0, "an exponent that does not divide by zero")
+        result: Exponent = _ONE
         for _ in range(abs(int(e))):
             result = result * base
-        return Fraction(1) / result if e < 0 else result
+        return _ONE / result if e < 0 else result
 
     def _generator(self, key: Any) -> Exponent:
         return generator(self._generators.setdefault(key, len(self._generators)))
@@ -307,10 +307,12 @@ class Normal:
     def _polynomial(self, polynomial: Any) -> Sum:
         keys = list(self._generators)
         rows = []
-        for powers, value in polynomial.to_dict().items():
-            pairs = [(keys[k], Fraction(int(p))) for k, p in enumerate(powers) if p]
-            monomial = frozenset((atom, e * p) for (atom, e), p in pairs)
-            rows.append({monomial: Fraction(int(value.p), int(value.q))})
+        for counts, value in polynomial.to_dict().items():
+            powers: dict[Atom, Exponent] = {}
+            for (atom, e), count in zip(keys, counts, strict=False):
+                powers[atom] = powers.get(atom, _ZERO) + e * Fraction(int(count))
+            monomial, coefficient = self._settled(powers, Fraction(int(value.p), int(value.q)))
+            rows.append({monomial: coefficient})
         return _collect(rows)
 
     # ------------------------------------------------------------------------------ zeros and signs
@@ -327,25 +329,23 @@ class Normal:
     def _cleared_once(self, total: Sum) -> Sum | None:
         atoms = {atom for monomial in total for atom, _ in monomial if atom[0] == "sum"}
         for atom in atoms:
-            rows = [(dict(m).get(atom, Fraction(0)), m, v) for m, v in total.items()]
+            rows = [(dict(m).get(atom, _ZERO), m, v) for m, v in total.items()]
             parts = []
             moved = False
             for exponent, monomial, value in rows:
-                lowest = _least([e for e, _, _ in rows if _is_whole(e - exponent)])
+                lowest = _lowest([e for e, _, _ in rows if _is_whole(e - exponent)])
                 steps = int(_fraction(exponent - lowest))
                 rest = dict(monomial)
                 rest[atom] = lowest
                 settled, value = self._settled(rest, value)
                 part: Sum = {settled: value}
-                if steps > 12:
-                    raise Undecided("a power is too high to multiply out")
+                require(steps <= HIGHEST, "a power that can be multiplied out")
                 parts.append(reduce(self._times, [dict(atom[1])] * steps, part))
                 moved = moved or steps > 0
             if moved:
                 return _collect(parts)
-        whole = [
-            (m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e) and 0 < e <= 12
-        ]
+        sums = ((m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e))
+        whole = [row for row in sums if 0 < row[2] <= HIGHEST]
         if not whole:
             return None
         monomial, atom, exponent = whole[0]
@@ -367,7 +367,7 @@ class Normal:
         signs = []
         for outer, inner in groups.items():
             plain = set(inner) == {_UNIT}
-            held = inner[_UNIT] > 0 if plain else balls.sign_at(self.term(inner), {}) == 1
+            held = inner[_UNIT] > 0 if plain else _is_positive(self.term(inner))
             signs.append(self._monomial_sign(outer) if held else "?")
         if "?" in signs:
             return "?"
@@ -394,7 +394,8 @@ class Normal:
         if head == "abs":
             return "0+"
         if head == "logatom":
-            return "+" if atom[1][0] == "num" else "?"
+            known = self.logs.get(atom[1][1], (1, "?"))[1] if atom[1][0] == "sym" else "?"
+            return "+" if atom[1][0] == "num" else known
         if atom in self._asking:
             return "?"
         self._asking.add(atom)
@@ -437,8 +438,8 @@ class Normal:
 
     def _scales(self, total: Sum, fact: Sum) -> Iterable[Fraction]:
         """Return the multiples of a fact that cancel a negative term."""
-        ratios = {total[m] / v for m, v in fact.items() if v < 0 and total.get(m, Fraction(0)) < 0}
-        ratios |= {Fraction(1)} if not ratios and fact else set()
+        ratios = {total[m] / v for m, v in fact.items() if v < 0 and total.get(m, _ZERO) < 0}
+        ratios |= {_ONE} if not ratios and fact else set()
         return sorted(ratios)[-3:]
 
     def _is_number(self, atom: Atom, exponent: Exponent) -> bool:
@@ -447,7 +448,7 @@ class Normal:
         if atom[0] in ("num", "e", "pi"):
             return True
         if atom[0] == "logatom":
-            return self._is_number(atom[1], Fraction(1))
+            return self._is_number(atom[1], _ONE)
         if atom[0] == "sum":
             return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
         parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
@@ -466,13 +467,14 @@ class Normal:
     def factor_term(self, atom: Atom, exponent: Exponent) -> Term:
         """Return a power of an atom as a term."""
         inner = self.exponent_term(exponent)
-        return ("exp", inner) if atom == _E else power(self._atom_term(atom), inner)
+        return ("exp", inner) if atom == _E else power(self.atom_term(atom), inner)
 
     def exponent_term(self, exponent: Exponent) -> Term:
         """Return an exponent as a term."""
         return self.term(self._opened(exponent))
 
-    def _atom_term(self, atom: Atom) -> Term:
+    def atom_term(self, atom: Atom) -> Term:
+        """Return an atom as a term."""
         head = atom[0]
         if head in ("sym", "pi"):
             return atom
@@ -481,7 +483,8 @@ class Normal:
         if head == "e":
             return ("exp", number(1))
         if head == "logatom":
-            return ("log", self._atom_term(atom[1]))
+            base = self.atom_term(atom[1])
+            return ("log", base if atom[2] == 1 else power(base, number(-1)))
         if head == "sum":
             return self.term(dict(atom[1]))
         parts: Any = atom[1:]
@@ -490,12 +493,30 @@ class Normal:
         return (head, *(self.term(dict(part)) for part in parts))
 
 
+def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
+    """Return the certain sign of a term at an exact point; zero only when exactly zero."""
+    try:
+        ball = balls.at(term, balls.balls_of(point))
+        if ball > 0 or ball < 0:
+            return 1 if ball > 0 else -1
+        found = balls.folded(term, point)
+        if found[0] == "num":
+            return int(found[1] > 0) - int(found[1] < 0)
+        return 0 if Normal({}).is_zero(found) else None
+    except Undecided:
+        return None
+
+
+def _is_positive(term: Term) -> bool:
+    """Return whether a ball shows that a term without symbols is positive."""
+    try:
+        return bool(balls.value(term, {}) > 0)
+    except Undecided:
+        return False
+
+
 def _atom(atom: Atom) -> Sum:
-    return {frozenset({(atom, Fraction(1))}): Fraction(1)}
-
-
-def _log(atom: Atom) -> Sum:
-    return {_UNIT: Fraction(1)} if atom == _E else _atom(("logatom", atom))
+    return {frozenset({(atom, _ONE)}): _ONE}
 
 
 def _frozen(total: Sum) -> frozenset[Any]:
@@ -506,24 +527,18 @@ def _collect(parts: Iterable[Sum]) -> Sum:
     total: Sum = {}
     for part in parts:
         for monomial, value in part.items():
-            total[monomial] = total.get(monomial, Fraction(0)) + value
-    if len(total) > MOST_TERMS:
-        raise Undecided("a sum has too many terms")
+            total[monomial] = total.get(monomial, _ZERO) + value
+    require(len(total) <= MOST_TERMS, "a sum with fewer terms")
     return {monomial: value for monomial, value in total.items() if value}
 
 
 def _fraction(exponent: Exponent) -> Fraction:
-    if isinstance(exponent, Ratio):
-        raise Undecided("an exponent is not a number")
-    return exponent
+    require(isinstance(exponent, Fraction), "an exponent that is a number")
+    return cast(Fraction, exponent)
 
 
 def _is_whole(exponent: Exponent) -> TypeGuard[Fraction]:
     return isinstance(exponent, Fraction) and exponent.denominator == 1
-
-
-def _negative_whole(exponent: Exponent) -> bool:
-    return _is_whole(exponent) and _fraction(exponent) < 0
 
 
 def _whole_part(exponent: Exponent) -> int:
@@ -542,11 +557,6 @@ def _lowest(powers: Sequence[Exponent]) -> Exponent:
     if any(isinstance(step, Ratio) for step in steps):
         return Fraction(0)
     return powers[0] + min(_fraction(step) for step in steps)
-
-
-def _least(powers: Sequence[Exponent]) -> Exponent:
-    steps = [_fraction(power - powers[0]) for power in powers]
-    return powers[0] + min(steps)
 
 
 def _primes(value: Fraction) -> dict[Atom, int]:

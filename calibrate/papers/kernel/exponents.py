@@ -12,10 +12,11 @@ from typing import Any
 
 import flint
 
-from dpcal.calibrate.papers.kernel.terms import Undecided
+from dpcal.calibrate.papers.kernel.terms import require
 
 __all__ = ["Exponent", "Ratio", "generator"]
 
+MOST_TERMS = 200  # of a polynomial
 MOST_GENERATORS = 10  # exponents of the papers use at most four symbols
 _CONTEXT = flint.fmpq_mpoly_ctx.get(("g", MOST_GENERATORS), "lex")
 _ONE = _CONTEXT.constant(1)
@@ -77,8 +78,7 @@ def _parts(value: Any) -> tuple[Any, Any]:
 
 
 def _reduced(top: Any, bottom: Any) -> Exponent:
-    if len(top.to_dict()) > 200 or len(bottom.to_dict()) > 200:
-        raise Undecided("an exponent is too long")
+    require(max(len(top.to_dict()), len(bottom.to_dict())) <= MOST_TERMS, "a shorter exponent")
     if not bottom.is_constant():
         common = top.gcd(bottom)
         top, bottom = top / common, bottom / common
@@ -92,6 +92,5 @@ def _reduced(top: Any, bottom: Any) -> Exponent:
 
 def generator(index: int) -> Ratio:
     """Return one of the generators."""
-    if index >= MOST_GENERATORS:
-        raise Undecided("exponents use too many symbols")
+    require(index < MOST_GENERATORS, "exponents in fewer symbols")
     return Ratio(_CONTEXT.gens()[index], _ONE)
