@@ -18,7 +18,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import pricing
-from dpcal.accountants.correlated.question import STATISTICS
+from dpcal.accountants.correlated.price import STATISTICS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.accountants.samplers import Full, Sampler
 

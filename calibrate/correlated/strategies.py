@@ -25,7 +25,7 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.draws.montecarlo import progress_bar
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.question import STATISTICS, Options
+from dpcal.accountants.correlated.price import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
     BIFR,

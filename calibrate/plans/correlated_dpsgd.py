@@ -23,7 +23,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.question import Options
+from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
