@@ -63,7 +63,7 @@ from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["ReplicaMoments"]
+__all__ = ["ReplicaMoments", "ReplicaSum"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
@@ -203,7 +203,7 @@ def _is_long(length: int, q: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sum:
+class ReplicaSum:
     """The sum over replicas of one order, from the last round on.
 
     Parameters
@@ -249,6 +249,7 @@ class _Sum:
 
     @cached_property
     def tables(self) -> _Tables | None:
+        """The states, and where counts lead; None if there are too many."""
         length = max(self._lags, self.joining.separation - 1)
         if not self.cells or self.mechanism.walk is None:
             return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
@@ -423,7 +424,7 @@ class ReplicaMoments(Bound):
         shares = _SHARED if self._walks else _SHARED[:1]
         return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
 
-    def evenly(self, order: int, cells: int) -> _Sum:
+    def evenly(self, order: int, cells: int) -> ReplicaSum:
         """Return the sum of one order on cells of one size, without shared overlaps or a cap."""
         if not self._walks:
             return self._sum(_Key(0, order), 0)
@@ -433,7 +434,7 @@ class ReplicaMoments(Bound):
     def _walks(self) -> bool:
         return self.mechanism.walk is not None
 
-    def _sum(self, key: _Key, cells: int) -> _Sum:
+    def _sum(self, key: _Key, cells: int) -> ReplicaSum:
         cap = 0.0
         if self.mechanism.walk is not None:
             decay, joining = self.mechanism.walk[0], self.joining
@@ -442,7 +443,9 @@ class ReplicaMoments(Bound):
                 rate, period = float(joining.chances.max()), joining.period
                 rounds = -(-self.mechanism.steps // period)
                 cap = min(cap, state_cap(decay**period, rate, rounds, key.beyond))
-        return _Sum(self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0)
+        return ReplicaSum(
+            self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0
+        )
 
     def _moment(self, key: _Key, fine: bool) -> float:
         grids = _CAPPED if key.tail else _CELLS

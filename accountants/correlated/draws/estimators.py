@@ -52,7 +52,9 @@ _NOISE_AT_ONCE = 2**17
 class Estimator(Protocol):
     """Draws, and the terms whose mean is delta."""
 
-    direction: ClassVar[str]
+    @property
+    def direction(self) -> str:
+        """``"remove"`` or ``"add"``."""
 
     @property
     def steps(self) -> int:
@@ -133,6 +135,8 @@ class Direct(OfEngine):
 @dataclass(frozen=True, eq=False)
 class Without(Direct):
     """Draws of outputs without the record, for the law of their likelihood ratios."""
+
+    direction: ClassVar[str] = "add"
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
 from dpcal.accountants.correlated.draws.estimators import Floats, OfEngine, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
@@ -105,7 +105,7 @@ class Tilted(OfEngine):
     cells: int = _CELLS
 
     @cached_property
-    def _sum(self):  # type: ignore[no-untyped-def]
+    def _sum(self) -> ReplicaSum:
         return ReplicaMoments(self.engine.mechanism, self.joining).evenly(self.order, self.cells)
 
     @cached_property
@@ -146,7 +146,7 @@ class Tilted(OfEngine):
         The weights are those of the counts over the probability with which they are drawn.
         """
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
-        if math.isinf(table.log_moment):
+        if made is None or math.isinf(table.log_moment):
             raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
         reached = np.cumsum(table.starts)
         first = np.searchsorted(reached, generator.random(draws) * reached[-1], side="right")
@@ -176,8 +176,9 @@ class Tilted(OfEngine):
         total, mechanism, chances = self._sum, self.engine.mechanism, self.joining.chances
         if total.cells:
             first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
-            gains = np.ones((1, self.order + 1, len(total.tables.windows)))
-            weighed = gains, np.zeros(mechanism.steps, dtype=np.intp)
+            # A sum weighs what follows from it, whatever the window.
+            windows = len(self._table.starts)
+            weighed = np.ones((1, 1, windows)), np.zeros(mechanism.steps, dtype=np.intp)
         else:
             first, kinds = _alike(chances[:, None])
             products = np.stack([total.products(t) for t in range(mechanism.steps)])
