@@ -18,7 +18,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "LatticeStream": "dpcal.optim.boundary.lattice",
         "NoiseStream": "dpcal.optim.boundary.streams",
         "Parts": "dpcal.optim.silos.parts",
-        "STATISTICAL": "dpcal.accountants.correlated.table",
         "by_partitions": "dpcal.optim.silos.reading",
         "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",

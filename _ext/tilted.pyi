@@ -4,43 +4,6 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intc]
 
-def state_table(
-    factors: _Floats,
-    runs: NDArray[np.intp],
-    decay: float,
-    scale: float,
-    variance: float,
-    largest: float,
-    cells: int,
-    most: int,
-) -> tuple[_Floats, NDArray[np.intp], _Floats]: ...
-def state_draws(
-    table: _Floats,
-    places: NDArray[np.intp],
-    norms: _Floats,
-    factors: _Floats,
-    runs: NDArray[np.intp],
-    decay: float,
-    scale: float,
-    variance: float,
-    largest: float,
-    draws: int,
-    generator: np.random.Generator,
-) -> tuple[_Floats, _Floats]: ...
-def band_table(
-    log_binomial: _Floats, gram: _Floats
-) -> tuple[_Floats, _Floats, NDArray[np.intp], _Floats]: ...
-def band_draws(
-    table: _Floats,
-    kept: _Floats,
-    places: NDArray[np.intp],
-    norms: _Floats,
-    log_binomial: _Floats,
-    gram: _Floats,
-    draws: int,
-    generator: np.random.Generator,
-) -> _Floats: ...
-def log_products(a: _Floats, energies: _Floats, rates: _Floats) -> _Floats: ...
 def replica_round(
     now: _Floats,
     to: NDArray[np.intc],
@@ -52,6 +15,21 @@ def replica_round(
     last: bool,
     then: _Floats,
 ) -> None: ...
+def replica_draws(
+    table: _Floats,
+    places: NDArray[np.intp],
+    norms: _Floats,
+    chances: _Floats,
+    chances_of: NDArray[np.intp],
+    gains: _Floats,
+    gains_of: NDArray[np.intp],
+    to: _Ints,
+    free: _Ints,
+    sizes: tuple[int, int],
+    walk: tuple[float, float, float, float],
+    first: NDArray[np.intp],
+    generator: np.random.Generator,
+) -> tuple[_Floats, _Floats]: ...
 def energy_law(
     energies: _Floats,
     rates: _Floats,

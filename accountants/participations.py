@@ -10,14 +10,12 @@ Samplers (:mod:`dpcal.accountants.samplers`) build these laws; correlated noise 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal._lazy import special
 from dpcal.accountants.limits import hold
 from dpcal.errors import UnsupportedEvent
 
@@ -25,12 +23,6 @@ __all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson"]
 
 Floats = NDArray[np.float64]
 
-# Probability with which a record takes part more often than the largest number for which patterns
-# are drawn.
-_RARE = 1e-8
-# Above this number of rounds the law of the number of participations takes more than a second: its
-# cost is quadratic in the rounds.
-_MANY_ROUNDS = 2**14
 # Random numbers that are drawn at once: 1 MB.
 _AT_ONCE = 2**17
 
@@ -162,34 +154,6 @@ class Automaton:
             y[t] = generator.random(draws) < chance[t, state]
             state = np.where(y[t] > 0, self.join_to[t, state], self.idle_to[t, state])
         return y, first
-
-    def telling(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return participations of usual and of frequent records, of shape (rounds, draws).
-
-        If records rarely take part, a few draws from the law itself hold no participations, but
-        delta depends on these, and on the rare records that take part several times. A quarter of
-        the draws are from the law; the others from laws with more participations, up to a number
-        that a record exceeds with probability at most 1e-8.
-        """
-        usual = float(self.rates.sum())
-        if self.independent and self.rounds > _MANY_ROUNDS:
-            # Sums of independent indicators exceed large numbers less often than Poisson counts do.
-            most = math.ceil(float(special.pdtrik(1 - _RARE, usual)))
-        else:
-            counts = np.exp(self.counts())
-            most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
-        parts = [self.sample(draws - 3 * (draws // 4), generator)[0]]
-        for goal in np.geomspace(max(usual, 1.0), max(usual, most, 1), 3):
-            shares = np.minimum(np.array([usual, goal]) / self.rounds, 0.999)
-            shift = max(0.0, float(np.diff(special.logit(shares))[0]))
-            total = np.logaddexp(self.idle, self.join + shift)
-            busier = replace(self, idle=self.idle - total, join=self.join + shift - total)
-            parts.append(busier.sample(draws // 4, generator)[0])
-        y = np.concatenate(parts, axis=1)
-        for column in np.flatnonzero(y.sum(axis=0) > most):
-            taken = np.flatnonzero(y[:, column])
-            y[generator.permutation(taken)[most:], column] = 0.0
-        return y
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dpcal import _annexes, _validate
+from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.noise import noise_multiplier
@@ -77,11 +77,6 @@ def price_together(
     prices: list[Any] = [
         epsilon(event, delta=share, neighboring_relation=relation) for event, share in apart
     ]
-    if any(price.label == _annexes.STATISTICAL for price in prices):
-        raise UnsupportedEvent(
-            "A run with correlated noise has an estimate for a price, and no bound: it cannot be "
-            "added to others."
-        )
     if alike:
         rest = float(left)
         # A delta that was rounded up would not be left.

@@ -21,8 +21,8 @@ from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.bounds.revealed import Revealed
-from dpcal.accountants.correlated.choice import Goal
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
+from dpcal.accountants.correlated.price import Goal
 from dpcal.accountants.correlated.pricing import DRAWING, priced
 from dpcal.accountants.correlated.table import CERTIFIED
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
@@ -56,24 +56,19 @@ def epsilon(
         Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
     statistics
         ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
-        and whose failure probability is part of delta. ``"asymptotic"``: importance sampling with a
-        normal interval, for small delta with few draws. ``"none"``: deterministic bounds only.
+        and whose failure probability is part of delta. ``"none"``: deterministic bounds only.
     draws
         Monte Carlo draws for each direction, default 100,000.
     failure_probability
-        Probability of wrong bounds from draws; default delta / 100, or 0.05 for normal intervals.
+        Probability of wrong bounds from draws; default delta / 100.
     seed
         Fixes the draws; fresh and secret by default.
-    arithmetic
-        ``"validated"`` (default) or ``"bracketed"`` likelihood ratios, for lambda-CGD.
-    particles
-        Number of particles, for matrices without structure.
     executor
         A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
-    checkpoint, save_every
-        File for saving and resuming draws, and chunks >= 1 between two saves.
+    checkpoint
+        File for saving and resuming draws.
 
     Returns
     -------

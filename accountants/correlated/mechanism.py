@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -115,7 +115,7 @@ class Plain:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields."""
-        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        return {each.name: vars(self)[each.name] for each in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,9 +340,9 @@ class Mechanism(Plain):
         With states ``w_j = sum_{t < u} y_t decays[j]^(u - t - 1)`` before round u, the overlap of
         column u with the columns of earlier participations is ``couplings[u] @ w`` times sigma^2.
         """
-        if self.series is None or self.column is None:
-            raise ValueError(f"mechanism must be of kind 'BLT', got {self.kind!r}.")
-        decays, scales = self.series
+        if self.column is None or self._series is None:
+            raise ValueError(f"mechanism must be of kind 'BLT' or 'lambda-CGD', got {self.kind!r}.")
+        decays, scales = self._series
         powers = decays ** np.arange(self.steps)[:, None]
         sums = np.cumsum(powers * self.column[:, None], axis=0)[::-1]
         return np.ascontiguousarray(scales * sums / self.variance)
@@ -376,12 +376,15 @@ class Mechanism(Plain):
         return np.ascontiguousarray(self.matrix.T @ x / self.variance)
 
     @property
+    def _series(self) -> tuple[Floats, Floats] | None:
+        """Decays and scales of the series of lambda-CGD, too."""
+        return self.series if self.decay is None else (np.array([self.decay]),) * 2
+
+    @property
     def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
         """Kernels that multiply by C and by C^T in place, with arguments; None without kernels."""
-        if self.decay is not None:
-            return kernels.ar1_states, kernels.ar1_fields, (self.decay,)
-        if self.series is not None:
-            return kernels.series_states, kernels.series_fields, self.series
+        if self._series is not None:
+            return kernels.series_states, kernels.series_fields, self._series
         if self.column is not None and self.bands <= WIDEST_BAND:
             return kernels.band_states, kernels.band_fields, (self.column[: self.bands],)
         return None

@@ -1,4 +1,4 @@
-"""What does a whole run of correlated noise cost? From a strategy to an event, and to its price.
+"""What does the event of a whole run of correlated noise cost? From a strategy to an event.
 
 Answers of a matrix mechanism are not independent, so that a run is one event and a single step has
 no price. If the steps are in fact independent, the event is a composition that every accountant
@@ -32,25 +32,15 @@ import attr
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.proved import Compositions, compositions
-from dpcal.accountants.correlated.choice import Goal
-from dpcal.accountants.correlated.evidence import Evidence, Reading, collected
+from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
-from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.correlated.table import (
-    CERTIFIED,
-    EXACT,
-    STATISTICAL,
-    WITH_CONFIDENCE,
-    chosen,
-)
+from dpcal.accountants.correlated.price import Goal, Options, Question, answer
+from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.samplers import Poisson, Sampler
-from dpcal.errors import DrawsCannotTell, TargetUnreachable, UnsupportedEvent
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["DRAWING", "answer", "check_relation", "delta", "epsilon", "priced", "provenance"]
-__all__ += ["whole_run"]
+__all__ = ["DRAWING", "check_relation", "delta", "epsilon", "priced", "whole_run"]
 
 # Options that a question may replace in an event, because they do not change what is priced.
 DRAWING = ("statistics", "draws", "seed", "failure_probability")
@@ -190,7 +180,7 @@ def priced(
         The relation that the answer names; ``"replace-one"`` has a pair of its own.
     **how
         Settings of the draws that the event does not have: keywords of
-        :class:`~dpcal.accountants.correlated.question.Options`.
+        :class:`~dpcal.accountants.correlated.price.Options`.
     """
     options = Options(**{name: getattr(event, name) for name in DRAWING}, **how)
     reserved = 0.0
@@ -198,7 +188,7 @@ def priced(
         failure = event.failure_probability
         if failure is None:
             # The default failure probability is that of all confirmations together.
-            total = options.failure(goal.delta, proved=True)
+            total = options.failure(goal.delta)
             failure = total / event.confirmations
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
@@ -213,62 +203,3 @@ def priced(
 
 
 _remembered = lru_cache(maxsize=128)(priced)
-
-
-def answer(
-    question: Question, goal: Goal, relation: str = "zero-out", reserved: float = 0.0
-) -> Any:
-    """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
-    made: type[CorrelatedDelta | CorrelatedEpsilon] = CorrelatedDelta
-    if goal.delta is not None:
-        goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
-    bound = question.proved
-    if question.route == "product":
-        assert isinstance(bound, Compositions)
-        if goal.delta is None:
-            found, lower = bound.worst(event_delta, epsilon=goal.epsilon or 0.0)
-        else:
-            found, lower = bound.worst(event_epsilon, delta=goal.delta)
-        return made.proved(found, lower=lower, label=EXACT, neighboring_relation=relation)
-    found = goal.proof(bound)
-    drawn, reason = _drawn(question, goal)
-    reading = None if drawn is None else drawn.reading(goal)
-    if drawn is None or reading is None or not reading.upper < found.value:
-        if math.isinf(found.value) and (drawn is not None or reason):
-            raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
-        lower = goal.below(bound)
-        stated = {"note": reason, "neighboring_relation": relation}
-        return made.proved(found, lower=lower, label=CERTIFIED, **stated)
-    if reserved and goal.delta is None:
-        reading = reading._replace(upper=min(1.0, reading.upper + reserved))
-    return made(
-        reading.upper,
-        **provenance(question, drawn, reading, found.value),
-        neighboring_relation=relation,
-    )
-
-
-def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
-    """Return draws for a goal, or None and the reason, which is empty if no draws are wanted."""
-    if question.options.statistics == "none":
-        return None, ""
-    try:
-        return collected(question, goal), ""
-    except DrawsCannotTell as reason:
-        return None, str(reason)
-
-
-def provenance(
-    question: Question, evidence: Evidence, reading: Reading, bound: float
-) -> dict[str, Any]:
-    """Return the statements of an answer by draws beside its upper end."""
-    return {
-        "lower": min(reading.lower, reading.upper),
-        "method": f"{question.name}: {evidence.name}",
-        "label": WITH_CONFIDENCE if evidence.proved else STATISTICAL,
-        "estimate": reading.estimate,
-        "failure_probability": evidence.failure_probability,
-        "draws": evidence.draws,
-        "seed": question.options.seed,
-        "certified": bound,
-    }

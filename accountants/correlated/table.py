@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcal.accountants.correlated.mechanism import KINDS, Mechanism
+from dpcal.accountants.correlated.mechanism import KINDS, WIDEST_BAND, Mechanism
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
@@ -28,7 +28,6 @@ __all__ = [
     "CERTIFIED",
     "EXACT",
     "LABELS",
-    "STATISTICAL",
     "WITH_CONFIDENCE",
     "Row",
     "decision_table",
@@ -37,12 +36,10 @@ __all__ = [
 EXACT = "exact"
 CERTIFIED = "certified"
 WITH_CONFIDENCE = "statistical with certified confidence"
-STATISTICAL = "statistical"
 
-LABELS = (EXACT, CERTIFIED, WITH_CONFIDENCE, STATISTICAL)
+LABELS = (EXACT, CERTIFIED, WITH_CONFIDENCE)
 
 _SAMPLED = f"{WITH_CONFIDENCE}; {CERTIFIED} without draws"
-_BY_IMPORTANCE = f"{STATISTICAL} by importance sampling where participations are independent"
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Row:
     when
         Condition, in words; ``holds`` is the same condition as a function.
     route
-        Name of the method in the code; ``"refused"`` for none.
+        ``"product"``, ``"bins"``, ``"automaton"``, ``"proved"`` without draws, or ``"refused"``.
     method, label
         The method, and the labels that its answers carry.
     refusal
@@ -87,7 +84,7 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
     return not _secret(mechanism, sampler) and _separated(mechanism, sampler)
 
 
-def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
+def worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
     """Return whether the worst group is unknown: for Toeplitz C it is always the first."""
     return not _secret(mechanism, sampler) and mechanism.column is None
 
@@ -105,6 +102,12 @@ def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
     return sampler.least_separation >= mechanism.bands
+
+
+def _remembered(mechanism: Mechanism, sampler: Sampler) -> bool:
+    """Return whether a small memory carries a record's past."""
+    few = mechanism.bands <= WIDEST_BAND or mechanism.walk is not None
+    return few or _separated(mechanism, sampler)
 
 
 _AUTOMATA = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation)
@@ -131,72 +134,49 @@ _TABLE = (
         ("banded", "dense"),
         (CyclicPoisson,),
         "groups fixed, fewer than C has bands, and C not Toeplitz",
-        "groups",
+        "proved",
         "participations revealed, worst group; which group is the worst for draws is not known",
         CERTIFIED,
-        _worst_group_unknown,
+        worst_group_unknown,
         "which group is the worst is not known, so that draws of one group bound nothing; draw "
         "groups at random, or use Poisson sampling",
-    ),
-    Row(
-        KINDS,
-        (CyclicPoisson, MinSeparation),
-        "participations at least as far apart as C has bands",
-        "separated",
-        "renewal recursion and Monte Carlo",
-        _SAMPLED,
-        _separated,
     ),
     Row(
         ("diagonal",),
         (BallsInBins, RandomAllocation),
         "one round an epoch, and C a multiple of the identity",
-        "convolved",
+        "proved",
         "contour of the exact transform",
         CERTIFIED,
         _one_round_each,
         "proved bounds are close, and draws would tell no more",
     ),
     Row(
-        ("diagonal", "banded"),
-        _AUTOMATA,
+        KINDS,
+        (BallsInBins,),
         "otherwise",
-        "transfer",
-        "transfer matrix over the last participations and Monte Carlo",
-        _SAMPLED,
-    ),
-    Row(
-        ("lambda-CGD",),
-        _AUTOMATA,
-        "always",
-        "grid",
-        "backward recursion on a grid of states and Monte Carlo",
-        f"{_SAMPLED}; {_BY_IMPORTANCE}",
-    ),
-    Row(
-        ("BLT",),
-        _AUTOMATA,
-        "always",
-        "states",
-        "backward recursion on a grid of vector states and Monte Carlo; particles where a grid "
-        "would need more than 1000 nodes",
-        f"{_SAMPLED}; {_BY_IMPORTANCE}",
-    ),
-    Row(
-        ("dense",),
-        _AUTOMATA,
-        "always",
-        "particles",
-        "look-ahead particles and Monte Carlo, conservative on average",
+        "bins",
+        "Monte Carlo in one dimension a bin, Renyi-tilted",
         _SAMPLED,
     ),
     Row(
         KINDS,
-        (BallsInBins,),
-        "always",
-        "bins",
-        "Monte Carlo in one dimension a bin, Renyi-tilted",
+        _AUTOMATA,
+        "at most 12 bands, one decaying sum, or participations further apart than bands",
+        "automaton",
+        "an automaton of participations and Monte Carlo, Renyi-tilted",
         _SAMPLED,
+        _remembered,
+    ),
+    Row(
+        KINDS,
+        _AUTOMATA,
+        "otherwise",
+        "proved",
+        "deterministic bounds",
+        CERTIFIED,
+        refusal="no small memory carries the past of such a matrix, so that no likelihood ratio of "
+        "its outputs is known",
     ),
     Row(
         KINDS,

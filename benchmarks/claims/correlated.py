@@ -87,7 +87,7 @@ def measured_epsilon(present, absent, delta):
 
 def attack(draws):
     from dpcal.accountants import correlated
-    from dpcal.accountants.correlated.question import Options, Question
+    from dpcal.accountants.correlated.price import Options, Question
     from dpcal.accountants.matrix import Banded, LambdaCGD
     from dpcal.optim import NoiseStream
 
@@ -95,15 +95,17 @@ def attack(draws):
     for (name, run), part in itertools.product(runs, (1.0, 0.5)):
         sigma, start = part * CALIBRATED[name], time.process_time()
         question = Question.of(run, correlated.Poisson(RATE), sigma, Options(seed=1))
-        setting, rng, found = question.setting("remove"), np.random.default_rng(2), []
+        rng, found = np.random.default_rng(2), []
         for seed in (3, 4):
             stream = NoiseStream(run, dimension=draws, seed=seed)
             released = sigma * np.array([next(stream) for _ in range(STEPS)])
             if seed == 3:
                 released += rng.random(released.shape) < RATE
             parts = [released[:, k : k + 1000] for k in range(0, draws, 1000)]
-            x = (question.mechanism.means(each) for each in parts)
-            found.append(np.concatenate([setting.log_ratio(each, rng) for each in x]))
+            means, fields = question.mechanism.means, question.mechanism.fields
+            found.append(
+                np.concatenate([question.engine.log_ratio(fields(means(each))) for each in parts])
+            )
         print(
             f"{name}, noise multiplier {sigma:.4f}: the attack shows epsilon >= "
             f"{measured_epsilon(*found, 1e-6):.3f}; {time.process_time() - start:.0f} s",
@@ -114,8 +116,8 @@ def attack(draws):
 def check_runs():
     from dpcal.accountants import correlated
     from dpcal.accountants.correlated.draws.montecarlo import simulate
-    from dpcal.accountants.correlated.draws.powers import PowerTilted
-    from dpcal.accountants.correlated.question import Options, Question
+    from dpcal.accountants.correlated.draws.tilted import Tilted
+    from dpcal.accountants.correlated.price import Options, Question
     from dpcal.accountants.matrix import Banded, LambdaCGD
 
     half = math.sqrt(0.75)
@@ -125,10 +127,8 @@ def check_runs():
         (Banded.optimised(2000, 4), 2.638, 4.0, 5, 5.6e-9, 12_288),
         (LambdaCGD(1000, 0.5), 2 / half, 1.25, 11, 2.0e-6, 12_288),
     ):
-        setting = Question.of(run, correlated.Poisson(RATE), sigma, Options(seed=1)).setting(
-            "remove"
-        )
-        tilted = PowerTilted(setting, order)
+        question = Question.of(run, correlated.Poisson(RATE), sigma, Options(seed=1))
+        tilted = Tilted(question.engine, question.joining, order)
         for seed in (11, 12, 13):
             start = time.process_time()
             at = simulate(tilted, draws=draws, seed=seed).at(epsilon, failure_probability=1e-10)

@@ -27,9 +27,6 @@ from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
-from dpcal.accountants.correlated.draws.estimators import Setting
-from dpcal.accountants.correlated.draws.importance import ShiftAdd, ShiftRemove
-from dpcal.accountants.correlated.likelihood import GridEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.curves import tradeoff
 from dpcal.accountants.losses.base import OutOfReach
@@ -141,14 +138,6 @@ def bound_questions():
         mechanism = Mechanism.of(matrix.SquareRoot(6), noise_multiplier=6.0)
         return [(-math.inf, Conditional(mechanism, 0.05).log_delta(1.0).value)]
 
-    def drawn(kind, **options):
-        mechanism = Mechanism.of(matrix.LambdaCGD(50, 0.5), noise_multiplier=3.0)
-        law = correlated.Poisson(0.02).automaton(50)
-        moved = kind(Setting(mechanism, law, GridEngine(mechanism, law)), **options)
-        terms = moved.terms(moved.draw(4000, np.random.default_rng(5)), 0.3)
-        spread = 6 * terms.std() / math.sqrt(len(terms))
-        return [(float(terms.mean() - spread), float(terms.mean() + spread))]
-
     return {
         "allocation, one epoch": partial(allocated, 8, 1),
         "allocation, two epochs": partial(allocated, 4, 2),
@@ -162,8 +151,6 @@ def bound_questions():
         "allocation, little noise": partial(
             answered, matrix.Identity(20), correlated.RandomAllocation(1, 5), 0.08, 1e-4
         ),
-        "importance, removed": partial(drawn, ShiftRemove, scale=1.0),
-        "importance, added": partial(drawn, ShiftAdd, share=1.0, scale=2.0),
     }
 
 

@@ -31,12 +31,19 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.choice import Goal, least_reach, removing
 from dpcal.accountants.correlated.draws.confidence import draws_needed, largest_range
-from dpcal.accountants.correlated.evidence import collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.pricing import answer, provenance
-from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.correlated.price import (
+    Goal,
+    Options,
+    Question,
+    answer,
+    collected,
+    expected_epsilon,
+    least_reach,
+    provenance,
+    removing,
+)
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
@@ -330,7 +337,7 @@ class Calibration:
         """The failure probability of each confirmation; None without draws."""
         if self.options.statistics == "none":
             return None
-        total = self.options.failure(self.delta, proved=self.options.statistics == "certified")
+        total = self.options.failure(self.delta)
         return total / CONFIRMATIONS
 
     @property

@@ -18,7 +18,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import pricing
-from dpcal.accountants.correlated.question import STATISTICS
+from dpcal.accountants.correlated.price import STATISTICS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.accountants.samplers import Full, Sampler
 
@@ -36,15 +36,13 @@ class Correlation:
         noise is row t of C^-1 z.
     statistics
         Where no exact price is known: ``"certified"`` (draws, with a confidence bound whose failure
-        probability is part of delta), ``"asymptotic"`` (draws, with a normal interval) or
-        ``"none"`` (proved bounds only).
+        probability is part of delta) or ``"none"`` (proved bounds only).
     draws
         Monte Carlo draws >= 1 for each direction.
     seed
         Fixes the draws, so that a plan and a ledger have the same price; None for fresh ones.
     failure_probability
-        In (0, 1), of one answer; by default a hundredth of delta for all of them, or 0.05 for
-        normal intervals.
+        In (0, 1), of one answer; by default a hundredth of delta for all of them.
     confirmations
         Largest number of answers, each with fresh draws, until one met the target: all their
         failure probabilities are part of delta.

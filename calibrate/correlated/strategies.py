@@ -25,7 +25,7 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.draws.montecarlo import progress_bar
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.question import STATISTICS, Options
+from dpcal.accountants.correlated.price import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
     BIFR,
@@ -133,11 +133,10 @@ class SampledBatches:
     sampler
         One of :mod:`dpcal.accountants.correlated`'s.
     statistics
-        Where no exact price is known: ``"none"`` (deterministic bounds, the default),
-        ``"certified"`` (draws with a confidence bound) or ``"asymptotic"``, as for
-        :func:`dpcal.accountants.correlated.epsilon`. Draws take minutes for matrices without
-        structure. If there are too few draws to bound delta, the deterministic bound is returned,
-        with its label.
+        Where no exact price is known: ``"none"`` (deterministic bounds, the default) or
+        ``"certified"`` (draws with a confidence bound), as for
+        :func:`dpcal.accountants.correlated.epsilon`. If there are too few draws to bound delta, the
+        deterministic bound is returned, with its label.
     draws
         Monte Carlo draws >= 1 for each direction and each question.
     failure_probability

@@ -23,7 +23,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.question import Options
+from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
@@ -49,7 +49,7 @@ def correlated_dpsgd(
     neighboring_relation: str = "add-or-remove-one",
     group_size: int = 1,
     clipped: str = "row",
-    statistics: bool | str = True,
+    statistics: bool = True,
     draws: int = 100_000,
     failure_probability: float | None = None,
     seed: int | None = None,
@@ -89,13 +89,11 @@ def correlated_dpsgd(
         each is clipped and drawn by itself, their joint price is open.
     statistics
         Where no exact price is known: True for draws with a confidence bound whose failure
-        probability is part of delta, False for proved bounds only, which need more noise, or
-        ``"asymptotic"`` for draws with a normal interval, which suits a small delta.
+        probability is part of delta, False for proved bounds only, which need more noise.
     draws
         Monte Carlo draws >= 1 for each direction; up to three times as many where they save noise.
     failure_probability
-        In (0, 1): that the draws mislead, over all confirmations; delta / 100 when omitted, or 0.05
-        for normal intervals.
+        In (0, 1): that the draws mislead, over all confirmations; delta / 100 when omitted.
     seed
         Fixes the draws; fresh and secret when omitted.
     executor, progress, checkpoint
@@ -133,7 +131,7 @@ def correlated_dpsgd(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
-    method = statistics if isinstance(statistics, str) else _method(statistics)
+    method = "certified" if _validate.flag(statistics=statistics) else "none"
     query = Query(
         name="gradient",
         kind="gradient",
@@ -168,11 +166,6 @@ def correlated_dpsgd(
     )
     warn_endless(plan)
     return plan
-
-
-def _method(statistics: bool) -> str:
-    """Return the name of a method of pricing."""
-    return "certified" if _validate.flag(statistics=statistics) else "none"
 
 
 def _sampling(

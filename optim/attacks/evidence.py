@@ -14,8 +14,8 @@ draw
 batches of a fixed     the share b / n, and not the other records     of one record by itself:
 size                   of the batch                                   a part of the evidence
 parts of a partition   the partition                                  exact
-correlated noise       the strategy C and the law of participations   exact, or estimated where
-                                                                      no engine is (particles)
+correlated noise       the strategy C and the law of participations   exact, or a bound above
+                                                                      where the past is long
 ====================== ============================================== ==========================
 
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
@@ -37,9 +37,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpcal.accountants import samplers as laws
+from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.correlated.table import chosen
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -49,9 +48,6 @@ __all__ = ["KINDS", "Evidence", "evidence_of"]
 # Kinds of queries whose answers have a coordinate for each canary. Norms, losses and means of
 # iterates mix canaries, which are then not independent of each other.
 KINDS = ("gradient", "gradient difference")
-
-# Routes of the accountant whose participations do not interact: each round stands for itself.
-_SEPARATED = ("product", "convolved", "separated")
 
 
 class Evidence(Protocol):
@@ -182,16 +178,14 @@ class _Correlated:
 
     def _by_engine(self, a: Vector) -> Vector:
         """Return the ratio by the engine that prices such runs."""
-        route = chosen(self._mechanism, self._law).route
-        question = Question(
-            self._mechanism,
-            self._law,
-            "separated" if route in _SEPARATED else route,
-            Options(seed=0),
-        )
-        engine = question.setting("remove").engine
-        # Estimates by particles are random; the attack is valid for any score.
-        return np.asarray(engine.log_ratio(np.ascontiguousarray(a)))
+        mechanism, law = self._mechanism, self._law.automaton(len(a))
+        separated = self._law.least_separation >= mechanism.bands
+        engine = Likelihood.of(mechanism, law, separated=separated)
+        # Without a small memory overlaps are left out; the attack is valid for any score.
+        engine = engine or Likelihood(mechanism, law, "none")
+        found = engine.log_ratio(np.ascontiguousarray(a))
+        # Where a double overflows, the record is there beyond doubt.
+        return np.where(np.isnan(found), np.inf, found)
 
 
 def evidence_of(query: Query, n: int) -> Evidence:

@@ -192,16 +192,12 @@ def test_names_and_other_processes_give_the_same_table():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "statistics", ["certified", pytest.param("asymptotic", marks=pytest.mark.study)]
-)
-def test_draws_stop_where_a_proof_needs_no_more_noise(statistics):
-    # Long memory: draws of removing have no finite range near the noise that is proved, and normal
-    # intervals hang on few draws.
+def test_draws_stop_where_a_proof_needs_no_more_noise():
+    # Long memory: draws of removing have no finite range near the noise that is proved.
     run, sampler = BLT(12, (0.9,), (0.3,)), correlated.Poisson(0.01)
     target = {"epsilon": 1.0, "delta": 1e-6}
     proved = proved_noise_multiplier(run, sampler, **target)
-    found = noise_multiplier(run, sampler, statistics=statistics, draws=2048, seed=1, **target)
+    found = noise_multiplier(run, sampler, draws=2048, seed=1, **target)
     assert found.noise_multiplier <= proved
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
 

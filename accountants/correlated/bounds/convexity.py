@@ -14,7 +14,7 @@ every number of draws; the failure probability is shared among the few k that ar
 then at most that of a Gaussian log L, whatever C and the law of participations are.
 
 >>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, 4096)
->>> bound = ConvexTail.of(log_l, failure_probability=1e-9)
+>>> bound = ConvexTail.of(np.stack([log_l, log_l]), failure_probability=1e-9)
 >>> truth = half_space_delta(0.08, 0.4, 2.0)
 >>> truth < bound.delta(2.0) < 1e-4
 True
@@ -57,31 +57,29 @@ class ConvexTail(Curve):
     method: ClassVar[str] = "convexity of log-likelihoods"
 
     @classmethod
-    def of(
-        cls, log_l: NDArray[np.float64], *, failure_probability: float, slack: float = 0.0
-    ) -> ConvexTail:
+    def of(cls, log_l: NDArray[np.float64], *, failure_probability: float) -> ConvexTail:
         """Return the tail that draws from Q prove.
 
         Parameters
         ----------
         log_l
-            Log-likelihood ratios of independent draws from Q, shape (draws,).
+            Upper and lower bounds on log-likelihood ratios of independent draws from Q, shape
+            (2, draws).
         failure_probability
             Probability in (0, 1) that any of the bounds on probabilities is wrong.
-        slack
-            Largest error of each log-likelihood ratio.
         """
         from scipy.stats import beta
 
-        ordered, draws = np.sort(log_l), len(log_l)
+        (above, below), draws = np.sort(log_l, axis=1), log_l.shape[1]
         each = failure_probability / (len(_LOW) + len(_HIGH))
         low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
-        first = ordered[low - 1] - slack - 1e-12 * (1 + np.abs(ordered[low - 1]))
-        second = ordered[high - 1] + slack
-        below = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
-        above = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
-        i, j = np.nonzero((below[:, None] < above) & (first[:, None] < second))
-        left, right = ndtri(below[i]), ndtri(above[j])
+        first = below[low - 1] - 1e-12 * (1 + np.abs(below[low - 1]))
+        second = above[high - 1]
+        most = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
+        least = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
+        known = np.isfinite(first)[:, None] & np.isfinite(second)
+        i, j = np.nonzero(known & (most[:, None] < least) & (first[:, None] < second))
+        left, right = ndtri(most[i]), ndtri(least[j])
         slope = (right - left) / (second[j] - first[i]) * (1 - 1e-9)
         return cls(np.stack([first[i], left / slope - first[i], 1 / slope], axis=1))
 

@@ -377,5 +377,8 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     if patterns is not None:
         return BinsHalfSpace(mechanism.products(patterns))
     if not law.independent:
-        return Least((never, both))
+        groups, joining = sampler.groups(mechanism.steps), Joining.of(sampler, mechanism.steps)
+        if groups is not None or joining is None:
+            return Least((never, both))
+        return Least((never, JoiningHalfSpaces(mechanism, joining), _revealed(mechanism, sampler)))
     return Least((HalfSpaces(mechanism, law), LowerTail(mechanism, law), never))

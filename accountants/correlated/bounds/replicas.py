@@ -49,7 +49,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -63,7 +63,7 @@ from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["ReplicaMoments"]
+__all__ = ["ReplicaMoments", "ReplicaSum"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
@@ -203,7 +203,7 @@ def _is_long(length: int, q: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sum:
+class ReplicaSum:
     """The sum over replicas of one order, from the last round on.
 
     Parameters
@@ -220,6 +220,8 @@ class _Sum:
         Cells of the grid of sums, else 0.
     capped
         Whether there are patterns whose number exceeds the cap.
+    even
+        Whether all cells of the grid have one size.
     """
 
     mechanism: Mechanism
@@ -229,28 +231,30 @@ class _Sum:
     shared: float = 0.0
     cells: int = 0
     capped: bool = False
+    even: bool = False
 
     @property
     def affordable(self) -> bool:
         """Whether there are not too many states, nor terms of all rounds."""
-        if self._made is None:
+        if self.tables is None:
             return False
         rounds = self.mechanism.steps
         if self.mechanism.column is not None:
             rounds = min(rounds, _OWN_ROUNDS * (self.mechanism.bands + self.joining.period))
-        return self._made.to.size * len(self._made.free) * rounds <= _MOST_TERMS
+        return self.tables.to.size * len(self.tables.free) * rounds <= _MOST_TERMS
 
     @cached_property
     def _lags(self) -> int:
         return 0 if self.cells else self.mechanism.bands - 1
 
     @cached_property
-    def _made(self) -> _Tables | None:
+    def tables(self) -> _Tables | None:
+        """The states, and where counts lead; None if there are too many."""
         length = max(self._lags, self.joining.separation - 1)
         if not self.cells or self.mechanism.walk is None:
             return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
         grid = np.arange(self.cells + 1) / self.cells
-        if not self.capped:
+        if not (self.capped or self.even):
             # Cells near 0, where sums mostly are, are smaller.
             grid = np.expm1(_DENSER * grid) / math.expm1(_DENSER)
         sums, decay = self.order * self.cap * grid, self.mechanism.walk[0]
@@ -266,7 +270,7 @@ class _Sum:
         low = self.mechanism.energies * (1 - (self.mechanism.steps + 8) * UNIT)
         return np.asarray(low * (1 - self.shared))
 
-    def _chances(self, t: int) -> Floats:
+    def chances(self, t: int) -> Floats:
         """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
         chances = self._binomials[float(self.joining.chances[t])]
         if not self.cells:
@@ -274,16 +278,18 @@ class _Sum:
         lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * self._energies[t])
         return np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
 
-    def _products(self, gram_bands: Floats, t: int) -> Floats:
+    def products(self, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
         if self.cells:
             return np.zeros(0)
         lags = np.arange(self._lags + 1)
-        return np.where(lags <= t, gram_bands[np.maximum(t - lags, 0), lags], 0.0)
+        found = np.where(lags <= t, self.mechanism.gram_bands[np.maximum(t - lags, 0), lags], 0.0)
+        # Sums of up to T products >= 0 are rounded by less than this part.
+        return np.asarray(found * (1 + (self.mechanism.steps + 8) * UNIT))
 
-    def _gains(self, products: Floats) -> Floats:
+    def gains(self, products: Floats) -> Floats:
         """Return what counts weigh in each state, of shape (order + 1, states), rounded up."""
-        tables, n = self._made, np.arange(self.order + 1)[:, None]
+        tables, n = self.tables, np.arange(self.order + 1)[:, None]
         assert tables is not None
         if not self.cells:
             pull = tables.windows[:, : self._lags] @ products[1:]
@@ -297,32 +303,37 @@ class _Sum:
         mean = scale * sums + n
         return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
 
-    def log(self) -> float:
-        """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed."""
-        tables, joining = self._made, self.joining
+    def log(self, keep: Callable[[int, float, Floats], None] = lambda *_: None) -> float:
+        """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed.
+
+        Parameters
+        ----------
+        keep
+            Called with each round, except for those that repeat a later period, the weight of all
+            rounds from it on in the first state over that of the rounds after it, and the weights
+            in all states over that of the first one.
+        """
+        tables, joining = self.tables, self.joining
         if tables is None or not self.affordable:
             return math.inf
         T, steps = self.mechanism.steps, self._lags
-        # Sums of up to T products >= 0 are rounded by less than this part.
-        high = np.empty((0, 0))
-        if not self.cells:
-            high = self.mechanism.gram_bands * (1 + (T + 8) * UNIT)
         now = np.ones((len(tables.free), len(tables.sums)))
         then, settled = np.empty_like(now), now.copy()
         gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
         while t > 0:
             t -= 1
-            products = self._products(high, t)
+            products = self.products(t)
             if not gains.size or not np.array_equal(products, used):
-                gains, used = np.ascontiguousarray(self._gains(products)), products
+                gains, used = np.ascontiguousarray(self.gains(products)), products
                 largest = max(largest, float(gains.max()))
             last = bool(joining.epoch) and (t + 1) % joining.epoch == 0
-            states = tables.to, tables.share, gains, self._chances(t), tables.free
+            states = tables.to, tables.share, gains, self.chances(t), tables.free
             kernels.replica_round(now, *states, bool(joining.epoch), last, then)
             scale = float(then[0, 0])
             if not 0 < scale < math.inf:
                 return math.inf
             now, then = then / scale, now
+            keep(t, scale, now)
             total, since = total + math.log(scale), since + math.log(scale)
             if (T - t) % joining.period == 0:
                 least, most = _ratios(now, settled)
@@ -336,19 +347,21 @@ class _Sum:
                     total += skipped * (since + math.log(most) + 4 * UNIT)
                     t -= skipped * joining.period
                 settled, since = now.copy(), 0.0
-        found = total + math.log(self._at_start(now))
+        found = total + math.log(float(self.starts(now).sum()))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
         operations = 3 * self.order + 16 + math.log(max(largest, 2.0)) * (self._lags + 6)
         return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
 
-    def _at_start(self, now: Floats) -> float:
-        """Return the mean of what all rounds weigh over the replicas' first states."""
-        waiting, q, tables = self.joining.waiting, self.order, self._made
-        if len(waiting) == 1:
-            return float(now[0, 0])
+    def starts(self, now: Floats) -> Floats:
+        """Return what all rounds weigh in each window of first states, times its probability."""
+        waiting, q, tables = self.joining.waiting, self.order, self.tables
         assert tables is not None
+        found = np.zeros(len(tables.windows))
+        if len(waiting) == 1:
+            found[0] = now[0, 0]
+            return found
         # Who waits k rounds has joined separation - k rounds before the first.
-        apart, total = self.joining.separation, 0.0
+        apart, each = self.joining.separation, len(tables.sums) // len(tables.windows)
         for index, window in enumerate(tables.windows):
             if window[apart - 1 :].any():
                 continue
@@ -357,12 +370,8 @@ class _Sum:
                 count = int(window[apart - k - 1])
                 chance *= math.comb(left, count) * waiting[k] ** count
                 left -= count
-            total += (
-                chance
-                * waiting[0] ** left
-                * float(now[0, index * len(tables.sums) // len(tables.windows)])
-            )
-        return total
+            found[index] = chance * waiting[0] ** left * float(now[0, index * each])
+        return found
 
 
 def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
@@ -415,11 +424,17 @@ class ReplicaMoments(Bound):
         shares = _SHARED if self._walks else _SHARED[:1]
         return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
 
+    def evenly(self, order: int, cells: int) -> ReplicaSum:
+        """Return the sum of one order on cells of one size, without shared overlaps or a cap."""
+        if not self._walks:
+            return self._sum(_Key(0, order), 0)
+        return replace(self._sum(_Key(0, order), cells), even=True)
+
     @property
     def _walks(self) -> bool:
         return self.mechanism.walk is not None
 
-    def _sum(self, key: _Key, cells: int) -> _Sum:
+    def _sum(self, key: _Key, cells: int) -> ReplicaSum:
         cap = 0.0
         if self.mechanism.walk is not None:
             decay, joining = self.mechanism.walk[0], self.joining
@@ -428,7 +443,9 @@ class ReplicaMoments(Bound):
                 rate, period = float(joining.chances.max()), joining.period
                 rounds = -(-self.mechanism.steps // period)
                 cap = min(cap, state_cap(decay**period, rate, rounds, key.beyond))
-        return _Sum(self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0)
+        return ReplicaSum(
+            self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0
+        )
 
     def _moment(self, key: _Key, fine: bool) -> float:
         grids = _CAPPED if key.tail else _CELLS

@@ -82,8 +82,8 @@ class Bins:
         u -= 0.5 * np.diagonal(self.gram)
         return np.asarray(logsumexp(u, axis=1) - math.log(bins))[None]
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is delta: likelihood ratios are exact."""
         if self.direction == "add":
             return rising(-kept[0], epsilon)
         # The term is (L - e^eps)_+ / (L^q / E[L^q]).
@@ -92,7 +92,7 @@ class Bins:
         return np.asarray(np.minimum(terms, self.largest(epsilon)))
 
     def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms, or None."""
+        """Return a proved bound on the terms."""
         q = self.order
         if q == 1:
             return 1.0

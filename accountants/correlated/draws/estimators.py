@@ -1,54 +1,47 @@
-r"""Which draws estimate delta? Unbiased estimators for both directions, some with a proved range.
+r"""Which draws estimate delta? Plain ones, and those of a record that is replaced.
 
 Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs H(Q || P) = E_Q[(1
-- e^eps L)_+]. Each estimator draws from a law of its own and keeps the log-likelihood ratios, from
-which the terms at every epsilon follow.
+- e^eps L)_+]. Each estimator draws from a law of its
+own and keeps bounds on log L above and below it, from which terms at every epsilon follow: their
+mean is at least delta, or at most.
 
-=================== ========== ===================================== ===============================
-estimator           direction  law                                   range of the terms
-=================== ========== ===================================== ===============================
-``Direct``          both       P or Q                                1
-``Tilted``          remove     half P, half L^2 Q / E[L^2]           close to the Renyi bound
-``PowerTilted``     remove     B^q Q / E[B^q], B >= L a product      a Renyi bound of order q
-``Counts``          remove     more participations, which attract    none proved
-``ShiftRemove``     remove     P, moved along its mean               none proved
-``ShiftAdd``        add        Q, moved against the mean             a half-space bound
-``Bins``            both       as above, in one dimension a bin      1, or the Renyi bound
-``Mirrored``        both       P, for a record that is replaced      1
-``MirroredBins``    both       such a record, one dimension a bin    1
-=================== ========== ===================================== ===============================
+===================== =========================================== ================================
+estimator             law                                         range of the terms
+===================== =========================================== ================================
+``Direct``            P, outputs with the record                  1
+``Without``           Q, outputs without the record, for adding   1
+``Mirrored``          P, for a record that is replaced            1
+``Tilted``            B^q Q / E[B^q], B >= L without overlaps     a Renyi bound of order q
+``Bins``              L^q Q / E[L^q], in one dimension a bin      1 for q = 1, or the Renyi bound
+``MirroredBins``      P, replaced, in one dimension a bin         1
+===================== =========================================== ================================
 
 By Kahane's interpolation no pair of a record and its replacement costs more than C y against -C y
 (docs/correlated.md, "Mixed signs"). Both directions are mirror images, so that one answers. The
 terms are (1 - e^eps L(-x) / L(x))_+ for x with the record, L its likelihood ratio against none.
 
->>> from dpcal.accountants.correlated.likelihood import GridEngine
->>> from dpcal.accountants.samplers import Poisson
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.samplers import Poisson
 >>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
->>> law = Poisson(0.2).automaton(8)
->>> direct = Direct(Setting(mechanism, law, GridEngine(mechanism, law)), "remove")
->>> kept = direct.draw(1000, np.random.default_rng(0))
->>> terms = direct.terms(kept, 0.5)
->>> bool(0 < terms.mean() < terms.max() <= direct.largest(0.5))
+>>> plain = Direct(Likelihood.of(mechanism, Poisson(0.2).automaton(8)))
+>>> terms = plain.terms(plain.draw(1000, np.random.default_rng(0)), 0.5)
+>>> bool(0 < terms.mean() < terms.max() <= plain.largest(0.5))
 True
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.correlated.likelihood import Engine, ParticleEngine
-from dpcal.accountants.correlated.mechanism import Mechanism, Plain
-from dpcal.accountants.participations import Automaton
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.correlated.likelihood import Likelihood
+from dpcal.accountants.correlated.mechanism import Plain
 
-__all__ = ["Direct", "Estimator", "Mirrored", "OfSetting", "Setting", "rising"]
+__all__ = ["Direct", "Estimator", "Mirrored", "OfEngine", "Without", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -70,84 +63,55 @@ class Estimator(Protocol):
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta, or at most."""
 
-    def largest(self, epsilon: float) -> float | None:
-        """Return a proved bound on the terms, or None."""
+    def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms."""
 
 
 @dataclass(frozen=True, eq=False)
-class OfSetting(Plain):
-    """Draws of a run, one value for each round."""
+class OfEngine(Plain):
+    """Draws of a run, one value for each round, with likelihood ratios by an engine."""
 
-    setting: Setting
+    engine: Likelihood
+
+    direction: ClassVar[str] = "remove"
 
     @property
     def steps(self) -> int:
         """Number of rounds, which is the number of values of one draw."""
-        return self.setting.mechanism.steps
+        return self.engine.mechanism.steps
 
-    def largest(self, epsilon: float) -> float | None:
-        """Return a proved bound on the terms, which is 1 for plain draws, or None."""
-        return 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Setting(Plain):
-    """A mechanism, a law of participations, and an engine for their likelihood ratio."""
-
-    mechanism: Mechanism
-    law: Automaton
-    engine: Engine
-
-    @property
-    def slack(self) -> float:
-        """Largest error of the engine's log L."""
-        return self.engine.slack
-
-    @cached_property
-    def mean(self) -> Floats:
-        """C E[y], of shape (steps,)."""
-        return self.mechanism.means(np.ascontiguousarray(self.law.rates[:, None]))[:, 0]
-
-    def noise(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return draws from Q, of shape (steps, draws)."""
-        return self.mechanism.sigma * generator.standard_normal((self.mechanism.steps, draws))
-
-    def add_noise(self, x: Floats, generator: np.random.Generator) -> None:
-        """Add a draw from Q to each column of x, in place, without another array of its size."""
+    def noisy(self, x: Floats, generator: np.random.Generator) -> Floats:
+        """Return x with a draw from Q added to each column, in place, by parts."""
         rows = max(1, _NOISE_AT_ONCE // x.shape[1])
         for t in range(0, len(x), rows):
             part = x[t : t + rows]
-            part += self.mechanism.sigma * generator.standard_normal(part.shape)
-
-    def with_record(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Any]:
-        """Return draws from P, and their participations."""
-        y, first = self.law.sample(draws, generator)
-        x = self.mechanism.means(y)
-        self.add_noise(x, generator)
-        return x, (y, first)
-
-    def telling(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return observations of usual and of frequent records, to test likelihood ratios on."""
-        x = self.mechanism.means(self.law.telling(draws, generator))
-        self.add_noise(x, generator)
+            part += self.engine.mechanism.sigma * generator.standard_normal(part.shape)
         return x
 
-    def log_ratio(self, x: Floats, generator: np.random.Generator, reference: Any = None) -> Floats:
-        """Return log L of observations; their array is overwritten."""
-        a = self.mechanism.fields(x)
-        if isinstance(self.engine, ParticleEngine):
-            return self.engine.log_ratio(a, generator, reference)
-        return self.engine.log_ratio(a)
+    def with_record(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return the fields of draws from P, of shape (steps, draws)."""
+        mechanism = self.engine.mechanism
+        y, _ = self.engine.law.sample(draws, generator)
+        return mechanism.fields(self.noisy(mechanism.means(y), generator))
 
-    def require_exact(self, estimator: str) -> None:
-        """Refuse one-sided or random likelihoods for an estimator that is not monotone in them."""
-        if not self.engine.exact:
-            raise UnsupportedEvent(
-                f"{estimator} needs likelihood ratios, not bounds or estimates of them; use Direct."
-            )
+    def sides(self, a: Floats) -> Floats:
+        """Return bounds on log L above and below it, of shape (2, draws); none where in doubt."""
+        high = self.engine.log_ratio(a)
+        low = high if self.engine.exact else self.engine.log_ratio(a, above=False)
+        slack = self.engine.slack
+        return np.stack(
+            [
+                np.where(np.isnan(high), np.inf, high + slack),
+                np.where(np.isnan(low), -np.inf, low - slack),
+            ]
+        )
+
+    def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms, which is 1 for plain draws."""
+        return 1.0
 
 
 def rising(log_l: Floats, epsilon: float) -> Floats:
@@ -156,38 +120,39 @@ def rising(log_l: Floats, epsilon: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Direct(OfSetting):
-    """Draws from P (remove) or Q (add) themselves."""
-
-    direction: str
+class Direct(OfEngine):
+    """Draws of outputs with the record."""
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        if self.direction == "remove":
-            x, reference = self.setting.with_record(draws, generator)
-            return self.setting.log_ratio(x, generator, reference)[None]
-        return self.setting.log_ratio(self.setting.noise(draws, generator), generator)[None]
+        return self.sides(self.with_record(draws, generator))
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
-        loss = kept[0] if self.direction == "remove" else -kept[0]
-        return rising(loss + self.setting.slack, epsilon)
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta, or at most."""
+        return rising(kept[0 if above else 1], epsilon)
 
 
 @dataclass(frozen=True, eq=False)
-class Mirrored(OfSetting):
-    """Draws with the record, and the likelihood ratio of C y against -C y, which is exact."""
+class Without(Direct):
+    """Draws of outputs without the record, for the law of their likelihood ratios."""
 
-    direction: ClassVar[str] = "remove"
+    direction: ClassVar[str] = "add"
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        self.setting.require_exact("Mirrored")
-        x, _ = self.setting.with_record(draws, generator)
-        a, engine = self.setting.mechanism.fields(x), self.setting.engine
-        opposite = engine.log_ratio(-a)
-        return np.asarray(engine.log_ratio(a) - opposite)[None]
+        x = self.noisy(np.zeros((self.steps, draws)), generator)
+        return self.sides(self.engine.mechanism.fields(x))
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
-        return rising(kept[0] + 2 * self.setting.slack, epsilon)
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta of adding the record, or at most."""
+        return rising(-kept[1 if above else 0], epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class Mirrored(Direct):
+    """Draws with the record, and the likelihood ratio of C y against -C y."""
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
+        a = self.with_record(draws, generator)
+        return self.sides(a) - self.sides(-a)[::-1]

@@ -48,6 +48,8 @@ _LEAST_DRAWS = 32
 # Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon raise
 # delta by about the difference of delta between the two.
 _CELL = 0.01
+# Chunks between two saves.
+_SAVE_EVERY = 50
 # Number of the first cell, to which all epsilons up to exp(-7) belong.
 _FIRST_CELL = -700
 
@@ -56,7 +58,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Reading:
-    """A mean, its bounds, and how concentrated the terms are.
+    """A mean and its bounds.
 
     Attributes
     ----------
@@ -66,18 +68,12 @@ class Reading:
         Confidence bounds, each failing with at most the probability asked for.
     standard_error
         Standard error of the mean.
-    effective_draws
-        Squared sum of the terms over the sum of their squares.
-    largest_share
-        The largest term's part of the sum.
     """
 
     mean: float
     lower: float
     upper: float
     standard_error: float
-    effective_draws: float
-    largest_share: float
 
 
 def _cell(epsilon: float) -> int:
@@ -120,8 +116,6 @@ class Sample:
         Epsilons within one percent share their bets in all answers: delta at an epsilon and epsilon
         at a delta rest on one bound.
         """
-        if self.estimator.largest(0.0) is None:
-            return self
         return replace(self, wager=failure_probability, _bets={})
 
     def _bets_at(self, epsilon: float) -> Bets:
@@ -132,7 +126,7 @@ class Sample:
 
             def past(count: int) -> tuple[Floats, float]:
                 terms = self.estimator.terms(self.kept[:, :count], level)
-                return terms, float(self.estimator.largest(level) or 1.0)
+                return terms, self.estimator.largest(level)
 
             failure = self.wager or 1.0
             self._bets[cell] = Bets.of(self.draws, past, failure_probability=failure)
@@ -155,8 +149,8 @@ class Sample:
     def below(self, epsilon: float, mean: float, *, failure_probability: float) -> bool:
         """Return whether bets prove delta(epsilon) <= ``mean``; faster than the bound itself."""
         largest = self.estimator.largest(epsilon)
-        if largest is None or largest <= mean:
-            return largest is not None
+        if largest <= mean:
+            return True
         return self._bets_at(epsilon).settles(
             self.estimator.terms(self.kept, epsilon),
             mean,
@@ -179,45 +173,31 @@ class Sample:
         # Two standard errors of both samples are a margin; the range counts if few draws exceed
         # epsilon.
         reach = 2 * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
-        rare = (1 / 3) * (largest or 0.0) * goal / draws
+        rare = (1 / 3) * largest * goal / draws
         return float(terms.mean() + terms.std() * reach) + rare
 
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
-        """Return the estimate of delta at epsilon with its confidence bounds.
-
-        Bounds hold at every sample size if the estimator has a proved range, and otherwise only
-        asymptotically (normal).
-        """
-        from scipy.stats import norm
-
+        """Return the estimate of delta at epsilon, with bounds that hold at every sample size."""
         terms = self.estimator.terms(self.kept, epsilon)
         mean, largest = float(terms.mean()), self.estimator.largest(epsilon)
-        error = float(terms.std()) / math.sqrt(self.draws)
-        if largest is None:
-            reach = -float(norm.ppf(failure_probability)) * error
-            lower, upper = max(0.0, mean - reach), mean + reach
+        options = {
+            "draws": self.draws,
+            "failure_probability": failure_probability,
+            "largest": largest,
+        }
+        # The rounding of the sum of the terms is far below 1e-12 of it.
+        if self.wager is None:
+            upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
         else:
-            # The rounding of the sum of the terms is far below 1e-12 of it.
-            options = {
-                "draws": self.draws,
-                "failure_probability": failure_probability,
-                "largest": largest,
-            }
-            lower = lower_mean(mean * (1 - 1e-12), **options)  # type: ignore[arg-type]
-            if self.wager is None:
-                upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
-            else:
-                upper = self._bets_at(epsilon).upper_mean(
-                    terms, failure_probability=failure_probability, largest=largest
-                )
-        total, squares = float(terms.sum()), float((terms * terms).sum())
+            upper = self._bets_at(epsilon).upper_mean(
+                terms, failure_probability=failure_probability, largest=largest
+            )
+        below = float(self.estimator.terms(self.kept, epsilon, above=False).mean())
         return Reading(
             mean=mean,
-            lower=lower,
+            lower=lower_mean(below * (1 - 1e-12), **options),  # type: ignore[arg-type]
             upper=upper,
-            standard_error=error,
-            effective_draws=total * total / squares if squares > 0 else 0.0,
-            largest_share=float(terms.max()) / total if total > 0 else 1.0,
+            standard_error=float(terms.std()) / math.sqrt(self.draws),
         )
 
 
@@ -291,7 +271,6 @@ def simulate(
     executor: Executor | Any | None = None,
     progress: bool | Progress = False,
     checkpoint: str | os.PathLike[str] | None = None,
-    save_every: int = 50,
 ) -> Sample:
     """Return draws from an estimator's law.
 
@@ -309,8 +288,6 @@ def simulate(
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint
         File for saving and resuming chunks, also of an interrupted run.
-    save_every
-        Chunks between two saves, >= 1.
 
     Returns
     -------
@@ -318,7 +295,6 @@ def simulate(
         The sample, which is the same for every executor.
     """
     count = -(-_validate.count(draws=draws) // CHUNK)
-    _validate.count(save_every=save_every)
     store = _Checkpoint(None, "")
     if checkpoint is not None:
         store = _Checkpoint(Path(checkpoint), _fingerprint(estimator, seed, stream))
@@ -330,7 +306,7 @@ def simulate(
         for result in results:
             chunks.append(result)
             report(len(chunks), count)
-            if len(chunks) % save_every == 0:
+            if len(chunks) % _SAVE_EVERY == 0:
                 store.save(chunks)
     finally:
         # An interrupted run saves the chunks that it has drawn.

@@ -1,115 +1,269 @@
-"""Which draws have a small proved range? Draws of the law tilted by the squared likelihood.
+r"""Which draws have a small proved range? Those tilted by a power of a bound on likelihood ratios.
 
->>> from dpcal.accountants.correlated.draws.estimators import Setting
->>> from dpcal.accountants.correlated.likelihood import GridEngine
+For C >= 0 the overlaps of different rounds of a record are >= 0. Leaving them out gives, pointwise,
+
+    L(x) <= B(x) = E_y exp(sum_t y_t (a_t - G_tt / 2)).
+
+Q B^q is a mixture of N(C N, sigma^2 I), where N = y_1 + ... + y_q counts the participations of q
+replicas, with weights
+
+    W(N) = P(N) exp(sum_t (G_tt N_t (N_t - 1) / 2 + N_t sum_{u < t} G_tu N_u)),
+
+whose sum Z is a moment of
+:class:`~dpcal.accountants.correlated.bounds.replicas.ReplicaMoments`. So delta = E_Q (L - e^eps)_+
+is the mean of Z (L - e^eps)_+ / B^q over draws of Q B^q / Z. These terms are at most Z c
+e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
+
+Counts are drawn forward in time with the table of what later rounds weigh, which the moment leaves.
+Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
+instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
+
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.samplers import Poisson
+from dpcal.errors import UnsupportedEvent
 >>> from dpcal.accountants.matrix import LambdaCGD
->>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
->>> law = Poisson(0.02).automaton(50)
->>> tilted = Tilted(Setting(mechanism, law, GridEngine(mechanism, law)))
+>>> from dpcal.accountants.samplers import Poisson
+>>> mechanism, sampler = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0), Poisson(0.02)
+>>> engine = Likelihood.of(mechanism, sampler.automaton(50))
+>>> tilted = Tilted(engine, Joining.of(sampler, 50), 6)
 >>> kept = tilted.draw(500, np.random.default_rng(0))
->>> bool(tilted.terms(kept, 0.5).max() <= tilted.largest(0.5) < 0.5)
+>>> bool(0 < tilted.terms(kept, 0.2).max() <= tilted.largest(0.2) < 0.03)
 True
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, rising
-from dpcal.accountants.correlated.likelihood import VALIDATED, largest_state
-from dpcal.accountants.correlated.likelihood.base import chebyshev, interpolation
+from dpcal._ext import tilted as kernels
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
+from dpcal.accountants.correlated.draws.estimators import Floats, OfEngine, rising
+from dpcal.accountants.correlated.likelihood import Likelihood
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Tilted"]
+__all__ = ["Tilted", "best_tilt", "least_reach"]
+
+# Orders that are tried; the best ones are below 16 at deltas above 1e-12.
+_ORDERS = range(2, 25)
+# The order from which the search for the best one starts.
+_FIRST = 5
+# Cells of the polygon that draws use, whose weights are within 1e-4 of 1, and of the one by which
+# orders are compared.
+_CELLS, _FEW_CELLS = 1500, 300
+# Entries of a table: 128 MB.
+_LARGEST_TABLE = 2**24
+# Above this logarithm a range is useless, and its exponential would overflow.
+_HOPELESS = 600.0
+
+
+class _Table(NamedTuple):
+    """What later rounds weigh: distinct rows, each round's row, and factors of the first state."""
+
+    rows: Floats
+    places: NDArray[np.intp]
+    norms: Floats
+    starts: Floats
+    log_moment: float
+
+
+def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first round of each kind, and the kind of each round."""
+    _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, kinds.ravel().astype(np.intp)
+
+
+def _log_range(order: int, log_moment: float) -> float:
+    """Return the logarithm of the largest term at epsilon 0."""
+    return log_moment + (order - 1) * math.log(order - 1) - order * math.log(order)
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(OfSetting):
-    """Half of the draws from P, half from L^2 Q / E_Q[L^2], for ``C[t, u] = decay^(t - u)``.
+class Tilted(OfEngine):
+    """Draws of B^q Q / E[B^q], with the terms (L - e^eps)_+ / (B^q / E[B^q]).
 
-    A draw from the second law is C (y1 + y2) plus noise, for two patterns with probability
-    proportional to s(y1) s(y2) exp(<C y1, C y2> / sigma^2), which are drawn forward with exact
-    look-ahead. The terms (L - e^eps)_+ / (1/2 L + 1/2 L^2 / E[L^2]) are bounded by about twice the
-    order-2 Renyi conversion of delta.
+    Parameters
+    ----------
+    engine
+        The likelihood ratios of the run.
+    joining
+        How its records take part.
+    order
+        Whole number q >= 2.
+    cells
+        Cells of the polygon where a sum carries the past.
     """
 
-    nodes: int = 24
-    direction: str = "remove"
-
-    def __post_init__(self) -> None:
-        self.setting.require_exact("Tilted")
-        if self.setting.mechanism.decay is None or not self.setting.law.independent:
-            raise UnsupportedEvent("Tilted draws need lambda-CGD and independent participations.")
+    joining: Joining
+    order: int
+    cells: int = _CELLS
 
     @cached_property
-    def ahead(self) -> Floats:
-        """Logarithm of the mean weight of later rounds, of shape (steps + 1, nodes, nodes)."""
-        return self._ahead(self.nodes)
+    def _sum(self) -> ReplicaSum:
+        return ReplicaMoments(self.engine.mechanism, self.joining).evenly(self.order, self.cells)
 
-    def _ahead(self, nodes: int) -> Floats:
-        mechanism, law = self.setting.mechanism, self.setting.law
-        decay = float(mechanism.decay or 0.0)
-        s, weights = chebyshev(nodes, largest_state(decay))
-        to = [interpolation(s, weights, np.minimum(decay * s + k, s[-1])) for k in (0, 1)]
-        overlap = [
-            [np.outer(decay * s + i, decay * s + j) / mechanism.variance for j in (0, 1)]
-            for i in (0, 1)
-        ]
-        out = np.zeros((mechanism.steps + 1, nodes, nodes))
-        for t in range(mechanism.steps, 0, -1):
-            log_y = law.idle[t - 1, 0], law.join[t - 1, 0]
-            out[t - 1] = np.logaddexp.reduce(
-                [
-                    to[i] @ out[t] @ to[j].T + overlap[i][j] + log_y[i] + log_y[j]
-                    for i in (0, 1)
-                    for j in (0, 1)
-                ]
-            )
-        return out
+    @cached_property
+    def _table(self) -> _Table:
+        """Return what rounds weigh; a draw in a round that repeats later ones uses their rows."""
+        T, period = self.engine.mechanism.steps, self.joining.period
+        kept: list[tuple[int, float, Floats]] = []
+
+        def keep(t: int, scale: float, now: Floats) -> None:
+            if len(kept) * now.size > _LARGEST_TABLE:
+                raise MemoryError
+            kept.append((t, scale, now.copy()))
+
+        try:
+            log_moment = self._sum.log(keep)
+        except MemoryError:
+            log_moment = math.inf
+        if math.isinf(log_moment):
+            nothing = np.ones(1)
+            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, nothing, math.inf)
+        rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
+        places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
+        for place, (t, scale, _) in enumerate(kept, 1):
+            places[t], norms[t] = place, scale
+        for t in range(T - 1, -1, -1):
+            if not places[t]:
+                places[t], norms[t] = places[t + period], norms[t + period]
+        return _Table(np.stack(rows), places, norms, self._sum.starts(rows[-1]), log_moment)
 
     @property
     def log_moment(self) -> float:
-        """Log E_Q[L^2]."""
-        return float(self.ahead[0, 0, 0])
+        """A bound on log E_Q[B^q]; infinite if there is none."""
+        return self._table.log_moment
 
-    def validated(self) -> bool:
-        """Whether more nodes change the log-moment by at most 1e-7."""
-        finer = float(self._ahead(self.nodes + 12)[0, 0, 0])
-        return abs(finer - self.log_moment) <= VALIDATED
+    def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
+
+        The weights are those of the counts over the probability with which they are drawn.
+        """
+        table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
+        if made is None or math.isinf(table.log_moment):
+            raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
+        reached = np.cumsum(table.starts)
+        first = np.searchsorted(reached, generator.random(draws) * reached[-1], side="right")
+        windows = len(made.windows)
+        each = len(made.sums) // windows
+        decay, scale, per_cell = 0.0, 0.0, 0.0
+        if each > 1:
+            assert mechanism.walk is not None
+            (decay, scale), per_cell = mechanism.walk, (each - 1) / made.sums[-1]
+        counts, log_weights = kernels.replica_draws(
+            table.rows,
+            table.places,
+            table.norms,
+            *self._factors,
+            np.ascontiguousarray(np.where(made.to[:, ::each] < 0, -1, made.to[:, ::each] // each)),
+            np.ascontiguousarray(made.free[:, ::each]),
+            (self.joining.epoch, each),
+            (decay, scale, 1 / mechanism.variance, per_cell),
+            np.minimum(first, windows - 1),
+            generator,
+        )
+        return counts, log_weights + float(np.log(table.norms).sum() + math.log(reached[-1]))
+
+    @cached_property
+    def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
+        """Return probabilities and weights of counts by kinds of rounds, and each round's kinds."""
+        total, mechanism, chances = self._sum, self.engine.mechanism, self.joining.chances
+        if total.cells:
+            first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
+            # A sum weighs what follows from it, whatever the window.
+            windows = len(self._table.starts)
+            weighed = np.ones((1, 1, windows)), np.zeros(mechanism.steps, dtype=np.intp)
+        else:
+            first, kinds = _alike(chances[:, None])
+            products = np.stack([total.products(t) for t in range(mechanism.steps)])
+            each, of_round = _alike(products)
+            weighed = np.stack([total.gains(products[t]) for t in each]), of_round
+        return np.stack([total.chances(int(t)) for t in first]), kinds, *weighed
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        setting, mechanism = self.setting, self.setting.mechanism
-        plain = generator.random(draws) < 0.5
-        x, _ = setting.with_record(draws, generator)
-        decay = float(mechanism.decay or 0.0)
-        s, weights = chebyshev(self.nodes, largest_state(decay))
-        tilted = int(draws - plain.sum())
-        x[:, ~plain] = kernels.tilted_pair_states(
-            self.ahead[1:], s, weights, decay, mechanism.variance, setting.law.rates, tilted,
-            generator,
-        ) + setting.noise(tilted, generator)  # fmt: skip
-        return setting.log_ratio(x, generator)[None]
+        mechanism = self.engine.mechanism
+        counts, log_weight = self.counts(draws, generator)
+        a = mechanism.fields(self.noisy(mechanism.means(counts), generator))
+        product = replace(self.engine, memory="none")
+        log_weight -= self.order * (product.log_ratio(a) - product.slack)
+        return np.concatenate([self.sides(a), log_weight[None]])
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
-        log_l, slack = kept[0], self.setting.slack
-        # The term is (L - e^eps)_+ / L, over 1/2 + 1/2 L / E[L^2].
-        weight = np.logaddexp(0.0, log_l - self.log_moment) - math.log(2)
-        terms = rising(log_l + slack, epsilon) * np.exp(-weight + 4 * slack)
-        return np.asarray(np.minimum(terms, self.largest(epsilon)))
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta, or at most."""
+        loss, largest = kept[0 if above else 1], self.largest(epsilon)
+        # A draw in doubt has no weight, and any term up to the largest.
+        power = np.where(np.isnan(kept[2]), np.inf if above else -np.inf, kept[2] + loss)
+        terms = rising(loss, epsilon) * np.exp(np.minimum(power, _HOPELESS))
+        return np.asarray(np.minimum(terms, largest))
 
     def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms, or None."""
-        # With u = L / e^eps, the ratio (u - 1) / (u / 2 + c u^2) is largest at u = 1 + sqrt(1 + 1 /
-        # (2 c)).
-        c = 0.5 * math.exp(min(epsilon - self.log_moment, 600.0))
-        u = 1 + math.sqrt(1 + 0.5 / c)
-        return (u - 1) / (0.5 * u + c * u * u) * (1 + 1e-6)
+        """Return a proved bound on the terms."""
+        exponent = _log_range(self.order, self.log_moment) - (self.order - 1) * epsilon
+        return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
+
+
+def _best(
+    mechanism: Mechanism, joining: Joining | None, epsilon: float | None, delta: float | None
+) -> tuple[float, int] | None:
+    """Return the least logarithm of a range at an epsilon, or the least epsilon at a delta.
+
+    The order is beside it. It is computed from a coarse polygon; None if there is no finite range.
+    """
+    if joining is None or not (joining.epoch or joining.chances.max() < 1):
+        return None
+    moments = ReplicaMoments(mechanism, joining)
+    if not moments.possible:
+        return None
+    found: dict[int, float] = {}
+
+    def value(order: int) -> float:
+        if order not in _ORDERS:
+            return math.inf
+        if order not in found:
+            at = _log_range(order, moments.evenly(order, _FEW_CELLS).log())
+            if epsilon is not None:
+                found[order] = at - (order - 1) * epsilon
+            else:
+                found[order] = max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
+        return found[order]
+
+    order = _FIRST
+    while order > 2 and math.isinf(value(order)):
+        order -= 1
+    while (near := min((order, order - 1, order + 1), key=value)) != order:
+        order = near
+    return None if math.isinf(value(order)) else (value(order), order)
+
+
+def best_tilt(
+    engine: Likelihood,
+    joining: Joining | None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Tilted | None:
+    """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
+
+    The result is None if no order has a table and a finite range.
+    """
+    found = _best(engine.mechanism, joining, epsilon, delta)
+    if found is None or joining is None:
+        return None
+    tilted = Tilted(engine, joining, found[1])
+    return None if math.isinf(tilted.log_moment) else tilted
+
+
+def least_reach(mechanism: Mechanism, joining: Joining | None, delta: float) -> float:
+    """Return the least epsilon at which the range of tilted draws is at most ``delta``.
+
+    It is infinite if no order has a finite range.
+    """
+    found = _best(mechanism, joining, None, delta)
+    return math.inf if found is None else found[0]

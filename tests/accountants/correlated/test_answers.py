@@ -16,7 +16,6 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
-from dpcal.accountants.correlated.likelihood import vector_grids
 from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, LABELS, chosen, render
 from dpcal.accountants.matrix import (
@@ -32,7 +31,7 @@ from dpcal.calibrate import correlated_dpsgd
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
-CONFIDENT, STATISTICAL = LABELS[2:]
+CONFIDENT = LABELS[2]
 T = 16
 MIXED = np.eye(T)
 MIXED[1, 0], MIXED[-1, 0] = -0.5, 0.5
@@ -90,7 +89,7 @@ def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
         assert fresh or float(back) == pytest.approx(0.5, rel=1e-5)
     quieter = {**asked, "noise_multiplier": 4.0, "statistics": "none"}
     assert correlated.delta(strategy, sampler, **quieter) <= proved
-    drawn = correlated.delta(strategy, sampler, **asked, draws=1024, particles=4, seed=0)
+    drawn = correlated.delta(strategy, sampler, **asked, draws=1024, seed=0)
     fixed = isinstance(sampler, correlated.CyclicPoisson) and not sampler.random_shift
     if fixed and name in NOT_TOEPLITZ:
         assert "which group is the worst is not known" in drawn.note
@@ -317,31 +316,11 @@ def test_confidence_is_part_of_delta_and_draws_answer_both_ways_alike(name, samp
         correlated.epsilon(run, sampler, delta=1e-2, failure_probability=0.1, **options)
 
 
-@pytest.mark.slow
-def test_statistics_agree_across_methods():
-    run, _ = STRATEGIES["lambda-CGD"]
-    options = {"noise_multiplier": 2.0, "delta": 1e-3}
-    sharp = correlated.epsilon(
-        run, POISSON, **options, statistics="asymptotic", draws=4096, seed=1,
-        failure_probability=1e-5,
-    )  # fmt: skip
-    assert sharp.label == STATISTICAL
-    for extra in ({}, {"arithmetic": "bracketed"}):
-        sure = correlated.epsilon(run, POISSON, **options, draws=16_384, seed=2, **extra)
-        assert sure.label == CONFIDENT
-        assert sharp.lower <= sure
-        assert sure.lower <= sharp
-
-
-def test_too_large_a_grid_of_states_falls_back_to_particles(monkeypatch):
-    asked = {"noise_multiplier": 2.0, "epsilon": 0.5, "draws": 2048, "seed": 0}
+def test_a_past_without_a_small_memory_is_proved_and_says_why():
     run, _ = STRATEGIES["BLT"]
-    states = correlated.delta(run, POISSON, **asked)
-    monkeypatch.setattr(vector_grids, "MOST_NODES", 40)
-    answer = correlated.delta(run, POISSON, **asked)
-    assert answer.method.startswith("particles")
-    # Particles bound from above only.
-    assert answer.lower == 0 < states.lower < answer
+    found = correlated.delta(run, POISSON, noise_multiplier=2.0, epsilon=0.5, draws=2048, seed=0)
+    assert found.label == CERTIFIED
+    assert "no small memory" in found.note
 
 
 @pytest.mark.slow

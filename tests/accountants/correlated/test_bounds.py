@@ -18,9 +18,9 @@ from dpcal.accountants.correlated.bounds.allocation import Allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
-from dpcal.accountants.correlated.draws.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
-from dpcal.accountants.correlated.likelihood import GridEngine
+from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.matrix import (
     BISR,
@@ -123,13 +123,13 @@ def test_bounds_of_longer_runs_lie_above_draws():
         decay, z, rate = rng.uniform(0.1, 0.9), rng.uniform(0.8, 4), rng.uniform(0.02, 0.3)
         mechanism = normalised(LambdaCGD(int(rng.integers(4, 40)), decay), z)
         law = Poisson(rate).automaton(mechanism.steps)
-        setting = Setting(mechanism, law, GridEngine(mechanism, law, 32, 9.0))
+        engine = Likelihood.of(mechanism, law)
         epsilon = rng.uniform(0.1, 2.0)
-        for direction, proofs in (
-            ("remove", (*BOTH, replicas)),
-            ("add", (*BOTH, *ADDING)),
+        for kind, proofs in (
+            (Direct, (*BOTH, replicas)),
+            (Without, (*BOTH, *ADDING)),
         ):
-            drawn = simulate(Direct(setting, direction), draws=1024, seed=1).at(epsilon, **SURE)
+            drawn = simulate(kind(engine), draws=1024, seed=1).at(epsilon, **SURE)
             for bound_of in proofs:
                 assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of
 

@@ -8,18 +8,7 @@ from _integrals import independent, log_ratios, patterns, toeplitz
 from scipy.special import logsumexp
 
 from dpcal.accountants import correlated
-from dpcal.accountants.correlated.draws.estimators import Setting
-from dpcal.accountants.correlated.likelihood import (
-    BracketEngine,
-    GridEngine,
-    ParticleEngine,
-    TransferEngine,
-    VectorEngine,
-    likely_end,
-    mean_field_minorant,
-    refined,
-    refined_vector,
-)
+from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, SquareRoot
 
@@ -84,84 +73,92 @@ def observations(run, draws=41, seed=0):
     return means + run.sigma * rng.standard_normal(means.shape)
 
 
-def agrees(engine, run, x, log_weights):
-    truth = log_ratios(run.matrix, run.sigma, x, log_weights)
-    error = np.abs(engine.log_ratio(run.fields(x.copy())) - truth)
-    return (error <= 1e-12 * np.maximum(1.0, np.abs(truth).max())).all()
+def differences(engine, run, x, log_weights):
+    """Both bounds less the truth, and what rounding may add."""
+    truth, a = log_ratios(run.matrix, run.sigma, x, log_weights), run.fields(x.copy())
+    bounds = [engine.log_ratio(a, above=above) - truth for above in (False, True)]
+    return *bounds, 1e-12 * max(1.0, float(np.abs(truth).max()))
 
 
-@pytest.mark.slow
 @each_law
-def test_grids_bands_and_states_agree_with_every_pattern(law, log_weights):
-    for decay, sigma in ((0.3, 0.6), (0.8, 2.0), (0.97, 6.0)):
-        run = ar1(ROUNDS, decay, sigma)
-        x = observations(run)
-        for logarithmic in (False, True):
-            engine = GridEngine(run, law, nodes=64, logarithmic=logarithmic)
-            assert agrees(engine, run, x, log_weights), (decay, logarithmic)
-        assert not np.isnan(GridEngine(run, law, 64).trusted(run.fields(x.copy()))).any()
-        # Observations beyond all bounds, whose likelihood ratios no double holds.
-        rng = np.random.default_rng(0)
-        far = np.concatenate([scale * rng.standard_normal((ROUNDS, 9)) for scale in (300, 1e5)], 1)
-        for column in far.T:
-            assert agrees(GridEngine(run, law, 64), run, column[:, None], log_weights), decay
-    for column in ([1.0, 0.5, 0.3, 0.2] + [0.0] * 8, [1.0, 0.7] + [0.0] * 10, [1.0] + [0.0] * 11):
-        run = mechanism(column, 0.8)
-        assert agrees(TransferEngine(run, law), run, observations(run), log_weights), column
-    for strategy, sigma, nodes in (
-        (BLT(ROUNDS, (0.9, 0.4), (0.4, 0.3)), 1.5, (40, 24)),
-        (BLT(ROUNDS, (0.6,), (0.3,)), 0.8, (40,)),
-        (BISR(ROUNDS, 3), 1.0, (16, 32)),
+def test_windows_agree_with_every_pattern(law, log_weights):
+    columns = [1.0, 0.5, 0.3, 0.2], [1.0, 0.7], [1.0], list(0.8 ** np.arange(ROUNDS))
+    for column in columns:
+        run = mechanism(column + [0.0] * (ROUNDS - len(column)), 0.8 if len(column) < 9 else 2.0)
+        engine = Likelihood.of(run, law)
+        assert engine.exact
+        low, high, rounding = differences(engine, run, observations(run), log_weights)
+        assert (np.abs([low, high]) <= rounding).all(), column
+
+
+@each_law
+def test_sums_are_bounds_on_both_sides_of_every_pattern(law, log_weights):
+    for decay, sigma in (
+        (0.3, 0.6),
+        (0.5, 0.8),
+        (0.8, 2.0),
+        (0.9, 2.0),
+        (0.97, 6.0),
+        (0.999999, 6.0),
     ):
-        run = Mechanism.of(strategy, noise_multiplier=sigma)
-        # The mechanism's decays may come in another order.
-        nodes = np.array(nodes)[np.argsort(np.argsort(-np.abs(run.series[0])))]
-        engine = VectorEngine(run, law, tuple(map(int, nodes)), (3.0,) * len(nodes))
-        assert agrees(engine, run, observations(run, 20), log_weights), strategy
-
-
-def test_three_buffers_and_separated_bands_agree_with_every_pattern():
-    run = Mechanism.of(BLT(ROUNDS, (0.8, 0.5, 0.2), (0.2, 0.2, 0.1)), noise_multiplier=2.0)
-    law, log_weights = correlated.RandomAllocation(3).automaton(ROUNDS), LAWS["3 of T"][1]
-    engine = VectorEngine(run, law, (16, 20, 32), (3.0,) * 3)
-    assert agrees(engine, run, observations(run, 9), log_weights)
-    # Participations that no column reaches need no memory.
-    run = mechanism([1.0, 0.5, 0.3] + [0.0] * 9, 0.8)
-    engine = TransferEngine(run, correlated.MinSeparation(3, 0.4).automaton(ROUNDS), separated=True)
-    assert agrees(engine, run, observations(run), min_separation(3, 0.4))
-
-
-@pytest.mark.slow
-@each_law
-def test_brackets_hold_the_truth(law, log_weights):
-    for decay, sigma in ((0.5, 0.8), (0.9, 2.0)):
         run = ar1(ROUNDS, decay, sigma)
-        x = observations(run)
-        truth = log_ratios(run.matrix, sigma, x, log_weights)
-        widths = []
-        for per_decay in (4, 16):
-            options = {"per_decay": per_decay, "smallest": 1e-3}
-            low, high = (
-                BracketEngine(run, law, upper=upper, **options).log_ratio(run.fields(x.copy()))
-                for upper in (False, True)
-            )
-            assert (low <= truth).all()
-            assert (truth <= high).all()
-            widths.append((high - low).max())
-        assert widths[1] < 0.2 * widths[0] + 1e-10
+        low, high, rounding = differences(
+            Likelihood(run, law, "sum"), run, observations(run), log_weights
+        )
+        assert (low <= rounding).all(), decay
+        assert (high >= -rounding).all(), decay
+        # Sums are rounded to nodes that are 5 or 10 percent apart.
+        assert high.max() < 0.1, decay
+        assert low.min() > -1.0, decay
+    buffer = Mechanism.of(BLT(ROUNDS, (0.6,), (0.3,)), noise_multiplier=0.8)
+    engine = Likelihood(buffer, law, "sum")
+    low, high, rounding = differences(engine, buffer, observations(buffer), log_weights)
+    assert (low <= rounding).all()
+    assert ((high >= -rounding) & (high < 0.05)).all()
 
 
-@pytest.mark.parametrize("law", ["Poisson", "min-separation 3", "3 of T"])
-def test_particles_are_unbiased(law):
-    # False-alarm rate below 1e-5: means of 4000 positive terms, 5 standard errors.
-    rng, (sampler, log_weights) = np.random.default_rng(3), LAWS[law]
-    dense = mechanism(1 / np.sqrt(np.arange(1, ROUNDS + 1)), 2.0)
-    x = observations(dense, 3)
-    engine = ParticleEngine(dense, sampler.automaton(ROUNDS), particles=4)
-    for draw, truth in zip(x.T, log_ratios(dense.matrix, 2.0, x, log_weights), strict=True):
-        fields = dense.fields(np.repeat(draw[:, None], 4000, axis=1))
-        ratio = np.exp(engine.log_ratio(fields, rng) - truth)
-        assert abs(ratio.mean() - 1) <= 5 * ratio.std() / math.sqrt(4000)
+def test_no_path_of_two_participations_is_rounded():
+    # Records that take part at most twice: 2 of T rounds, whatever the decay.
+    law, log_weights = correlated.RandomAllocation(2).automaton(ROUNDS), alike(PATTERNS.sum(1) == 2)
+    run = ar1(ROUNDS, 0.7, 1.0)
+    found = differences(Likelihood(run, law, "sum"), run, observations(run), log_weights)
+    assert (np.abs(found[:2]) <= found[2]).all()
+
+
+@each_law
+def test_leaving_out_overlaps_is_a_bound_above(law, log_weights):
+    run = mechanism(1 / np.sqrt(np.arange(1, ROUNDS + 1)), 2.0)
+    _, high, rounding = differences(
+        Likelihood(run, law, "none"), run, observations(run), log_weights
+    )
+    assert (high >= -rounding).all()
+    assert high.max() > 1e-3
+
+
+def test_participations_that_no_column_reaches_need_no_memory():
+    run, law = mechanism([1.0, 0.5, 0.3] + [0.0] * 9, 0.8), correlated.MinSeparation(3, 0.4)
+    engine = Likelihood.of(run, law.automaton(ROUNDS), separated=True)
+    assert engine.memory == "none"
+    low, high, rounding = differences(engine, run, observations(run), min_separation(3, 0.4))
+    assert (np.abs([low, high]) <= rounding).all()
+
+
+def test_outputs_that_overflow_are_in_doubt():
+    run, law = ar1(ROUNDS, 0.8, 0.05), correlated.Poisson(0.3).automaton(ROUNDS)
+    x = np.stack([np.full(ROUNDS, size) for size in (0.0, 1e3, np.inf)], axis=1)
+    for memory in ("none", "window", "sum"):
+        found = Likelihood(run, law, memory).log_ratio(run.fields(x.copy()))
+        assert np.isnan(found).tolist() == [False, True, True]
+
+
+def test_decays_near_one_take_few_nodes():
+    x = np.random.default_rng(0).standard_normal((300, 7))
+    for decay in (0.99, 0.9999, 0.999999):
+        run = Mechanism.of(LambdaCGD(300, decay), noise_multiplier=20.0)
+        engine = Likelihood.of(run, correlated.Poisson(0.02).automaton(300))
+        low, high = (engine.log_ratio(run.fields(x.copy()), above=above) for above in (False, True))
+        assert (low < high).all()
+        assert engine._nodes.size < 130
 
 
 @each_law
@@ -195,92 +192,7 @@ def test_recurrences_multiply_by_the_matrix(run):
     assert np.allclose(found.fields(x.copy()), C.T @ x / 1.7**2, rtol=1e-11, atol=1e-11)
 
 
-# -- long runs, and what an engine says of its own accuracy
-
-
-def draws_of_both_laws(run, law, draws, seed):
-    """Fields of usual records, of busy ones, and of noise alone."""
-    rng, setting = np.random.default_rng(seed), Setting(run, law, None)
-    x = [setting.with_record(draws, rng)[0], setting.telling(draws, rng), setting.noise(draws, rng)]
-    return run.fields(np.concatenate(x, axis=1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("T", "decay", "z", "rate"),
-    # From no draw trusted on 16 nodes to all.
-    [(60, 0.05, 0.3, 0.01), (100, 0.87, 0.7, 0.45), (100, 0.5, 0.5, 0.5), (200, 0.99, 4.0, 0.01)],
-)
-def test_trusted_draws_are_as_accurate_as_they_claim(T, decay, z, rate):
-    # The other arithmetic: log M, at many nodes.
-    run, law = ar1(T, decay, z / math.sqrt(1 - decay**2)), correlated.Poisson(rate).automaton(T)
-    a = draws_of_both_laws(run, law, 31, seed=T)
-    truth, coarser = (
-        GridEngine(run, law, nodes, logarithmic=True).log_ratio(a) for nodes in (160, 144)
-    )
-    known = np.abs(truth - coarser) < 1e-8
-    assert known.mean() > 0.9
-    for nodes in (16, 24, 40):
-        engine = GridEngine(run, law, nodes)
-        found = engine.trusted(a)
-        assert np.nanmax(np.abs(found - truth)[known], initial=0.0) < 1e-7
-        # Draws that are not trusted are left to logarithms, whatever draws are beside them.
-        whole = engine.log_ratio(a)
-        assert (whole[~np.isnan(found)] == found[~np.isnan(found)]).all()
-        assert whole[7] == engine.log_ratio(np.ascontiguousarray(a[:, [7]]))[0]
-
-
-def test_refinement_takes_the_likelihood_itself_only_where_logarithms_agree(monkeypatch):
-    run, law = ar1(60, 0.9, 4.0), correlated.Poisson(0.02).automaton(60)
-    a = draws_of_both_laws(run, law, 16, seed=1)
-    start = GridEngine(run, law, 16, likely_end(run, law))
-    assert not refined(start, [a]).logarithmic
-    trusted = GridEngine.trusted
-    for wrong in (lambda found: found + 2e-7, lambda found: found * np.nan):
-        monkeypatch.setattr(
-            GridEngine, "trusted", lambda self, a, wrong=wrong: wrong(trusted(self, a))
-        )
-        assert refined(start, [a]).logarithmic
-
-
-def test_refined_grids_hold_for_records_that_take_part_often_though_few_do():
-    # With 12 rounds at 0.001, 32 draws from the law itself hold none that takes part twice.
-    q, rng = 0.001, np.random.default_rng(1)
-    run, law = ar1(ROUNDS, 0.9, 1.0), correlated.Poisson(q).automaton(ROUNDS)
-    often = law.telling(32, rng)
-    assert often.sum(axis=0).min() <= 1 < often.sum(axis=0).max() <= 4
-    grid = GridEngine(run, law, 16, likely_end(run, law))
-    setting = Setting(run, law, grid)
-    grid = refined(grid, [run.fields(setting.telling(32, rng)), run.fields(setting.noise(32, rng))])
-    for taken in (1, 2, 3):
-        y = np.zeros((ROUNDS, 200))
-        for column in y.T:
-            column[rng.permutation(ROUNDS)[:taken]] = 1.0
-        x = run.matrix @ y + rng.normal(size=y.shape)
-        truth = log_ratios(run.matrix, 1.0, x, independent(np.full(ROUNDS, q)))
-        assert np.abs(grid.log_ratio(run.fields(x.copy())) - truth).max() < 1e-5
-
-
-@pytest.mark.parametrize(
-    ("run", "sigma"),
-    [
-        (BLT(ROUNDS, (0.9, 0.4), (0.4, 0.3)), 1.5),
-        (BLT(ROUNDS, (0.5, 0.0), (0.5, 0.25)), 1.0),
-        (BISR(ROUNDS, 3), 1.0),
-    ],
-    ids=repr,
-)
-def test_refined_grids_of_states_are_as_accurate_as_they_claim(run, sigma):
-    found = Mechanism.of(run, noise_multiplier=sigma)
-    x = observations(found, 64)
-    truth = log_ratios(found.matrix, sigma, x, independent(np.full(ROUNDS, 0.2)))
-    a = found.fields(x.copy())
-    law = correlated.Poisson(0.2).automaton(ROUNDS)
-    engine = refined_vector(found, law, [np.ascontiguousarray(a[:, :32])])
-    assert np.abs(engine.log_ratio(a) - truth).max() < 3e-7
-
-
-# -- values of an independent implementation with up to 160 nodes
+# -- values of an independent implementation
 
 
 def sine(T):
@@ -288,22 +200,16 @@ def sine(T):
 
 
 def test_reference_log_likelihoods():
-    for T, decay, sigma, sampler, value in (
-        (1000, 0.9, 2.0, correlated.Poisson(0.01), -4.835854180666),
-        (1000, 0.97, 4.0, correlated.Poisson(0.05), -31.26211985903),
-        (30, 0.8, 1.5, correlated.MinSeparation(4, 0.3), -3.2687918714300),
-        (30, 0.8, 1.5, correlated.BallsInBins(6), -2.7154045792271),
+    for T, decay, sigma, sampler, value, width in (
+        (1000, 0.9, 2.0, correlated.Poisson(0.01), -4.835854180666, 2e-3),
+        (1000, 0.97, 4.0, correlated.Poisson(0.05), -31.26211985903, 0.3),
+        (30, 0.8, 1.5, correlated.MinSeparation(4, 0.3), -3.2687918714300, 0.02),
+        (30, 0.8, 1.5, correlated.BallsInBins(6), -2.7154045792271, 0.02),
     ):
         run = ar1(T, decay, sigma)
-        engine = GridEngine(run, sampler.automaton(T), nodes=48)
-        found = engine.log_ratio(run.fields(sine(T)))[0]
-        assert found == pytest.approx(value, abs=1e-10), (T, sampler)
-
-
-def test_reference_minorant():
-    run, law = ar1(30, 0.8, 1.5), correlated.Poisson(0.1).automaton(30)
-    minorant = mean_field_minorant(run, law, run.fields(sine(30)))[0]
-    assert abs(minorant + 1.673949049307) < 1e-11
+        engine, a = Likelihood.of(run, sampler.automaton(T)), run.fields(sine(T))
+        assert engine.log_ratio(a, above=False)[0] <= value <= engine.log_ratio(a)[0]
+        assert engine.log_ratio(a)[0] <= value + width, (T, sampler)
 
 
 # -- what a matrix is

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.correlated.price import Options, Question
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate.correlated import noise_multiplier
 from dpcal.optim import NoiseStream
@@ -70,7 +70,7 @@ def test_ten_rounds_against_all_patterns(run, delta):
         seed=1,
     )
     assert found.label == "statistical with certified confidence"
-    assert "PowerTilted" in found.method
+    assert "Tilted" in found.method
     ends = float(found), found.lower
     above, below = removing_by_enumeration(run, rate, sigma, ends, np.random.default_rng(2))
     assert above[1] < 0.3 * above[0]
@@ -89,14 +89,14 @@ def shares_above(values, epsilon, tail):
 
 def attacked(run, sampler, sigma, epsilon, draws, seed):
     """Bounds on true positives - e^eps false positives of the attack, on the stream's own rows."""
-    setting = Question.of(run, sampler, sigma, Options(seed=seed)).setting("remove")
+    question = Question.of(run, sampler, sigma, Options(seed=seed))
     rng, shares = np.random.default_rng(seed), []
     for place, present in enumerate((True, False), 1):
         stream = NoiseStream(run, dimension=draws, seed=seed + place)
         released = sigma * np.array([next(stream) for _ in range(run.steps)])
         if present:
             released += rng.random(released.shape) < sampler.sampling_probability
-        log_l = setting.log_ratio(run.matrix() @ released, rng)
+        log_l = question.engine.log_ratio(question.mechanism.fields(run.matrix() @ released))
         shares.append(shares_above(log_l, epsilon, 1e-7))
     (true_low, true_high), (false_low, false_high) = shares
     scale = math.exp(epsilon)

@@ -1,0 +1,589 @@
+"""What does a run with correlated noise cost? From a strategy, a sampler and a delta to a price.
+
+1. :func:`~dpcal.accountants.correlated.table.chosen`: the kind of the matrix and the sampler choose
+   a row of the table. A composition of sampled Gaussians has an exact price.
+2. :func:`~dpcal.accountants.correlated.bounds.proved`: the least deterministic bound.
+3. :func:`removing`: the draws of removing a record that have the least proved range.
+4. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
+   probability is part of delta, and a proved bound on adding a record.
+5. :func:`answer`: the smaller of proof and draws, and its label.
+
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.samplers import Poisson
+>>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
+>>> question.route, type(removing(question, Goal(delta=1e-3))).__name__
+('automaton', 'Tilted')
+>>> found = answer(question, Goal(delta=1e-3))
+>>> bool(found < question.proved.epsilon(1e-3).value), found.label
+(True, 'statistical with certified confidence')
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.convexity import ConvexTail
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.proved import (
+    Compositions,
+    Nothing,
+    proved,
+    proved_adding,
+    proved_replaced,
+)
+from dpcal.accountants.correlated.draws import tilted
+from dpcal.accountants.correlated.draws.bins import Bins, MirroredBins
+from dpcal.accountants.correlated.draws.confidence import draws_needed
+from dpcal.accountants.correlated.draws.estimators import (
+    Direct,
+    Estimator,
+    Floats,
+    Mirrored,
+    Without,
+)
+from dpcal.accountants.correlated.draws.montecarlo import Progress, Sample, simulate
+from dpcal.accountants.correlated.likelihood import Likelihood
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
+from dpcal.accountants.correlated.table import (
+    CERTIFIED,
+    EXACT,
+    WITH_CONFIDENCE,
+    Row,
+    chosen,
+    worst_group_unknown,
+)
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.participations import Automaton
+from dpcal.accountants.samplers import Sampler
+from dpcal.errors import DrawsCannotTell, TargetUnreachable
+
+__all__ = ["STATISTICS", "Evidence", "Goal", "Options", "Question", "Reading", "answer"]
+__all__ += ["collected", "expected_epsilon", "least_reach", "provenance", "removing"]
+
+STATISTICS = ("certified", "none")
+
+# Default probability that bounds from draws are wrong, as a part of the target delta. A larger part
+# takes more of delta; a smaller one needs more draws, in proportion to its logarithm.
+_PART_OF_DELTA = 1e-2
+# The default if delta is computed; the probability is added to it.
+_WITHOUT_TARGET = 1e-9
+# Key of the random stream of pilots; no chunk of draws has this key.
+_PILOT_STREAM = 2**31
+# Draws of a pilot. With fewer draws the choice is mostly chance; more draws would take as long as
+# the final ones.
+_PILOT = 1024
+# Most values of a pilot, 128 MB: a long run has fewer draws in its pilot.
+_LARGEST_PILOT = 2**24
+# Least draws of a pilot, for runs of any length.
+_LEAST_PILOT = 32
+# Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
+# failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
+_PLAIN_DRAWS = 8192
+# Most tuples of bins that are tabulated; more would take more than 16 MB.
+_MOST_TUPLES = 2_000_000
+
+
+# -- questions
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is asked: the delta at an epsilon, or the epsilon at a delta.
+
+    Parameters
+    ----------
+    epsilon, delta
+        One of the two; the other is None.
+    near
+        With delta: an approximation of the answer, if one is known.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    near: float | None = None
+
+    @property
+    def level(self) -> float | None:
+        """The epsilon at which ranges are compared; None if it is not known."""
+        return self.near if self.epsilon is None else self.epsilon
+
+    def level_of(self, sample: Sample) -> float:
+        """Return the epsilon at which a sample is read."""
+        if self.epsilon is not None:
+            return self.epsilon
+        target = self.delta or 0.0
+        return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
+
+    def proof(self, bound: Bound) -> Proof:
+        """Return the answer that a bound proves, and its name."""
+        if self.delta is not None:
+            return bound.epsilon(self.delta)
+        at = self.epsilon or 0.0
+        return Proof(bound.delta(at), bound.log_delta(at).method)
+
+    def below(self, bound: Bound) -> float:
+        """Return a number below the answer that a bound proves."""
+        if self.delta is not None:
+            return bound.lower_epsilon(self.delta)
+        return bound.lower_delta(self.epsilon or 0.0)
+
+    def range_of(self, estimator: Estimator) -> float:
+        """Return the size of an estimator's range for this goal; smaller is better."""
+        if self.level is not None:
+            return estimator.largest(self.level)
+        return least_epsilon(estimator.largest, self.delta or 0.0)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of the draws: the arguments that epsilon and delta of correlated noise share."""
+
+    statistics: str = "certified"
+    draws: int = 100_000
+    failure_probability: float | None = None
+    seed: int | None = None
+    executor: Executor | Any | None = None
+    progress: bool | Progress = False
+    checkpoint: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        _validate.choice(STATISTICS, statistics=self.statistics)
+        _validate.count(draws=self.draws)
+        _validate.seed(seed=self.seed)
+        if self.failure_probability is not None:
+            _validate.probability(failure_probability=self.failure_probability)
+
+    def pilot(self) -> np.random.Generator:
+        """Return a generator for draws that only choose a method."""
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(_PILOT_STREAM,))
+        return np.random.Generator(np.random.PCG64(sequence))
+
+    def failure(self, target: float | None) -> float:
+        """Return the probability that bounds from the draws of both directions are wrong."""
+        if self.failure_probability is not None:
+            return self.failure_probability
+        return _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
+
+    def simulate(self, estimator: Estimator, stream: int) -> Sample:
+        """Return draws, with one checkpoint file for each direction."""
+        path = None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}.{stream}"
+        return simulate(
+            estimator,
+            draws=self.draws,
+            seed=int(self.seed or 0),
+            stream=stream,
+            executor=self.executor,
+            progress=self.progress,
+            checkpoint=path,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A mechanism under a sampler, the route that the table chose, and how to draw.
+
+    Attributes
+    ----------
+    mechanism, sampler, options
+        The run, and how to draw.
+    row
+        The row of the table.
+    replaced
+        Whether the record is replaced, and not left out.
+    """
+
+    mechanism: Mechanism
+    sampler: Sampler
+    row: Row
+    options: Options
+    replaced: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        strategy: Shaped | Shape,
+        sampler: Sampler,
+        noise_multiplier: float,
+        options: Options,
+        *,
+        replaced: bool = False,
+    ) -> Question:
+        """Return the question about a strategy or its shape, with a secret seed if it has none."""
+        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        shape = strategy if isinstance(strategy, Shape) else Shape.of(strategy)
+        mechanism = Mechanism(shape, sigma)
+        if options.seed is None:
+            options = replace(options, seed=secrets.randbits(63))
+        return cls(mechanism, sampler, chosen(mechanism, sampler), options, replaced)
+
+    @cached_property
+    def route(self) -> str:
+        """``"product"``, ``"bins"``, ``"automaton"``, or ``"proved"`` if draws do not answer."""
+        if not self.replaced or self.row.route == "product":
+            return self.row.route
+        if self.sampler.equally_likely(self.mechanism.steps) is not None:
+            return "bins"
+        exact = self._likelihood is not None and self._likelihood.exact
+        known = exact and not worst_group_unknown(self.mechanism, self.sampler)
+        return "automaton" if known else "proved"
+
+    @property
+    def refusal(self) -> str:
+        """The reason why draws do not answer."""
+        return self.row.refusal or (
+            "a replaced record is drawn where likelihood ratios are exact: for banded strategies, "
+            "and for balls in bins"
+        )
+
+    @cached_property
+    def law(self) -> Automaton:
+        """The law of one record's participations."""
+        return self.sampler.automaton(self.mechanism.steps)
+
+    @cached_property
+    def joining(self) -> Joining | None:
+        """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
+        groups = self.sampler.groups(self.mechanism.steps)
+        found = Joining.of(self.sampler, self.mechanism.steps)
+        if found is None or (groups is not None and groups.secret):
+            return None
+        apart = found.epoch or self.mechanism.bands <= found.separation or found.separation == 1
+        return found if apart or self.mechanism.column is not None else None
+
+    @cached_property
+    def _likelihood(self) -> Likelihood | None:
+        separated = self.sampler.least_separation >= self.mechanism.bands
+        return Likelihood.of(self.mechanism, self.law, separated=separated)
+
+    @property
+    def engine(self) -> Likelihood:
+        """The likelihood ratios of the route ``"automaton"``."""
+        assert self._likelihood is not None  # The table draws where there is one.
+        return self._likelihood
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Products of the means of the patterns of the route ``"bins"``."""
+        patterns = self.sampler.equally_likely(self.mechanism.steps)
+        assert patterns is not None
+        return self.mechanism.products(patterns)
+
+    @cached_property
+    def proved(self) -> Bound:
+        """The smallest bound on both directions that needs no draws."""
+        bound = proved_replaced if self.replaced else proved
+        return bound(self.mechanism, self.sampler)
+
+    @cached_property
+    def proved_adding(self) -> Bound:
+        """The smallest bound on adding a record that needs no draws.
+
+        If it is replaced, both directions are mirror images, and removing bounds both.
+        """
+        if self.replaced:
+            return Nothing(0.0)
+        return proved_adding(self.mechanism, self.sampler, self.proved)
+
+
+# -- draws
+
+
+def removing(question: Question, goal: Goal) -> Estimator:
+    """Return the draws of removing a record, or of replacing it, with the least proved range.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If draws do not answer such a question, with the reason.
+    """
+    if question.route == "proved":
+        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
+    if question.route == "bins":
+        if question.replaced:
+            return MirroredBins(question.gram, "remove")
+        orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
+        tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
+        return _nearest(question, goal, lambda goal: min(tried, key=goal.range_of))
+    if question.replaced:
+        return Mirrored(question.engine)
+
+    def best(goal: Goal) -> Estimator:
+        tried: list[Estimator] = [Direct(question.engine)]
+        at = {"epsilon": goal.level, "delta": goal.delta}
+        if (found := tilted.best_tilt(question.engine, question.joining, **at)) is not None:
+            tried.insert(0, found)
+        return min(tried, key=goal.range_of)
+
+    return _nearest(question, goal, best)
+
+
+def _nearest(question: Question, goal: Goal, best: Callable[[Goal], Estimator]) -> Estimator:
+    """Return the best draws at the answer: their range alone reaches delta at a larger epsilon."""
+    found = best(goal)
+    if goal.level is not None or isinstance(found, Direct):
+        return found
+    count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // found.steps))
+    pilot = Sample(found, found.draw(count, question.options.pilot()), 0)
+    nearer = replace(goal, near=goal.level_of(pilot))
+    return min(best(nearer), found, key=nearer.range_of)
+
+
+def least_reach(question: Question, delta: float) -> float:
+    """Return the least epsilon at which the range of tilted draws is at most ``delta``.
+
+    It needs no likelihood ratio; it is infinite if no order has a finite range.
+    """
+    return tilted.least_reach(question.mechanism, question.joining, delta)
+
+
+class Reading(NamedTuple):
+    """Lower end, estimate and upper end of a delta or an epsilon."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Draws for removing a record, and draws or a bound for adding one.
+
+    Attributes
+    ----------
+    removing
+        The draws for removing a record.
+    adding
+        Draws for adding a record, of balls in bins; None if the bound is enough.
+    bound
+        The bound on adding a record.
+    failure_probability
+        Probability that the draws of both directions give a wrong upper end, a part of every delta.
+    """
+
+    removing: Sample
+    adding: Sample | None
+    bound: Bound
+    failure_probability: float
+
+    @property
+    def draws(self) -> int:
+        """Number of draws for each direction."""
+        return self.removing.draws
+
+    @property
+    def name(self) -> str:
+        """Names of the estimators."""
+        other = "" if self.adding is None else f" and {type(self.adding.estimator).__name__}"
+        return type(self.removing.estimator).__name__ + other
+
+    @property
+    def _parts(self) -> list[tuple[Sample, float]]:
+        """The draws, and the probability with which each may fail."""
+        drawn = [self.removing] if self.adding is None else [self.removing, self.adding]
+        return [(sample, 0.5 * self.failure_probability) for sample in drawn]
+
+    def at(self, epsilon: float) -> Reading:
+        """Return the delta at an epsilon >= 0, of the worse direction."""
+        settled = self.bound.delta(epsilon)
+        found = [sample.at(epsilon, failure_probability=p) for sample, p in self._parts]
+        upper, estimate = found[0].upper, found[0].mean
+        if self.adding is None:
+            upper = max(upper, settled)
+        else:
+            upper = max(upper, min(found[1].upper, settled))
+            estimate = max(estimate, min(found[1].mean, settled))
+        upper += self.failure_probability
+        lower = max(each.lower for each in found)
+        return Reading(min(lower, upper), min(estimate, upper), min(upper, 1.0))
+
+    def epsilon(self, delta: float) -> Reading:
+        """Return the epsilon at a delta in (0, 1), of the worse direction."""
+
+        def least(part: str) -> float:
+            return least_epsilon(lambda e: float(getattr(self.at(e), part)), delta)
+
+        upper = self._beyond(least("upper"), delta)
+        return Reading(min(least("lower"), upper), least("estimate"), upper)
+
+    def reading(self, goal: Goal) -> Reading:
+        """Return the epsilon at the goal's delta, or the delta at its epsilon."""
+        return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
+
+    def _beyond(self, epsilon: float, delta: float) -> float:
+        """Return an epsilon above which no upper end exceeds delta.
+
+        Bounds fall within a cell of bets, but may rise from one cell to the next. The probability
+        that they are wrong is that of one epsilon, the true one, only if no bound above the answer
+        exceeds delta.
+        """
+        left = delta - self.failure_probability
+        for sample, failure in self._parts:
+            if sample is self.adding and self.bound.delta(epsilon) <= left:
+                continue
+            for start, end in sample.cells_above(epsilon):
+                if not sample.below(start, left, failure_probability=failure):
+                    epsilon = end
+        return epsilon
+
+
+def collected(question: Question, goal: Goal) -> Evidence:
+    """Return draws for both directions, as far as the goal needs draws.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If these draws prove no bound, with the reason.
+    ValueError
+        If the failure probability is not a part of the given delta.
+    """
+    sample, failure = _drawn_removing(question, goal, question.options.draws)
+    found = Evidence(sample.betting(0.5 * failure), None, Nothing(0.0), failure)
+    level = found.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
+    if math.isinf(level):
+        raise DrawsCannotTell(
+            f"draws={sample.draws} of removing a record bound delta={goal.delta:g} at no epsilon; "
+            "choose more draws."
+        )
+    most = found.at(level).upper if goal.delta is None else goal.delta
+    found = replace(found, bound=question.proved_adding)
+    if found.bound.delta(level) + failure <= most:
+        return found
+    if question.route == "bins":
+        other = question.options.simulate(Bins(question.gram, "add"), 1)
+        return replace(found, adding=other.betting(0.5 * failure))
+    few = replace(question.options, draws=_PLAIN_DRAWS)
+    law = few.simulate(Without(question.engine), 1).kept
+    tail = ConvexTail.of(law, failure_probability=0.5 * failure)
+    return replace(found, bound=Least((found.bound, tail)))
+
+
+def expected_epsilon(question: Question, delta: float, draws: int) -> float:
+    """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
+
+    Parameters
+    ----------
+    question
+        The run, with the few draws.
+    delta
+        The target in (0, 1), without the part that is reserved for other confirmations.
+    draws
+        Number of the later draws.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If draws prove no bound.
+    """
+    sample, failure = _drawn_removing(question, Goal(delta=delta), draws)
+    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta - failure)
+    if math.isinf(found):
+        raise DrawsCannotTell(
+            f"draws={draws} of removing a record would bound delta={delta:g} at no epsilon."
+        )
+    return found
+
+
+def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
+    """Return draws for removing a record, and their failure probability.
+
+    They are refused if ``draws`` of them could not answer.
+    """
+    failure = question.options.failure(goal.delta)
+    if goal.delta is not None and failure >= goal.delta and question.route != "proved":
+        raise ValueError(
+            f"failure_probability must be less than delta={goal.delta!r}, of which it is a part, "
+            f"got {failure!r}."
+        )
+    estimator = removing(question, goal)
+    if goal.delta is not None:
+        _require_enough(estimator, goal.delta, failure, draws)
+    return question.options.simulate(estimator, 0), failure
+
+
+def _require_enough(estimator: Estimator, target: float, failure: float, draws: int) -> None:
+    """Refuse, before drawing, a number of draws that could not reach the target."""
+    each = 0.5 * failure
+    # The epsilon of the range alone is at least the answer.
+    alone = 0.0
+    if estimator.largest(1.0) < estimator.largest(0.0):
+        alone = least_epsilon(estimator.largest, target)
+    largest = estimator.largest(alone)
+    needed = draws_needed(target - failure, failure_probability=each, largest=largest)
+    if draws < needed:
+        reachable = -math.log(each) * largest / draws
+        raise DrawsCannotTell(
+            f"draws={draws} cannot bound delta={target:g} with failure probability "
+            f"{failure:g}: even if no draw exceeded epsilon, the bound would be "
+            f"{reachable:.2g}; choose draws >= {needed}."
+        )
+
+
+# -- answers
+
+
+def answer(
+    question: Question, goal: Goal, relation: str = "zero-out", reserved: float = 0.0
+) -> Any:
+    """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
+    made: type[CorrelatedDelta | CorrelatedEpsilon] = CorrelatedDelta
+    if goal.delta is not None:
+        goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
+    bound = question.proved
+    if question.route == "product":
+        assert isinstance(bound, Compositions)
+        if goal.delta is None:
+            found, lower = bound.worst(event_delta, epsilon=goal.epsilon or 0.0)
+        else:
+            found, lower = bound.worst(event_epsilon, delta=goal.delta)
+        return made.proved(found, lower=lower, label=EXACT, neighboring_relation=relation)
+    found = goal.proof(bound)
+    drawn, reason = _drawn(question, goal)
+    reading = None if drawn is None else drawn.reading(goal)
+    if drawn is None or reading is None or not reading.upper < found.value:
+        if math.isinf(found.value) and (drawn is not None or reason):
+            raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
+        lower = goal.below(bound)
+        stated = {"note": reason, "neighboring_relation": relation}
+        return made.proved(found, lower=lower, label=CERTIFIED, **stated)
+    if reserved and goal.delta is None:
+        reading = reading._replace(upper=min(1.0, reading.upper + reserved))
+    known = provenance(question, drawn, reading, found.value)
+    return made(reading.upper, **known, neighboring_relation=relation)
+
+
+def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
+    """Return draws for a goal, or None and the reason, which is empty if no draws are wanted."""
+    if question.options.statistics == "none":
+        return None, ""
+    try:
+        return collected(question, goal), ""
+    except DrawsCannotTell as reason:
+        return None, str(reason)
+
+
+def provenance(
+    question: Question, evidence: Evidence, reading: Reading, bound: float
+) -> dict[str, Any]:
+    """Return the statements of an answer by draws beside its upper end."""
+    return {
+        "lower": min(reading.lower, reading.upper),
+        "method": f"{question.route}: {evidence.name}",
+        "label": WITH_CONFIDENCE,
+        "estimate": reading.estimate,
+        "failure_probability": evidence.failure_probability,
+        "draws": evidence.draws,
+        "seed": question.options.seed,
+        "certified": bound,
+    }
