@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +43,13 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+
+# Log mass of points that only fill up a register, in nats: its multiples stay finite.
+_NO_MASS = -1e300
+# Numbers that the largest register holds.
+_LANES = 8
+# Tilts that the first points serve, and the largest tilt of a guess.
+_FIRST, _STEEPEST = 8.0, 1e4
 
 
 class OutOfReach(Exception):  # noqa: N818 -- internal signal, never leaves the package
@@ -118,6 +127,13 @@ class Points:
         Sizes of the terms of each value and logarithm, to which its rounding is relative.
     merged, reach
         Points that stand for a mass around them, and how far it reaches.
+    latest
+        The last time at which the points have the law's characteristic function.
+    normal
+        A variance v and a time: up to it, tilted characteristic functions are at most exp(-v t^2 /
+        2).
+    highest
+        A tilt that the points serve beyond the one that was asked for.
     """
 
     values: NDArray[Any]
@@ -126,6 +142,9 @@ class Points:
     mass_sizes: Reals
     merged: tuple[int, ...] = ()
     reach: float = 0.0
+    latest: float = math.inf
+    normal: tuple[float, float] = (0.0, 0.0)
+    highest: float = 0.0
 
     @property
     def real(self) -> Points:
@@ -137,6 +156,47 @@ class Points:
     def log_reference(self) -> NDArray[Any]:
         """Log of the masses under Q."""
         return np.asarray(self.log_masses - self.values)
+
+    def real_rows(self, surplus: float) -> Reals:
+        """Losses, masses, their logs, and two errors in units, as ``law.h`` takes them.
+
+        The second-order term of P (exp(c l) - 1 - c l) doubles the relative error of a loss.
+        """
+        values, logs = self.values + surplus, np.maximum(self.log_masses, _NO_MASS)
+        sizes, moved = np.abs(values), self.value_sizes + abs(surplus)
+        doubled = np.divide(2 * moved, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        masses = np.where(logs > -700.0, np.exp(np.maximum(logs, -700.0)), 0.0)
+        rows = [values, masses, logs, 11 + self.mass_sizes + doubled, moved + 0.5 * sizes]
+        return _padded(rows, values, log=2)
+
+    def line_rows(self) -> Reals:
+        """Losses and log masses, by real and imaginary parts, and their errors in units."""
+        values, logs = self.values.astype(complex), self.log_masses.astype(complex)
+        # Rounding must not turn a point into one that grows with t.
+        height, sizes = np.maximum(values.imag, 0.0), np.maximum(logs.real, _NO_MASS)
+        rows = [values.real, height, sizes, logs.imag, self.value_sizes, self.mass_sizes]
+        return _padded(rows, values.real, log=2)
+
+
+def _padded(rows: list[Reals], order: Reals, *, log: int) -> Reals:
+    """Return sorted rows, filled up with points without mass to whole registers."""
+    found = np.zeros((len(rows), -(-max(len(order), 1) // _LANES) * _LANES))
+    found[log, len(order) :] = _NO_MASS
+    found[:, : len(order)] = np.array(rows)[:, np.argsort(order, kind="stable")]
+    return found
+
+
+class Served(NamedTuple):
+    """Points of a loss as rows, for tilts up to some highest one."""
+
+    real: Reals
+    line: Reals
+    near: Reals | None
+    merged: list[tuple[float, float]]
+    reach: float
+    latest: float
+    normal: tuple[float, float]
+    highest: float
 
 
 class PrivacyLoss(ABC):
@@ -199,10 +259,62 @@ class PrivacyLoss(ABC):
         """Return points of the finite loss for tilts -1 < c <= highest; None if there are none."""
         return None
 
+    def line(self, highest: float) -> Points | None:
+        """Return points that have M(c + i t) for all t >= 0, c <= highest; None if there are none.
+
+        They lie on a line on which each factor exp(i t l), t > 0, shrinks; atoms lie on the real
+        one. Points for integrals over the real line serve t = 0 alone.
+        """
+        return None
+
+    def nearer(self, highest: float) -> Points | None:
+        """Return points on a second line, closer to the real one, for bounds; None for no line."""
+        return None
+
+    quick: bool = True
+    """Whether one contour is asked before other ways; for some losses an exact sum has more digits."""
+    surplus: float = 0.0
+    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
+
     @property
+    def steep(self) -> float:
+        """A tilt, about, from which M is large: a search for a saddle begins below it."""
+        c = 1.0
+        while c < _STEEPEST and self.log_mgf_bound(c) < 1.0:
+            c *= 2.0
+        return c
+
+    def served(self, highest: float) -> Served | None:
+        """Return the points for tilts up to a highest one as rows; None if there are none."""
+        with suppress(OutOfReach):
+            real, line, near = self.points(highest), self.line(highest), self.nearer(highest)
+            if real is None or line is None:
+                return None
+            places = list(line.merged)
+            values, logs = line.values.real[places], line.log_masses.real[places]
+            total = float(np.logaddexp.reduce(logs)) if places else -math.inf
+            # Of several merged points, all of their mass at both ends bounds what they do.
+            ends = [values.min(), values.max()] if places else [0.0, 0.0]
+            return Served(
+                real.real.real_rows(self.surplus),
+                line.line_rows(),
+                None if near is None else near.line_rows(),
+                [(float(end), total) for end in ends],
+                line.reach if places else 0.0,
+                line.latest,
+                line.normal,
+                max(highest, real.highest),
+            )
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles of the loss hold: no compiled form."""
+        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+
+    @cached_property
     def compiled(self) -> Law | None:
         """The loss as one compiled call takes it; None if it has no such form."""
-        return None
+        return Law.points(self, _FIRST)
 
     @property
     def lattice(self) -> Lattice | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -52,8 +52,7 @@ ROUNDING = 10 * UNIT
 class AtomLoss(PrivacyLoss):
     """A privacy loss with atoms alone."""
 
-    surplus: float = 0.0
-    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
+    quick = False
 
     @abstractmethod
     def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
@@ -63,6 +62,10 @@ class AtomLoss(PrivacyLoss):
         """Return the values and their probabilities."""
         values, reference, sizes = self._atoms(highest)
         return Points(values, reference + values, sizes, np.abs(reference) + sizes)
+
+    def line(self, highest: float) -> Points:
+        """Return the same points: sums over atoms are exact at all times."""
+        return self.points(highest)
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
@@ -137,6 +140,10 @@ class DiscreteLoss(AtomLoss):
 
     def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
         return self.values, np.array(self.log_reference), self._value_sizes
+
+    def points(self, highest: float) -> Points:
+        """Return the values, which serve all tilts."""
+        return replace(super().points(highest), highest=math.inf)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""

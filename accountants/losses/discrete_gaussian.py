@@ -19,12 +19,12 @@ summation shows to be 1 up to exp(-2 pi^2 sigma^2).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Lattice, OutOfReach, Reals
+from dpcal.accountants.losses.base import Lattice, OutOfReach, Points, Reals
 from dpcal.accountants.losses.discrete import AtomLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
@@ -97,6 +97,19 @@ class DiscreteGaussian(AtomLoss):
         x = np.arange(-far, math.ceil(max(high, s / stride + far)) + 1.0) * stride
         values = s * (2 * x - s) / (2 * sigma**2)
         return values, -0.5 * (x / sigma) ** 2 - log_norm, np.abs(values) + s * s / sigma**2
+
+    def points(self, highest: float) -> Points:
+        """Return the values; sums over every k-th one serve early times.
+
+        They serve times at which exp(-13 (sigma / k)^2) is left. With y = t s / sigma^2 a tilted
+        characteristic function is at most the Gaussian's times (1 + 2 e) / (1 - 2 e), e = exp(2 pi
+        sigma^2 (y - pi)), which is 1 to rounding up to the time below.
+        """
+        points, s = super().points(highest), self.sensitivity
+        latest = self.sigma**2 / (self._stride * s) if self._stride > 1 else math.inf
+        until = self.sigma**2 / s * (math.pi - 45.0 / (2 * math.pi * self.sigma**2))
+        normal = (self._variance, max(until, 0.0) if self.sigma >= _DUAL else 0.0)
+        return replace(points, latest=latest, normal=normal)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +61,7 @@ class Gaussian(PrivacyLoss):
         """Return log M(c) itself."""
         return self._variance * (c * c + c) / 2
 
-    @property
+    @cached_property
     def compiled(self) -> Law | None:
         """The loss as one compiled call takes it; None for a loss that stands for another one."""
         return Law.gaussian(self._variance) if type(self) is Gaussian else None

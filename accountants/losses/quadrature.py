@@ -306,13 +306,9 @@ class PointLoss(PrivacyLoss):
     def points(self, highest: float) -> Points:
         """Return points on the real line for -1 < c <= highest, in increasing order."""
 
+    @abstractmethod
     def line(self, highest: float) -> Points:
         """Return points on a line on which each factor exp(i t l), t > 0, shrinks."""
-        return self.points(highest)
-
-    def nearer(self, highest: float) -> Points | None:
-        """Return points on a second line, closer to the real one, for bounds; None for no line."""
-        return None
 
     @cached_property
     def _kept(self) -> dict[str, tuple[float, Points]]:

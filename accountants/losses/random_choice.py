@@ -73,15 +73,44 @@ class RandomChoice(PointLoss):
         bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
         return float(np.logaddexp.reduce(self._log_weights + bounds))
 
-    def points(self, highest: float) -> Points:
+    def _joined(self, found: list[Points | None]) -> Points:
         """Return the points of all choices, each with its share."""
-        rows = [
-            (points.values, points.log_masses + share, points.value_sizes, points.mass_sizes)
-            for share, (_, choice) in zip(self._log_weights, self.choices, strict=True)
-            if (points := choice.points(highest)) is not None
-        ]
-        values, logs, value_sizes, mass_sizes = map(np.concatenate, zip(*rows, strict=True))
-        return Points(values, logs, value_sizes, mass_sizes)
+        kept = [item for item in found if item is not None]
+        starts = np.cumsum([0, *(len(item.values) for item in kept)])
+        return Points(
+            np.concatenate([item.values for item in kept]),
+            np.concatenate(
+                [
+                    item.log_masses + share
+                    for share, item in zip(self._log_weights, kept, strict=True)
+                ]
+            ),
+            np.concatenate([item.value_sizes for item in kept]),
+            np.concatenate([item.mass_sizes for item in kept]),
+            tuple(
+                int(start) + at
+                for start, item in zip(starts, kept, strict=False)
+                for at in item.merged
+            ),
+            max(item.reach for item in kept),
+            min(item.latest for item in kept),
+        )
+
+    def points(self, highest: float) -> Points:
+        """Return the points of all choices on the real line."""
+        return self._joined([loss.points(highest) for _, loss in self.choices])
+
+    def line(self, highest: float) -> Points:
+        """Return the points of all choices on lines on which each factor exp(i t l) shrinks."""
+        return self._joined([loss.line(highest) for _, loss in self.choices])
+
+    def nearer(self, highest: float) -> Points | None:
+        """Return the same on lines closer to the real one, if some choice has one."""
+        found = [loss.nearer(highest) for _, loss in self.choices]
+        if all(item is None for item in found):
+            return None
+        pairs = zip(found, self.choices, strict=True)
+        return self._joined([item or loss.line(highest) for item, (_, loss) in pairs])
 
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law along Re z = c: the weighted points of all tilted laws."""

@@ -39,7 +39,7 @@ from dpcal.accountants.losses.lattice import (
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.losses.quadrature import QuadratureTilt, argument_sizes
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -330,6 +330,31 @@ class SampledGaussian(PrivacyLoss):
         order = np.argsort(values)
         return Points(values[order], logs[order], np.abs(values)[order], sizes[order])
 
+    def _on(self, highest: float, angle: float) -> Points:
+        """Return the points of the rule on a shifted line, at most at the rule's own angle."""
+        lowest, most = sorted(self._power(c) for c in (-1.0, highest))
+        rule = self._rule(lowest, most)
+        angle = min(angle, rule.angle)
+        ell = rule.log_weight(rule.x, angle)
+        shift = angle * self.noise_multiplier
+        logs = rule.log_density(rule.x) + 0.5 * shift**2 - 1j * angle * rule.x
+        if self.direction == "add":
+            values, logs = -ell.conj(), logs.conj()
+        else:
+            values, logs = ell, logs + ell
+        u = (rule.x - 0.5) / self.noise_multiplier**2 + 1j * angle
+        sizes = np.abs(ell) + argument_sizes(self.sampling_probability, u, ell)
+        terms = np.abs(rule.x / self.noise_multiplier) ** 2 + shift**2 + angle * np.abs(rule.x)
+        return Points(values, logs, sizes, np.abs(logs) + terms + sizes)
+
+    def line(self, highest: float) -> Points:
+        """Return the points of the rule on its shifted line."""
+        return self._on(highest, math.inf)
+
+    def nearer(self, highest: float) -> Points:
+        """Return points on a line on which weights are smaller, which helps at early times."""
+        return self._on(highest, _NEARER / self.noise_multiplier)
+
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).
 
@@ -341,7 +366,7 @@ class SampledGaussian(PrivacyLoss):
         """Return the bound at each of many tilts."""
         return np.asarray(log_mgf_bounds_of([self], c)[0])
 
-    @property
+    @cached_property
     def compiled(self) -> Law:
         """The loss as one compiled call takes it."""
         q, sigma = self.sampling_probability, self.noise_multiplier
