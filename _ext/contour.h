@@ -91,6 +91,10 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
         const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
+        /* Owners are asked for all points at once. */
+        for (ptrdiff_t j = i + 1; status == DPCAL_REACH && j < ask->k; j++)
+            if (ask->laws[j]->owned && c > ask->laws[j]->highest)
+                ask->laws[j]->wanted = dpcal_larger(ask->laws[j]->wanted, c);
         if (status)
             return status;
         ask->log_mgf += ask->counts[i] * found.log_mass;
@@ -382,7 +386,7 @@ static int dpcal_cut_off(dpcal_question *ask, double nodes) {
     const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / h;
     double pieces[DPCAL_GRID], times[DPCAL_GRID], t, end, rest, sum, part = 0.0;
     int last;
-    for (double begin = h * fmax(guess, 1.0);; begin = h) {
+    for (double begin = 8.0 * h * guess < most ? h * fmax(guess, 1.0) : h;; begin = h) {
         while (begin * eight < most && dpcal_piece(ask, begin * eight, DPCAL_RATIO) > target)
             begin *= eight;
         for (last = 0, rest = INFINITY, t = begin;; last++, t *= DPCAL_RATIO) {
@@ -428,7 +432,7 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
     for (ptrdiff_t i = 0; i < ask->k; i++)
         if (t > ask->parts[i].latest)
             return DPCAL_MANY;
-    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.25 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
+    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.05 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
 }
 
 /* Nodes of a contour: those that the laws end by themselves, within reach; else smoothed ones, for the width that is wanted
@@ -469,6 +473,11 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         ask->smoothing = smoothing;
     }
     return status;
+}
+
+/* Rounding of a sum over nodes in eight lanes, 512 nodes at a time (dpcal_rotated), in units of the sum of sizes. */
+static double dpcal_adding(int nodes) {
+    return nodes < 512 ? nodes / 16.0 : 40.0 + nodes / 1024.0;
 }
 
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */
@@ -514,9 +523,9 @@ static int dpcal_nodes(dpcal_question *ask) {
     DPCAL_WIDEST(dpcal_integrand)(h, c, offset, nodes, errors, ask->vr, ask->vi, sums);
     ask->vr[0] = 0.5, ask->vi[0] = 0.0;
     ask->sizes = 0.5 + sums[0], ask->first = sums[1];
-    ask->rounding = 8.0 + sums[2] + (16.0 + (double)nodes / 16.0) * ask->sizes;
+    ask->rounding = 8.0 + sums[2] + (16.0 + dpcal_adding(nodes)) * ask->sizes;
     ask->all = 0.5 + sums[3], ask->all_first = sums[4];
-    ask->all_rounding = 8.0 + sums[5] + 3.0 * (16.0 + (double)nodes / 16.0) * ask->all;
+    ask->all_rounding = 8.0 + sums[5] + 3.0 * (16.0 + dpcal_adding(nodes)) * ask->all;
     return DPCAL_DONE;
 }
 

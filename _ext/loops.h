@@ -776,7 +776,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
     const double er = cos(angle * lanes), ei = sin(angle * lanes);
     const dpcal_v first = angle * DPCAL_NUMBERS(0);
     const int chunk = 8 * (int)DPCAL_LANES_OF;
-    dpcal_v fr, fi, total = {0}, turned = {0}, second = {0};
+    dpcal_v fr, fi, total = {0}, turned = {0}, second = {0}, parts[3] = {{0}};
     DPCAL_NAME(dpcal_turn)(&first, &fr, &fi);
     for (int start = 0; start < nodes; start += chunk) {
         const int stop = start + chunk < nodes ? start + chunk : nodes;
@@ -785,11 +785,16 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
         for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
             const dpcal_v a = DPCAL_AT(vr), b = DPCAL_AT(vi), next = x * er - y * ei;
             const dpcal_v t = h * DPCAL_NUMBERS(i), real = a * x - b * y;
-            total += real;
-            turned += t * (a * y + b * x);
-            second += t * t * real;
+            parts[0] += real;
+            parts[1] += t * (a * y + b * x);
+            parts[2] += t * t * real;
             y = x * ei + y * er;
             x = next;
+        }
+        /* Sums of 512 nodes first. */
+        if (stop % 512 == 0 || stop == nodes) {
+            total += parts[0], turned += parts[1], second += parts[2];
+            parts[0] = parts[1] = parts[2] = (dpcal_v){0};
         }
     }
     sums[0] = DPCAL_SUM_OF(total);

@@ -50,7 +50,16 @@ class Direction:
     @property
     def laws(self) -> list[tuple[Law, int]] | None:
         """Losses and counts as one compiled call takes them; None where a loss has no such form."""
-        parts = [(loss.compiled, times) for loss, times in self.parts]
+        return self._laws([(loss.compiled, times) for loss, times in self.parts])
+
+    @property
+    def pointed(self) -> list[tuple[Law, int]] | None:
+        """The same by points of each loss, where these are more than the compiled form has."""
+        if all(loss.pointed is None or loss.pointed is loss.compiled for loss, _ in self.parts):
+            return None
+        return self._laws([(loss.pointed or loss.compiled, times) for loss, times in self.parts])
+
+    def _laws(self, parts: list[tuple[Law | None, int]]) -> list[tuple[Law, int]] | None:
         known = [(law, times) for law, times in parts if law is not None and times <= _MOST_TIMES]
         return known if len(known) == len(parts) else None
 

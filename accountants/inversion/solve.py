@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 
 from dpcal._ext import question
+from dpcal._ext.question import Law
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -88,9 +89,19 @@ def _at_one_contour(total: Total, epsilon: float) -> Bounds | None:
         with contextlib.suppress(OutOfReach):
             contour = LatticeContour(total, saddle_tilt(total, epsilon), epsilon)
             return contour.log_bounds(epsilon)
-    laws = Direction("", total.parts).laws
-    found = laws and question.log_delta(laws, epsilon, patient=True)
-    return Bounds(*found) if found else None
+    return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=True))
+
+
+def _first_found(
+    total: Total, ask: Callable[[list[tuple[Law, int]]], tuple[float, float, str] | None]
+) -> Bounds | None:
+    """Return the answer to a compiled question, about as many points as it takes, or None."""
+    direction = Direction("", total.parts)
+    laws = direction.laws
+    found = None if laws is None else ask(laws)
+    if found is None and (laws := direction.pointed) is not None:
+        found = ask(laws)
+    return None if found is None else Bounds(*found)
 
 
 def _at_layers(total: Total, epsilon: float) -> Bounds | None:
@@ -120,9 +131,7 @@ def _on_one_contour(total: Total, log_delta: float) -> Bounds | None:
         with contextlib.suppress(OutOfReach):
             epsilon = max(0.0, epsilon_estimate(total, log_delta))
             return _solved(None, partial(_on_lattice, total), epsilon, log_delta)
-    laws = Direction("", total.parts).laws
-    found = laws and question.epsilon(laws, log_delta, patient=True)
-    return Bounds(*found) if found else None
+    return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=True))
 
 
 def _on_lattice(total: Total, epsilon: float) -> Inversion:

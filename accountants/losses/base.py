@@ -272,7 +272,7 @@ class PrivacyLoss(ABC):
         return None
 
     quick: bool = True
-    """Whether one contour is asked before other ways; for some losses an exact sum has more digits."""
+    """Whether one contour is asked first; for some losses an exact sum has more digits."""
     surplus: float = 0.0
     """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
 
@@ -309,12 +309,21 @@ class PrivacyLoss(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles of the loss hold: no compiled form."""
-        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("compiled", "pointed")
+        }
 
     @cached_property
+    def pointed(self) -> Law | None:
+        """The same by its points, which may be many; None if there are none."""
+        return Law.points(self, _FIRST)
+
+    @property
     def compiled(self) -> Law | None:
         """The loss as one compiled call takes it; None if it has no such form."""
-        return Law.points(self, _FIRST)
+        return self.pointed
 
     @property
     def lattice(self) -> Lattice | None:

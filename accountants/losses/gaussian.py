@@ -62,9 +62,14 @@ class Gaussian(PrivacyLoss):
         return self._variance * (c * c + c) / 2
 
     @cached_property
-    def compiled(self) -> Law | None:
-        """The loss as one compiled call takes it; None for a loss that stands for another one."""
-        return Law.gaussian(self._variance) if type(self) is Gaussian else None
+    def compiled(self) -> Law:
+        """The loss as one compiled call takes it."""
+        return Law.gaussian(self._variance)
+
+    @property
+    def quick(self) -> bool:  # type: ignore[override]
+        """Whether it is the Gaussian mechanism, and no loss that stands for another one."""
+        return type(self) is Gaussian
 
     def tilt(self, c: float) -> Tilt:
         """Return the tilted law, a Gaussian with the same variance."""
