@@ -41,8 +41,8 @@
 
 /* Most nodes of a first try, and of a patient one; most times at which the decay is bounded. */
 enum { DPCAL_NODES = 32768, DPCAL_MOST_NODES = 1 << 19, DPCAL_GRID = 128 };
-/* Fewest nodes of a smoothed contour, and most. */
-enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 1 << 19 };
+/* Fewest nodes of a smoothed contour, and most: 100 MB. */
+enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 1 << 21 };
 /* Distances of trial tilts from the saddle, in widths of the peak: for a normal law the best lies at sqrt(2 log(1 /
    tolerance)) = 8 widths; laws of rare jumps need nearer tilts, others further ones. */
 enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
@@ -68,7 +68,7 @@ typedef struct {
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
-    double smoothing, log_rest; /* eta, and the log of a bound on the law's own abs(psi) beyond the last node */
+    double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
     int patient; /* whether a contour may be long, or smoothed */
     double spent; /* products of points and nodes */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
@@ -435,16 +435,33 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
     return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.05 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
 }
 
+/* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
+   bound that ends there, and the integral of exp(-(eta s)^2 / 2) beyond. */
+static void dpcal_set_beyond(dpcal_question *ask, double until) {
+    const double eta = ask->smoothing, h = ask->step;
+    double t = h * (double)(ask->nodes - 1), end;
+    ask->smoothing = ask->beyond = 0.0;
+    if (until > t) {
+        ask->beyond = exp(dpcal_decay_of_sum(ask, t, until / t)) * ((until - t) / h + 1.0);
+        t = until;
+    }
+    end = eta * t;
+    ask->beyond += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * fmin(exp(-0.5 * end * end) / end, sqrt(0.5 * DPCAL_PI)) / (h * eta);
+    ask->smoothing = eta;
+}
+
 /* Nodes of a contour: those that the laws end by themselves, within reach; else smoothed ones, for the width that is wanted
    or, where these are too many, as many as can be. With so many nodes the laws themselves may end the contour. */
 static int dpcal_choose_nodes(dpcal_question *ask) {
     const double c = ask->c, eta = sqrt(DPCAL_WANTED / (fabs(c) * (1.0 + c)));
     /* exp(-last^2 / 2) is negligible at each of most nodes */
     const double last = sqrt(2.0 * fmax(1.0, log((double)DPCAL_MOST_NODES) - dpcal_target(ask)));
-    double points = 0.0, most, nodes;
+    double points = 0.0, until = 1e300, most, nodes;
     int status;
-    for (ptrdiff_t i = 0; i < ask->k; i++)
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
         points += (double)(ask->parts[i].n + 1);
+        until = ask->parts[i].n > 0 ? fmin(until, ask->parts[i].until) : until;
+    }
     ask->smoothing = 0.0;
     nodes = fmin(DPCAL_NODES, DPCAL_WORK * (double)ask->k / points);
     status = dpcal_cut_off(ask, nodes);
@@ -458,20 +475,15 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     status = dpcal_cut_off(ask, nodes);
     if (status == DPCAL_MANY)
         status = dpcal_end_at(ask, nodes);
-    if (status == DPCAL_MANY) {
-        ask->smoothing = eta;
-        status = dpcal_cut_off(ask, 1.3 * nodes);
+    /* Atoms on a fine lattice are like a density until the transform returns. */
+    const double by_nodes = last / (ask->step * nodes), by_time = until > 0.0 ? 1.2 * last / until : by_nodes;
+    const double widths[3] = {eta, fmin(by_nodes, by_time), dpcal_larger(by_nodes, by_time)};
+    for (int i = 0; i < 3 && status == DPCAL_MANY; i++) {
+        ask->smoothing = widths[i];
+        status = widths[i] >= eta ? dpcal_cut_off(ask, 1.3 * nodes) : DPCAL_MANY;
     }
-    if (status == DPCAL_MANY) {
-        ask->smoothing = last / (ask->step * nodes);
-        status = dpcal_cut_off(ask, 1.3 * nodes);
-    }
-    if (!status && ask->smoothing > 0.0) {
-        const double smoothing = ask->smoothing;
-        ask->smoothing = 0.0;
-        ask->log_rest = dpcal_decay_of_sum(ask, (double)(ask->nodes - 1) * ask->step, INFINITY);
-        ask->smoothing = smoothing;
-    }
+    if (!status && ask->smoothing > 0.0)
+        dpcal_set_beyond(ask, until * (1.0 - 1e-9));
     return status;
 }
 
@@ -564,15 +576,13 @@ static double dpcal_log_complement(double x) {
 /* The gain R of smoothing over the same scale as the sums over nodes, rounded up; 0 without smoothing. */
 static double dpcal_gain(const dpcal_question *ask, const double *sums, double phases, double prefactors) {
     const double c = ask->c, eta = ask->smoothing, pole = 1.0 / (c * (1.0 + c));
-    const double end = eta * ask->step * (double)(ask->nodes - 1);
-    double plain, errors, beyond;
+    double plain, errors;
     if (!(eta > 0.0))
         return 0.0;
     /* The integrand without its poles. */
     plain = sums[0] - pole * sums[2] - (1.0 / c + 1.0 / (1.0 + c)) * sums[1];
     errors = 4.0 * ask->all_rounding + phases * ask->all_first + (32.0 + prefactors) * fabs(plain);
-    beyond = exp(ask->log_rest) * fmin(exp(-0.5 * end * end) / end, sqrt(0.5 * DPCAL_PI)) / (ask->step * eta);
-    plain = dpcal_larger(plain + DPCAL_UNIT * errors + beyond, 0.0);
+    plain = dpcal_larger(plain + DPCAL_UNIT * errors + ask->beyond, 0.0);
     return fabs(c) * (1.0 + c) * eta * eta * exp(0.125 * eta * eta) * plain * (1.0 + 1e-12);
 }
 
