@@ -34,8 +34,7 @@ from dpcal.accountants.inversion.layers.layered import (
 )
 from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.inversion.limits import EPSILON
-from dpcal.accountants.inversion.periodic_contour import LatticeContour
-from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
+from dpcal.accountants.inversion.tilts import epsilon_estimate
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
@@ -84,11 +83,6 @@ def _width(bounds: Bounds) -> float:
 
 
 def _at_one_contour(total: Total, epsilon: float) -> Bounds | None:
-    """Return bounds of one contour: one period of it on a lattice, else one that is cut off."""
-    if total.lattice is not None:
-        with contextlib.suppress(OutOfReach):
-            contour = LatticeContour(total, saddle_tilt(total, epsilon), epsilon)
-            return contour.log_bounds(epsilon)
     return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=True))
 
 
@@ -127,15 +121,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _on_one_contour(total: Total, log_delta: float) -> Bounds | None:
-    if total.lattice is not None:
-        with contextlib.suppress(OutOfReach):
-            epsilon = max(0.0, epsilon_estimate(total, log_delta))
-            return _solved(None, partial(_on_lattice, total), epsilon, log_delta)
     return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=True))
-
-
-def _on_lattice(total: Total, epsilon: float) -> Inversion:
-    return Inversion([LatticeContour(total, saddle_tilt(total, epsilon), epsilon)])
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses import sampled_gaussian, truncation
-from dpcal.accountants.losses.base import Lattice, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import PrivacyLoss, Tilt
 from dpcal.accountants.losses.quadrature import Part
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import Truncation
@@ -41,16 +41,12 @@ __all__ = [
     "ProductLine",
     "Rows",
     "Total",
-    "common_lattice",
     "extra_sizes",
     "rows_of",
 ]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-# Largest number of parts into which the unit of a lattice is cut to find a unit that several
-# lattices share. With more parts, a period takes more nodes than a contour that is cut off.
-_FINEST = 1000
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
 # Nodes of a contour at which errors are computed; between them they are bounded.
@@ -101,11 +97,6 @@ class Measure(ABC):
     @abstractmethod
     def line(self, c: float) -> Line:
         """Return the transform along Re z = c."""
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice that holds the measure, or None."""
-        return None
 
     @property
     def steep(self) -> float:
@@ -220,27 +211,6 @@ class ProductLine(Line):
         return np.asarray(self._rounding + 0 * log_ratio.real), 0.0
 
 
-def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
-    """Return the lattice of a sum of terms on lattices, if ratios of units are simple fractions.
-
-    Ratios of units are compared up to rounding, since the units are rounded too.
-    """
-    known = [(item, times) for item, times in lattices if item is not None]
-    if len(known) < len(lattices) or not known:
-        return None
-    offset = math.fsum(times * item.offset for item, times in known)
-    first = known[0][0].unit
-    ratios = [Fraction(item.unit / first).limit_denominator(_FINEST) for item, _ in known]
-    for ratio, (item, _) in zip(ratios, known, strict=True):
-        if ratio == 0 or abs(float(ratio) * first / item.unit - 1) > 4 * UNIT:
-            return None
-    parts = math.lcm(*(ratio.denominator for ratio in ratios))
-    if parts > _FINEST:
-        return None
-    strides = [int(r * parts) * item.stride for r, (item, _) in zip(ratios, known, strict=True)]
-    return Lattice(offset, first / parts, math.gcd(*strides))
-
-
 def _extra_rounding(pieces: Pieces, c: float) -> float:
     """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
     return sum(times * piece.mass_rounding(c) for piece, times in pieces if isinstance(piece, Part))
@@ -328,11 +298,6 @@ class Product(Measure):
         """Return log masses, and the sizes of the pieces' terms."""
         terms = self.times * self.rows(c)[:, :, 0]
         return terms.sum(axis=0), np.abs(terms).sum(axis=0) + extra_sizes(self.pieces, c)
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice of the sum's values, if the pieces' lattices have one unit."""
-        return common_lattice([(piece.lattice, times) for piece, times in self.pieces])
 
 
 class Total(Product):

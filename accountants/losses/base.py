@@ -32,7 +32,6 @@ from dpcal._ext.question import Law
 __all__ = [
     "NO_LOSS",
     "Complexes",
-    "Lattice",
     "OutOfReach",
     "Pairs",
     "Points",
@@ -94,23 +93,6 @@ class Tilt(ABC):
         All rise with t, and the first two fall when divided by t^2.
         """
         return np.zeros_like(t), np.full_like(t, 8 * self.amplification), np.zeros_like(t)
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """The values of a discrete loss: ``offset`` plus whole multiples of a spacing.
-
-    The spacing is ``stride`` times ``unit``, both > 0, ``stride`` a whole number.
-    """
-
-    offset: float
-    unit: float
-    stride: int
-
-    @property
-    def spacing(self) -> float:
-        """Distance of neighboring points."""
-        return self.unit * self.stride
 
 
 @dataclass(frozen=True)
@@ -324,11 +306,6 @@ class PrivacyLoss(ABC):
     def compiled(self) -> Law | None:
         """The loss as one compiled call takes it; None if it has no such form."""
         return self.pointed
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice on which the values lie, if they do."""
-        return None
 
     @property
     def has_law(self) -> bool:

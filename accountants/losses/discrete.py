@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Lattice, Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -209,12 +209,6 @@ class LatticeLoss(DiscreteLoss):
         """Size of the terms of each value."""
         sizes: Reals = self.unit * np.abs(np.array(self.multiples, dtype=float))
         return abs(self.offset) + sizes
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice on which the values lie."""
-        stride = int(np.gcd.reduce(np.diff(self.multiples)))
-        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ summation shows to be 1 up to exp(-2 pi^2 sigma^2).
 >>> loss = DiscreteGaussian(sigma=2.0, sensitivity=1)
 >>> print(f"{loss.cumulants([1.0])[0, 0]:.12f}")
 0.250000000000
->>> print(f"{loss.lattice.spacing:.6f}")
-0.250000
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Lattice, OutOfReach, Points, Reals
+from dpcal.accountants.losses.base import OutOfReach, Points, Reals
 from dpcal.accountants.losses.discrete import AtomLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
@@ -70,12 +68,6 @@ class DiscreteGaussian(AtomLoss):
     @property
     def _variance(self) -> float:
         return (self.sensitivity / self.sigma) ** 2
-
-    @property
-    def lattice(self) -> Lattice:
-        """Odd or even multiples of s / (2 sigma^2)."""
-        unit = self.sensitivity / (2 * self.sigma**2)
-        return Lattice(-self.sensitivity * unit, unit, 2)
 
     @property
     def _stride(self) -> int:

@@ -24,7 +24,6 @@ from dpcal import _lazy
 from dpcal._ext.contour import phase_sums, power_sums, second_order_sums, tilted_moments
 from dpcal.accountants.losses.base import (
     Complexes,
-    Lattice,
     OutOfReach,
     Points,
     PrivacyLoss,
@@ -266,9 +265,6 @@ class QuadratureTilt(Tilt):
 
 class Part(ABC):
     """A positive measure that is a part of the law of a loss."""
-
-    lattice: Lattice | None = None
-    """The lattice that holds the part, if there is one."""
 
     @abstractmethod
     def cumulants(self, c: ArrayLike) -> Reals:

@@ -49,7 +49,8 @@ from dpcal.accountants.inversion.amplification import (
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
 from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.losses.discrete import DiscreteLoss
+from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.mechanisms import pure, sampling as samplers
 from dpcal.accountants.mechanisms.allocation import count_of_batches
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
@@ -379,13 +380,14 @@ def _costly_sums(loss: PrivacyLoss, times: int) -> int:
     if loss is NO_LOSS:
         return 0
     given = loss.when_finite
+    on_lattice = isinstance(given, (LatticeLoss, DiscreteGaussian))
     size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
     total, costly = 1, 0
     for bit in bin(times)[:1:-1]:
         for other in (total, size) if bit == "1" else (size,):
             costly += size * other >= _FEW * _FEW // 4
         # On a lattice, values of a sum are as many as those of both together.
-        grown = (total + size, 2 * size) if given.lattice else (total * size, size * size)
+        grown = (total + size, 2 * size) if on_lattice else (total * size, size * size)
         total, size = (min(grown[0], 4 * _FEW) if bit == "1" else total), min(grown[1], 4 * _FEW)
     return costly
 
