@@ -25,7 +25,7 @@ from dpcal._ext.question import Law
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.inversion import TIGHT, Inversion
+from dpcal.accountants.inversion.layers.inversion import TIGHT, Inversion
 from dpcal.accountants.inversion.layers.layered import (
     NEGLIGIBLE_REST,
     invert_in_layers,
@@ -33,8 +33,8 @@ from dpcal.accountants.inversion.layers.layered import (
     single_step_log_delta,
 )
 from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.layers.tilts import epsilon_estimate
 from dpcal.accountants.inversion.limits import EPSILON
-from dpcal.accountants.inversion.tilts import epsilon_estimate
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT

@@ -6,7 +6,7 @@ The names here are what a new mechanism needs: what a loss is, and the losses th
 0.25
 """
 
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 
@@ -16,6 +16,5 @@ __all__ = [
     "LossWithFailure",
     "MomentBound",
     "PrivacyLoss",
-    "Tilt",
     "log_gaussian_delta",
 ]

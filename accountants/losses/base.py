@@ -37,7 +37,6 @@ __all__ = [
     "Points",
     "PrivacyLoss",
     "Reals",
-    "Tilt",
 ]
 
 Reals = NDArray[np.float64]
@@ -53,46 +52,6 @@ _FIRST, _STEEPEST = 8.0, 1e4
 
 class OutOfReach(Exception):  # noqa: N818 -- internal signal, never leaves the package
     """A tilt so extreme that no quadrature of affordable size covers it."""
-
-
-class Tilt(ABC):
-    """The law ``exp(c L) P / M(c)`` of a loss, along the vertical line Re z = c."""
-
-    mean: float
-    """Mean of the loss under the tilted law."""
-    points: int
-    """Cost of one contour node, in complex multiplications."""
-    amplification: float
-    """Ratio of the sum of absolute values to the mass 1 that it represents: it multiplies rounding.
-
-    A weight that is the exponential of large terms that cancel counts as many times as its error is
-    larger than a unit.
-    """
-    mean_rounding: float = 0.0
-    """Absolute error of the mean in units, beyond that of rounding it."""
-
-    @property
-    def decays(self) -> bool:
-        """Whether the characteristic function falls to 0 along the line."""
-        return True
-
-    @abstractmethod
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log psi(k step) for k = 0, ..., nodes - 1.
-
-        Here psi(t) = E[exp(i t (L - mean))] under the tilted law.
-        """
-
-    @abstractmethod
-    def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
-
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
-        """Return errors of psi(t) in units: absolute, times abs(psi - 1), and of terms that cancel.
-
-        All rise with t, and the first two fall when divided by t^2.
-        """
-        return np.zeros_like(t), np.full_like(t, 8 * self.amplification), np.zeros_like(t)
 
 
 @dataclass(frozen=True)
@@ -216,21 +175,19 @@ class PrivacyLoss(ABC):
         """Return such a bound at each of many tilts."""
         return np.array([self.log_mgf_bound(float(at)) for at in c])
 
-    @abstractmethod
-    def tilt(self, c: float) -> Tilt:
-        """Return the tilted law along Re z = c, for real c > -1."""
-
     def log_mgf(self, z: ArrayLike) -> Any:
         """Return log M(z) for complex z with Re z > -1, elementwise (principal branch)."""
         z = np.asarray(z, dtype=complex)
         flat = np.atleast_1d(z).ravel()
         result = np.empty(flat.shape, dtype=complex)
-        for i, point in enumerate(flat):
-            tilt = self.tilt(float(point.real))
-            base = float(self.cumulants([point.real])[0, 0])
-            t = abs(float(point.imag))
-            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
-            result[i] = value if point.imag >= 0 else value.conjugate()
+        for i, at in enumerate(flat):
+            line = self.line(max(_FIRST, float(at.real)))
+            if line is None:
+                raise OutOfReach
+            sizes = line.log_masses + complex(at.real, abs(at.imag)) * line.values
+            most = sizes.real.max()
+            value = most + np.log(np.exp(sizes - most).sum())
+            result[i] = value if at.imag >= 0 else value.conjugate()
         return result.reshape(z.shape)[()]
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
@@ -378,10 +335,6 @@ class _NoLoss(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return 0."""
         return 0.0
-
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: a loss that is always 0 has no density."""
-        raise OutOfReach
 
 
 NO_LOSS = _NoLoss()

@@ -24,7 +24,6 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals
 from dpcal.accountants.losses.discrete import AtomLoss
-from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
@@ -106,30 +105,6 @@ class DiscreteGaussian(AtomLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""
         return self._variance * (c * c + c) / 2
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law."""
-        tilt = super().tilt(c)
-        if self._stride > 1:
-            # The sums over every k-th value serve times at which exp(-13 (sigma / k)^2) is left.
-            tilt.latest = self.sigma**2 / (self._stride * self.sensitivity)
-        return tilt
-
-    def _log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return the Gaussian's bound times its factor at the far end, to half a period; then 0."""
-        half = math.pi * self.sigma**2 / self.sensitivity
-        end = np.minimum(ratio * t, 1e300)
-        bound = np.zeros_like(t)
-        inside = end <= half
-        if self.sigma >= _DUAL:
-            k = np.arange(1.0, 4.0)
-            y = end[inside] * self.sensitivity / self.sigma**2
-            exponents = 2 * math.pi * self.sigma**2 * (np.outer(y, k) - math.pi * k * k)
-            factor = (1 + 2 * np.exp(exponents).sum(axis=1)) / (
-                1 - 2 * float(np.exp(-2 * (math.pi * self.sigma * k) ** 2).sum())
-            )
-            bound[inside] = np.log(factor) - 0.5 * self._variance * t[inside] ** 2
-        return np.minimum(bound, 0.0)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the sum over the noise above epsilon; None if it takes too many terms."""

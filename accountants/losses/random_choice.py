@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.quadrature import PointLoss, QuadratureTilt
+from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RandomChoice"]
@@ -111,35 +111,6 @@ class RandomChoice(PointLoss):
             return None
         pairs = zip(found, self.choices, strict=True)
         return self._joined([item or loss.line(highest) for item, (_, loss) in pairs])
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c: the weighted points of all tilted laws."""
-        log_mgf, *moments = self.cumulants([c])[0]
-        mean, variance, fourth = moments
-        parts = []
-        for weight, choice in self.choices:
-            tilt = choice.tilt(c)
-            if not isinstance(tilt, QuadratureTilt):
-                raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
-            size = float(choice.cumulants([c])[0, 0]) - float(log_mgf)
-            parts.append((weight * math.exp(size), tilt))
-        values: Complexes = np.concatenate([tilt.law[0] for _, tilt in parts])
-        weights = np.concatenate([share * tilt.law[1] for share, tilt in parts])
-        near = np.concatenate([1j * tilt.nearer[0] for _, tilt in parts])
-        # A measure restricted to an event within one choice is restricted to an event of the whole.
-        restricted = [tilt.restricted * [share, 1.0, 1.0] for share, tilt in parts]
-        return QuadratureTilt(
-            values - float((weights @ (values - mean)).real),
-            weights,
-            moments,
-            exponents=np.concatenate([tilt.exponents + 4 * abs(log_mgf) for _, tilt in parts]),
-            restricted=np.concatenate([*restricted, [[1.0, variance, fourth]]]),
-            nearer=(near, np.concatenate([share * tilt.nearer[1] for share, tilt in parts])),
-            merged=(
-                sum(share * tilt.merged[0] for share, tilt in parts),
-                max(tilt.merged[1] for _, tilt in parts),
-            ),
-        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""

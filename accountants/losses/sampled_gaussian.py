@@ -35,11 +35,10 @@ from dpcal.accountants.losses.lattice import (
     RANGE,
     growth_of,
     narrowed,
-    restricted_moments,
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import QuadratureTilt, argument_sizes
+from dpcal.accountants.losses.quadrature import argument_sizes
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -371,26 +370,6 @@ class SampledGaussian(PrivacyLoss):
         """The loss as one compiled call takes it."""
         q, sigma = self.sampling_probability, self.noise_multiplier
         return Law.sampled_gaussian(q, sigma, self.direction == "add")
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c."""
-        power = float(self._power(c))
-        rule = self._rule(power, power)
-        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
-        moments = np.array([log_mgf, self._sign * mean, variance])
-        ell, weights, exponents = rule.tilted(power, moments, rule.angle)
-        near, sizes, _ = rule.tilted(power, moments, min(rule.angle, _NEARER / rule.sigma))
-        if self.direction == "add":
-            weights, ell = weights.conj(), -ell.conj()
-        restricted = restricted_moments(rule.ell, rule.log_base, power, moments)
-        return QuadratureTilt(
-            ell,
-            weights,
-            (mean, variance, fourth),
-            exponents=exponents,
-            restricted=restricted,
-            nearer=(near, sizes),
-        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form of a single use: the Gaussian's delta at an amplified epsilon.
