@@ -1,12 +1,35 @@
 /* One contour for the law of a sum of independent losses, with every error bounded.
 
-   delta(epsilon) is the integral over Re z = c > 0 of exp(-epsilon z) M(z) / (2 pi i z (z + 1)), M = prod M_i^T_i;
-   the identity and the notation are those of accountants/inversion/contour.py. Nodes are c + i k h. Bounds are
-   rounded outward. Errors, in units of 2^-52 where they are rounding:
+   For a law mu with transform M(z) = integral exp(z l) dmu, M = prod M_i^T_i,
+
+       delta(epsilon) = integral of (1 - exp(epsilon - l))_+ dmu
+                      = 1 / (2 pi i) * integral over Re z = c of exp(-epsilon z) M(z) / (z (z + 1)) dz
+
+   for c > 0; for -1 < c < 0 the integral is delta(epsilon) - 1 (the residue at 0), which keeps the digits of delta near 1.
+   The trapezoid rule of step h on the line is exactly sum_j exp(2 pi c j / h) delta(epsilon + 2 pi j / h) (Poisson
+   summation), so its error is a sum of aliases that Chernoff bounds at other tilts control. Nodes c + i k h are cut off
+   where a proved bound on abs(M) makes the rest negligible.
+
+   Where no cut-off is within reach, as for laws with atoms or jumps, a loss xi of law N(eta^2 / 2, eta^2) is added, which
+   makes the integrand decay. Theorem: 0 <= delta_eta - delta <= R, where
+
+       R(epsilon) = eta^2 exp(eta^2 / 8) / (2 pi) * integral of exp(-epsilon z) M(z) exp(eta^2 (z^2 + z) / 2) dt,
+
+   z = c + i t. Proof: E exp(-xi) = 1, so that at x = l - epsilon the gain of E (1 - exp(-x - xi))_+ over (1 - exp(-x))_+ is
+   the time value of an option. Its derivative in eta is exp(-x / 2 - eta^2 / 8) phi(x / eta) with phi the normal density;
+   as phi(x / s) rises with s, the gain is at least 0 and at most k(x) = eta exp(-x / 2) phi(x / eta). The transform of k,
+   integral of k(x) exp(-z x) dx, is eta^2 exp(eta^2 (z + 1/2)^2 / 2), and R = integral of k(l - epsilon) dmu. Its trapezoid
+   sum over the same nodes has aliases >= 0, so it bounds R from above; beyond the last node t it leaves at most a share of
+   its value at c: the integral of exp(-(eta s)^2 / 2) / h over s > t, times the largest abs(M) there over M(c). R is about
+   c (1 + c) eta^2 times delta: of second order in eta, whatever the law.
+
+   Bounds are rounded outward. Errors, in units of 2^-52 where they are rounding:
 
    aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
    points left out           below 1e-19 of the largest, also in the variance; later ones are in dpcal_node_errors
+   points merged             refused at times at which they count (dpcal_limits)
+   smoothing                 R, with the rounding of its terms (dpcal_interval)
    rounding of psi           dpcal_node_errors, from sums at 12 nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
@@ -16,14 +39,25 @@
 
 #include "law.h"
 
-/* Nodes, distances of trial tilts in widths of the peak, and tolerances, as in accountants/inversion/contour.py. */
-enum { DPCAL_NODES = 32768, DPCAL_GRID = 128 };
+/* Most nodes of a first try, and of a patient one; most times at which the decay is bounded. */
+enum { DPCAL_NODES = 32768, DPCAL_MOST_NODES = 1 << 19, DPCAL_GRID = 128 };
+/* Fewest nodes of a smoothed contour, and most: 100 MB. */
+enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 1 << 21 };
+/* Distances of trial tilts from the saddle, in widths of the peak: for a normal law the best lies at sqrt(2 log(1 /
+   tolerance)) = 8 widths; laws of rare jumps need nearer tilts, others further ones. */
 enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
+/* Variance below which contours of 1 - delta, whose poles are near, are longer than others. */
+static const double DPCAL_NARROW = 1e-3;
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
-/* Most products of points and nodes for each law: other ways cost less than a longer contour. */
-static const double DPCAL_WORK = 1e7;
+/* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
+   patient one, which takes about a second. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 3e9;
+/* Products after which a curve is left to a further call, about a second. */
+static const double DPCAL_CALL = 1e9;
+/* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
+static const double DPCAL_WANTED = 2e-7;
 
 typedef struct {
     dpcal_law **laws;
@@ -33,6 +67,10 @@ typedef struct {
     double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
+    double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
+    double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
+    int patient; /* whether a contour may be long, or smoothed */
+    double spent; /* products of points and nodes */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
@@ -53,6 +91,10 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
         const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
+        /* Owners are asked for all points at once. */
+        for (ptrdiff_t j = i + 1; status == DPCAL_REACH && j < ask->k; j++)
+            if (ask->laws[j]->owned && c > ask->laws[j]->highest)
+                ask->laws[j]->wanted = dpcal_larger(ask->laws[j]->wanted, c);
         if (status)
             return status;
         ask->log_mgf += ask->counts[i] * found.log_mass;
@@ -64,6 +106,11 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     ask->error += 2.0 * (double)ask->k * fabs(ask->log_mgf);
     ask->mean_error += 2.0 * (double)ask->k * fabs(ask->mean);
     return DPCAL_DONE;
+}
+
+/* Log of M(c) / abs(c (1 + c)) less c epsilon: the integrand at the real node. */
+static double dpcal_peak(const dpcal_question *ask, double epsilon) {
+    return ask->log_mgf - ask->c * epsilon - log(fabs(ask->c)) - log1p(ask->c);
 }
 
 static double dpcal_curvature(const dpcal_question *ask) {
@@ -94,6 +141,40 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     return DPCAL_DONE;
 }
 
+/* Whether epsilon lies below the mean of a broad law: then 1 - delta has more digits, or a shorter contour. */
+static int dpcal_is_below(const dpcal_question *ask) {
+    double mean = 0.0, variance = 0.0;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        const dpcal_law *law = ask->laws[i];
+        mean += ask->counts[i] * (law->variance > 0 ? 0.5 * law->variance : law->mean - law->surplus);
+        variance += ask->counts[i] * law->spread;
+    }
+    return ask->patient && ask->epsilon < mean && variance > DPCAL_NARROW;
+}
+
+/* The saddle in (-1, 0) by Newton steps within a bracket: the equation falls to minus infinity at -1, and rises to infinity
+   at 0. */
+static int dpcal_negative_tilt(dpcal_question *ask) {
+    double low = -1.0, high = 0.0, c = -0.5;
+    for (int tries = 0; tries < 60; tries++) {
+        double value, slope, step;
+        const int status = dpcal_equation(ask, c, 0.0, &value, &slope);
+        if (status)
+            return status;
+        if (!isfinite(value))
+            return DPCAL_SEARCH;
+        if (fabs(value) <= 0.05 * sqrt(slope))
+            return DPCAL_DONE;
+        low = value > 0 ? low : c, high = value > 0 ? c : high;
+        step = c - value / slope;
+        step = low < step && step < high ? step : 0.5 * (low + high);
+        if (step == c)
+            return DPCAL_DONE;
+        c = step;
+    }
+    return DPCAL_SEARCH;
+}
+
 /* A root by safeguarded Newton steps (saddle.py), within a twentieth of a width of the peak; sums stay at it. */
 static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     double low = 0.0, high = INFINITY, before = INFINITY, last = 0.0, variance = 0.0, gap = ask->epsilon;
@@ -108,7 +189,7 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_law *law = ask->laws[i];
-        if (!(law->variance > 0) && law->n == 0) {
+        if (!(law->variance > 0) && law->n == 0 && !law->owned) {
             /* Adding, further tilts take few points, and the guess is often low. */
             const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
             const dpcal_law *like = i > 0 ? ask->laws[i - 1] : law;
@@ -120,6 +201,8 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
                 return status;
         }
     }
+    if (log_delta == 0.0 && dpcal_is_below(ask))
+        return dpcal_negative_tilt(ask);
     for (int tries = 0; tries < 60; tries++) {
         double value, slope, step;
         int slow;
@@ -159,13 +242,18 @@ static int dpcal_is_beyond(const dpcal_question *ask, double c) {
     return 0;
 }
 
-/* Records a Chernoff bound at the moments that the question holds, rounded up, and returns it. */
+/* Records a Chernoff bound at the moments that the question holds, rounded up, and returns it: one on log delta plus c
+   epsilon for c > 0, and on log(1 - delta) plus c epsilon else. M(0) is 1, and M(-1) the mass of Q. */
 static double dpcal_record(dpcal_question *ask) {
     const double a = ask->c;
     double bound = 0.0;
-    if (a > 0) {
+    if (a == -1.0) {
+        for (ptrdiff_t i = 0; i < ask->k; i++)
+            bound += ask->counts[i] * ask->laws[i]->surplus;
+        bound += 4.0 * (double)ask->k * DPCAL_UNIT * fabs(bound);
+    } else if (a != 0.0) {
         bound = ask->log_mgf + dpcal_log_chernoff(a);
-        bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
+        bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(fabs(a)) + 4.0));
     }
     ask->tilts[ask->trials] = a;
     ask->bounds[ask->trials++] = bound;
@@ -183,7 +271,7 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
         double g, rise, next, tangent;
         int status = DPCAL_REACH, further;
         /* Nearer tilts serve nearly as well as further points. */
-        if (a > 0 && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
+        if ((c > 0 ? a > 0 : a > -1 && a < 0) && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
             status = dpcal_sum_at(ask, a);
         if (status == DPCAL_MEMORY)
             return status;
@@ -192,7 +280,7 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
         if (status)
             continue;
         g = fmax(dpcal_record(ask) - a * ask->epsilon - least + ask->spread * dpcal_spreads[i], 1.0);
-        rise = side * (ask->mean - ask->epsilon - log1p(1.0 / a)) + ask->spread / ask->width;
+        rise = side * (ask->mean - ask->epsilon - (a > 0 ? log1p(1.0 / a) : 0.0)) + ask->spread / ask->width;
         *best = fmax(*best, 2.0 * DPCAL_PI * fabs(a - c) / g);
         further = rise * d > g ? -1 : 1;
         if (tried && further != turn)
@@ -210,15 +298,20 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
 static int dpcal_trials(dpcal_question *ask) {
     const dpcal_question at = *ask;
     const double c = ask->c;
-    double left, right = 0.0, least;
+    double left, right = 0.0, least, end;
     int status;
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
-    least = ask->log_mgf - c * ask->epsilon - log(c) - log1p(c) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
+    least = dpcal_peak(ask, ask->epsilon) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
     least += ask->log_tolerance - 0.5 * ask->spread * ask->spread;
     ask->trials = 0;
     dpcal_record(ask);
-    ask->c = 0.0;
-    left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least + ask->spread * c / ask->width, 1.0);
+    ask->c = end = c > 0 ? 0.0 : -1.0;
+    left = 2.0 * DPCAL_PI * (c - end)
+        / fmax(dpcal_record(ask) - end * ask->epsilon - least + ask->spread * (c - end) / ask->width, 1.0);
+    if (c < 0) {
+        ask->c = 0.0;
+        right = 2.0 * DPCAL_PI * -c / fmax(dpcal_record(ask) - least - ask->spread * c / ask->width, 1.0);
+    }
     status = dpcal_side(ask, c, -1.0, least, &left);
     if (!status)
         status = dpcal_side(ask, c, 1.0, least, &right);
@@ -232,13 +325,15 @@ static int dpcal_trials(dpcal_question *ask) {
     return status ? status : ask->step > 0 && isfinite(ask->step) ? DPCAL_DONE : DPCAL_REACH;
 }
 
-/* Log of a bound on the sum of all aliases at an epsilon, and the least Chernoff bound on log delta there. */
+/* Log of a bound on the sum of all aliases at an epsilon, and the least Chernoff bound there. */
 static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *aliases, double *chernoff) {
+    const double gain = 0.5 * ask->smoothing * ask->smoothing;
     double left = INFINITY, right = INFINITY, most;
     *chernoff = 0.0;
     for (int i = 0; i < ask->trials; i++) {
-        const double a = ask->tilts[i], at = ask->bounds[i] - a * epsilon, value = at - ask->gaps[i];
-        const double above = at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + a * epsilon);
+        const double a = ask->tilts[i], at = ask->bounds[i] - a * epsilon;
+        const double value = at + gain * (a * a + a) - ask->gaps[i];
+        const double above = at + 4.0 * DPCAL_UNIT * (fabs(ask->bounds[i]) + fabs(a * epsilon));
         *chernoff = above < *chernoff ? above : *chernoff;
         if (a < ask->c)
             left = value < left ? value : left;
@@ -249,9 +344,9 @@ static void dpcal_aliases(const dpcal_question *ask, double epsilon, double *ali
     *aliases = most + log(exp(left - most) + exp(right - most)) + 1e-9;
 }
 
-/* Log of a bound on psi of the sum over [t, ratio t]. */
+/* Log of a bound on psi of the smoothed sum over [t, ratio t]. */
 static double dpcal_decay_of_sum(const dpcal_question *ask, double t, double ratio) {
-    double decay = 0.0;
+    double decay = -0.5 * (ask->smoothing * t) * (ask->smoothing * t);
     for (ptrdiff_t i = 0; i < ask->k; i++)
         decay += ask->parts[i].times * dpcal_log_decay(&ask->parts[i], t, ratio);
     return decay;
@@ -268,21 +363,30 @@ static double dpcal_piece(const dpcal_question *ask, double t, double ratio) {
     return dpcal_decay_of_sum(ask, t, ratio) + log(dpcal_poles(ask->c, t) * (t * (ratio - 1.0) / ask->step + 1.0));
 }
 
+/* Log of a negligible sum of abs(v). */
+static double dpcal_target(const dpcal_question *ask) {
+    return log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(ask->step / DPCAL_PI) + ask->log_tolerance;
+}
+
+/* The log of a bound on the sum of abs(v) over all nodes from t on: one node, and an integral over the poles. */
+static double dpcal_rest(const dpcal_question *ask, double t) {
+    const double c = ask->c, pole = dpcal_larger(fabs(c), 1.0 + c);
+    const double poles = dpcal_poles(c, t) + fmin(0.5 * DPCAL_PI * pole, fabs(c) * (1.0 + c) / t) / ask->step;
+    return log(poles) + dpcal_decay_of_sum(ask, t, INFINITY);
+}
+
 /* The fewest nodes with a negligible remainder.
 
-   Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
-   c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
-static int dpcal_cut_off(dpcal_question *ask) {
-    const double h = ask->step, c = ask->c, eight = pow(DPCAL_RATIO, 8.0);
-    const double target = log(ask->width / sqrt(2.0 * DPCAL_PI)) - log(h / DPCAL_PI) + ask->log_tolerance;
+   Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / m)^2), m the larger of abs(c)
+   and 1 + c, and at most abs(c) (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
+static int dpcal_cut_off(dpcal_question *ask, double nodes) {
+    const double h = ask->step, eight = pow(DPCAL_RATIO, 8.0);
+    const double target = dpcal_target(ask), most = h * nodes;
     /* Not many fewer than of a normal law. */
     const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / h;
-    double pieces[DPCAL_GRID], times[DPCAL_GRID], points = 0.0, most, t, end, rest, sum, part = 0.0;
+    double pieces[DPCAL_GRID], times[DPCAL_GRID], t, end, rest, sum, part = 0.0;
     int last;
-    for (ptrdiff_t i = 0; i < ask->k; i++)
-        points += (double)(ask->parts[i].n + 1);
-    most = h * fmin(DPCAL_NODES, DPCAL_WORK * (double)ask->k / points);
-    for (double begin = h * fmax(guess, 1.0);; begin = h) {
+    for (double begin = 8.0 * h * guess < most ? h * fmax(guess, 1.0) : h;; begin = h) {
         while (begin * eight < most && dpcal_piece(ask, begin * eight, DPCAL_RATIO) > target)
             begin *= eight;
         for (last = 0, rest = INFINITY, t = begin;; last++, t *= DPCAL_RATIO) {
@@ -291,8 +395,7 @@ static int dpcal_cut_off(dpcal_question *ask) {
             times[last] = t, pieces[last] = dpcal_piece(ask, t, DPCAL_RATIO);
             if (pieces[last] >= target - 3.0)
                 continue;
-            rest = log(dpcal_poles(c, t) + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / h);
-            rest += dpcal_decay_of_sum(ask, t, INFINITY);
+            rest = dpcal_rest(ask, t);
             if (rest < target - 3.0)
                 break;
         }
@@ -315,7 +418,78 @@ static int dpcal_cut_off(dpcal_question *ask) {
     }
     ask->remainder = target + log(sum + part) + 1e-9;
     ask->nodes = (int)(end * (1.0 + 1e-12) / h) + 2;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        if (ask->nodes * h > ask->parts[i].latest)
+            return DPCAL_MANY;
     return DPCAL_DONE;
+}
+
+/* Ends a contour at a number of nodes if what it leaves out is small beside the width that is wanted. */
+static int dpcal_end_at(dpcal_question *ask, double nodes) {
+    const double t = ask->step * floor(nodes);
+    ask->remainder = dpcal_rest(ask, t) + 1e-9;
+    ask->nodes = (int)nodes + 1;
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        if (t > ask->parts[i].latest)
+            return DPCAL_MANY;
+    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.05 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
+}
+
+/* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
+   bound that ends there, and the integral of exp(-(eta s)^2 / 2) beyond. */
+static void dpcal_set_beyond(dpcal_question *ask, double until) {
+    const double eta = ask->smoothing, h = ask->step;
+    double t = h * (double)(ask->nodes - 1), end;
+    ask->smoothing = ask->beyond = 0.0;
+    if (until > t) {
+        ask->beyond = exp(dpcal_decay_of_sum(ask, t, until / t)) * ((until - t) / h + 1.0);
+        t = until;
+    }
+    end = eta * t;
+    ask->beyond += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * fmin(exp(-0.5 * end * end) / end, sqrt(0.5 * DPCAL_PI)) / (h * eta);
+    ask->smoothing = eta;
+}
+
+/* Nodes of a contour: those that the laws end by themselves, within reach; else smoothed ones, for the width that is wanted
+   or, where these are too many, as many as can be. With so many nodes the laws themselves may end the contour. */
+static int dpcal_choose_nodes(dpcal_question *ask) {
+    const double c = ask->c, eta = sqrt(DPCAL_WANTED / (fabs(c) * (1.0 + c)));
+    /* exp(-last^2 / 2) is negligible at each of most nodes */
+    const double last = sqrt(2.0 * fmax(1.0, log((double)DPCAL_MOST_NODES) - dpcal_target(ask)));
+    double points = 0.0, until = 1e300, most, nodes;
+    int status;
+    for (ptrdiff_t i = 0; i < ask->k; i++) {
+        points += (double)(ask->parts[i].n + 1);
+        until = ask->parts[i].n > 0 ? fmin(until, ask->parts[i].until) : until;
+    }
+    ask->smoothing = 0.0;
+    nodes = fmin(DPCAL_NODES, DPCAL_WORK * (double)ask->k / points);
+    status = dpcal_cut_off(ask, nodes);
+    if (status != DPCAL_MANY || !ask->patient)
+        return status;
+    if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
+        return DPCAL_DONE;
+    most = dpcal_larger(DPCAL_WORK * (double)ask->k, DPCAL_MOST_WORK) / points;
+    nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
+    nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
+    status = dpcal_cut_off(ask, nodes);
+    if (status == DPCAL_MANY)
+        status = dpcal_end_at(ask, nodes);
+    /* Atoms on a fine lattice are like a density until the transform returns. */
+    const double by_nodes = last / (ask->step * nodes), by_time = until > 0.0 ? 1.2 * last / until : by_nodes;
+    const double widths[3] = {eta, fmin(by_nodes, by_time), dpcal_larger(by_nodes, by_time)};
+    for (int i = 0; i < 3 && status == DPCAL_MANY; i++) {
+        ask->smoothing = widths[i];
+        status = widths[i] >= eta ? dpcal_cut_off(ask, 1.3 * nodes) : DPCAL_MANY;
+    }
+    if (!status && ask->smoothing > 0.0)
+        dpcal_set_beyond(ask, until * (1.0 - 1e-9));
+    return status;
+}
+
+/* Rounding of a sum over nodes in eight lanes, 512 nodes at a time (dpcal_rotated), in units of the sum of sizes. */
+static double dpcal_adding(int nodes) {
+    return nodes < 512 ? nodes / 16.0 : 40.0 + nodes / 1024.0;
 }
 
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */
@@ -324,7 +498,8 @@ static int dpcal_nodes(dpcal_question *ask) {
     const int nodes = ask->nodes;
     const ptrdiff_t padded = dpcal_padded(nodes);
     ptrdiff_t most = DPCAL_LANES;
-    double offset = -ask->mean, sums[3], *errors, *lr, *li, *inverse, *table;
+    const double smoothed = 0.5 * ask->smoothing * ask->smoothing;
+    double offset = -ask->mean, sums[6], *errors, *lr, *li, *inverse, *table;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         most = ask->parts[i].n > most ? ask->parts[i].n : most;
     if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 6 * padded + 8 * most))
@@ -343,6 +518,7 @@ static int dpcal_nodes(dpcal_question *ask) {
             }
             continue;
         }
+        ask->spent += (double)tilt->n * nodes;
         dpcal_log_psi(tilt, h, nodes, table, lr, li, inverse);
         dpcal_add_errors(tilt, h, nodes, lr, li, inverse, errors);
         for (int k = 1; k < nodes; k++) {
@@ -350,10 +526,18 @@ static int dpcal_nodes(dpcal_question *ask) {
             ask->vi[k] += tilt->times * li[k];
         }
     }
-    DPCAL_WIDEST(dpcal_integrand)(h, c, offset + (ask->mean - ask->epsilon), nodes, errors, ask->vr, ask->vi, sums);
+    for (int k = 1; k < nodes && smoothed > 0.0; k++) {
+        const double size = smoothed * (k * h) * (k * h);
+        ask->vr[k] -= size;
+        errors[k] += 8.0 + 8.0 * size;
+    }
+    offset += ask->mean + ask->smoothing * ask->smoothing * (c + 0.5) - ask->epsilon;
+    DPCAL_WIDEST(dpcal_integrand)(h, c, offset, nodes, errors, ask->vr, ask->vi, sums);
     ask->vr[0] = 0.5, ask->vi[0] = 0.0;
     ask->sizes = 0.5 + sums[0], ask->first = sums[1];
-    ask->rounding = 8.0 + sums[2] + (16.0 + (double)nodes / 16.0) * ask->sizes;
+    ask->rounding = 8.0 + sums[2] + (16.0 + dpcal_adding(nodes)) * ask->sizes;
+    ask->all = 0.5 + sums[3], ask->all_first = sums[4];
+    ask->all_rounding = 8.0 + sums[5] + 3.0 * (16.0 + dpcal_adding(nodes)) * ask->all;
     return DPCAL_DONE;
 }
 
@@ -366,7 +550,7 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     if ((status = dpcal_trials(ask)))
         return status;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        room += 10 * ask->laws[i]->n;
+        room += dpcal_room(ask->laws[i]);
         most = ask->laws[i]->n > most ? ask->laws[i]->n : most;
     }
     if (dpcal_grow(&ask->work->block, &ask->work->capacity, room + most))
@@ -378,32 +562,62 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
         if (status)
             return status;
     }
-    status = dpcal_cut_off(ask);
+    status = dpcal_choose_nodes(ask);
     return status ? status : dpcal_nodes(ask);
 }
 
 /* -- values */
 
+/* log(1 - exp(x)), -infinity for x >= 0. */
+static double dpcal_log_complement(double x) {
+    return x < -0.6931471805599453 ? log1p(-exp(x)) : x < 0 ? log(-expm1(x)) : -INFINITY;
+}
+
+/* The gain R of smoothing over the same scale as the sums over nodes, rounded up; 0 without smoothing. */
+static double dpcal_gain(const dpcal_question *ask, const double *sums, double phases, double prefactors) {
+    const double c = ask->c, eta = ask->smoothing, pole = 1.0 / (c * (1.0 + c));
+    double plain, errors;
+    if (!(eta > 0.0))
+        return 0.0;
+    /* The integrand without its poles. */
+    plain = sums[0] - pole * sums[2] - (1.0 / c + 1.0 / (1.0 + c)) * sums[1];
+    errors = 4.0 * ask->all_rounding + phases * ask->all_first + (32.0 + prefactors) * fabs(plain);
+    plain = dpcal_larger(plain + DPCAL_UNIT * errors + ask->beyond, 0.0);
+    return fabs(c) * (1.0 + c) * eta * eta * exp(0.125 * eta * eta) * plain * (1.0 + 1e-12);
+}
+
 /* Bounds on log delta(epsilon), the value between them and its derivative. */
 static void dpcal_interval(
     const dpcal_question *ask, double epsilon, double *lower, double *upper, double *value, double *slope
 ) {
-    const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon);
-    const double scale = ask->log_mgf - c * epsilon - log(c) - log1p(c) + log(ask->step / DPCAL_PI);
-    double sums[2], total, turned, aliases, chernoff, error;
+    const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon), eta = ask->smoothing;
+    const double scale = dpcal_peak(ask, epsilon) + 0.5 * eta * eta * (c * c + c) + log(ask->step / DPCAL_PI);
+    const double moved = eta * eta * (c + 0.5);
+    const double phases = 4.0 * (fabs(ask->mean) + fabs(epsilon) + fabs(ask->epsilon) + fabs(moved)) + ask->mean_error;
+    const double prefactors = 16.0 + 4.0 * (terms + fabs(log(fabs(c))) + fabs(log1p(c))) + ask->error;
+    double sums[3], total, turned, aliases, chernoff, error, gain;
     DPCAL_WIDEST(dpcal_rotated)(ask->vr, ask->vi, ask->nodes, ask->step, epsilon - ask->epsilon, sums);
     total = sums[0], turned = sums[1];
     dpcal_aliases(ask, epsilon, &aliases, &chernoff);
     error = exp(fmin(aliases - scale, 700.0)) + exp(fmin(ask->remainder, 700.0));
-    error += DPCAL_UNIT * (ask->rounding
-        + (4.0 * (fabs(ask->mean) + fabs(epsilon) + fabs(ask->epsilon)) + ask->mean_error) * ask->first
-        + (16.0 + 4.0 * (terms + fabs(log(c))) + ask->error) * fabs(total));
-    *lower = total > error ? scale + log(total - error) : -INFINITY;
-    *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
-    *upper = fmin(fmin(*upper, chernoff), 0.0);
+    error += DPCAL_UNIT * (ask->rounding + phases * ask->first + prefactors * fabs(total));
+    gain = dpcal_gain(ask, sums, phases, prefactors);
     *value = total > 0 ? scale + log(total) : NAN;
     *slope = total > 0 ? (turned - c * total) / total : NAN;
-    if (isnan(total) || isnan(error))
+    if (c > 0) {
+        *lower = total > error + gain ? scale + log(total - error - gain) : -INFINITY;
+        *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
+        *upper = fmin(fmin(*upper, chernoff), 0.0);
+    } else {
+        /* The sum is 1 - delta: smoothing makes it smaller. */
+        const double most = fmin(scale + log(total + error + gain), chernoff), complement = dpcal_log_complement(*value);
+        *lower = total + error + gain > 0 ? dpcal_log_complement(most) : -INFINITY;
+        *upper = total > error ? dpcal_log_complement(scale + log(total - error)) : 0.0;
+        *lower += 4.0 * DPCAL_UNIT * *lower, *upper -= 4.0 * DPCAL_UNIT * *upper;
+        *slope *= -exp(*value - complement);
+        *value = complement;
+    }
+    if (isnan(total) || isnan(error) || isnan(gain) || isnan(*lower) || isnan(*upper))
         *lower = -INFINITY, *upper = 0.0;
 }
 
@@ -418,11 +632,16 @@ static const double DPCAL_ACCEPTED = 1e-8, DPCAL_LAST = 2e-8, DPCAL_TIGHT = 1e-6
 typedef struct {
     double lower, upper;
     int status, sampling; /* sampling: the chance that a record is seen is all that was needed */
+    int smoothed;         /* whether the contour was */
+    ptrdiff_t done;       /* points of a curve that were tried */
 } dpcal_answer;
 
 /* A question about a sum of losses; NULL parts of memory that the caller frees by dpcal_end. */
-static int dpcal_begin(dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, dpcal_work *work) {
+static int dpcal_begin(
+    dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, int patient, dpcal_work *work
+) {
     memset(ask, 0, sizeof *ask);
+    ask->patient = patient;
     ask->laws = laws, ask->counts = counts, ask->k = k, ask->work = work;
     ask->parts = (dpcal_tilt *)malloc((size_t)k * sizeof(dpcal_tilt));
     return ask->parts ? DPCAL_DONE : DPCAL_MEMORY;
@@ -451,7 +670,7 @@ static int dpcal_root(const dpcal_question *ask, double log_delta, double *root)
         step = fmax(at + (log_delta - value) / slope, 0.0);
         if (fabs((step - at) * slope) < 1e-7 || step == at) {
             *root = step;
-            return step > 0 ? DPCAL_DONE : DPCAL_SEARCH;
+            return step > 0 || ask->patient ? DPCAL_DONE : DPCAL_SEARCH;
         }
         if (value > log_delta)
             low = fmax(low, at);
@@ -464,7 +683,7 @@ static int dpcal_root(const dpcal_question *ask, double log_delta, double *root)
     return DPCAL_SEARCH;
 }
 
-/* Ends on both sides of a root, moved outward until the bounds on delta prove them. */
+/* Ends on both sides of a root, moved outward until the bounds on delta prove them; 0 and infinity where none does. */
 static int dpcal_outward(const dpcal_question *ask, double at, double log_delta, double *lower, double *upper) {
     double low, high, value, slope, gap, margin = 2.0 * DPCAL_UNIT * at, below, above, ignored;
     dpcal_interval(ask, at, &low, &high, &value, &slope);
@@ -472,9 +691,9 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
     if (!(high <= log_delta)) {
         gap = margin + (high - log_delta) / -slope * 1.001;
         for (int tries = 0;; tries++, gap *= 2.0) {
+            *upper = tries < 40 ? at + gap : INFINITY;
             if (tries == 40)
-                return DPCAL_WIDE;
-            *upper = at + gap;
+                break;
             dpcal_interval(ask, *upper, &below, &above, &value, &ignored);
             if (above <= log_delta)
                 break;
@@ -483,15 +702,15 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
     if (!(low >= log_delta)) {
         gap = margin + (log_delta - low) / -slope * 1.001;
         for (int tries = 0;; tries++, gap *= 2.0) {
-            *lower = at - gap;
-            if (tries == 40 || *lower <= 0)
-                return DPCAL_WIDE;
+            *lower = tries < 40 ? dpcal_larger(at - gap, 0.0) : 0.0;
+            if (*lower == 0)
+                break;
             dpcal_interval(ask, *lower, &below, &above, &value, &ignored);
             if (below >= log_delta)
                 break;
         }
     }
-    return *upper - *lower < DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
+    return *upper - *lower <= DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
 }
 
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
@@ -505,8 +724,9 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     if ((status = dpcal_tilt_of(ask, log_delta)))
         return status;
     at = dpcal_epsilon_of_tilt(ask);
-    if (!(at > 0))
+    if (!(at > 0) && !ask->patient)
         return DPCAL_SEARCH;
+    at = fmax(at, 0.0);
     for (int tries = 0; tries < 3; tries++) {
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
@@ -519,13 +739,22 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
             continue;
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
-        const int last = fabs(at - ask->epsilon) < 1e-3 * at; /* another contour would be the same */
-        if (upper - lower < fmax(0.5, -slope * at) * (last ? DPCAL_LAST : DPCAL_ACCEPTED))
+        /* Another contour would be the same, or hardly closer. */
+        const int last = fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == 2);
+        const double accepted = ask->smoothing > 0 ? DPCAL_TIGHT : last ? DPCAL_LAST : DPCAL_ACCEPTED;
+        out->smoothed = ask->smoothing > 0;
+        if (upper - lower < fmax(0.5, -slope * at) * accepted || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (last)
             break;
     }
+    out->lower = 0.0, out->upper = INFINITY;
     return status ? status : DPCAL_WIDE;
+}
+
+/* Whether bounds on log delta are close; near delta = 1 contours at c < 0 keep the digits of 1 - delta. */
+static int dpcal_is_close(const dpcal_question *ask, double lower, double upper, double accepted) {
+    return upper - lower <= accepted && (upper < -0.5 || ask->c < 0);
 }
 
 static int dpcal_search_log_delta(
@@ -544,9 +773,11 @@ static int dpcal_search_log_delta(
         return DPCAL_SEARCH;
     if ((status = dpcal_tilt_of(ask, 0.0)))
         return status;
-    chernoff = ask->log_mgf - ask->c * epsilon + dpcal_log_chernoff(ask->c);
-    chernoff += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + ask->c * epsilon + log1p(ask->c) + 4.0));
-    out->upper = fmin(chernoff, 0.0);
+    if (ask->c > 0) {
+        chernoff = ask->log_mgf - ask->c * epsilon + dpcal_log_chernoff(ask->c);
+        chernoff += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + ask->c * epsilon + log1p(ask->c) + 4.0));
+        out->upper = fmin(chernoff, 0.0);
+    }
     out->lower = -INFINITY;
     if (target < 0 && out->upper <= target)
         return DPCAL_DONE;
@@ -555,8 +786,8 @@ static int dpcal_search_log_delta(
     dpcal_interval(ask, epsilon, &out->lower, &out->upper, &value, &slope);
     out->upper = fmin(out->upper, log_seen);
     out->lower = fmin(out->lower, out->upper);
-    /* Near delta = 1 other ways keep the digits of 1 - delta. */
-    return target < 0 || (out->upper - out->lower < DPCAL_TIGHT && out->upper < -0.5) ? DPCAL_DONE : DPCAL_WIDE;
+    out->smoothed = ask->smoothing > 0;
+    return target < 0 || dpcal_is_close(ask, out->lower, out->upper, DPCAL_TIGHT) ? DPCAL_DONE : DPCAL_WIDE;
 }
 
 static void dpcal_finish(dpcal_question *ask, dpcal_answer *out, int status) {
@@ -567,21 +798,23 @@ static void dpcal_finish(dpcal_question *ask, dpcal_answer *out, int status) {
 /* Bounds on the epsilon of one direction at a delta: the smallest epsilon >= 0 with log delta(epsilon) <= log_delta.
    Any status but DPCAL_DONE means that the question is for another way. */
 static void dpcal_epsilon(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, dpcal_work *work, dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, int patient, dpcal_work *work,
+    dpcal_answer *out
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, patient, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_epsilon(&ask, log_delta, out));
 }
 
 /* Bounds on log delta(epsilon) of one direction, epsilon >= 0. */
 static void dpcal_log_delta(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, dpcal_work *work, dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, int patient, dpcal_work *work,
+    dpcal_answer *out
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, patient, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_ERROR, 0.0, out));
 }
 
@@ -592,7 +825,7 @@ static void dpcal_at_most(
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, 0, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
 }
 
@@ -640,8 +873,8 @@ static ptrdiff_t dpcal_after_one(
 
 /* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
 static void dpcal_log_deltas(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, dpcal_work *work,
-    double *lower, double *upper, dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, int patient,
+    dpcal_work *work, double *lower, double *upper, dpcal_answer *out
 ) {
     dpcal_question ask;
     double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
@@ -649,10 +882,10 @@ static void dpcal_log_deltas(
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = 0.0;
-    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    out->status = dpcal_begin(&ask, laws, counts, k, patient, work);
     if (!out->status)
         dpcal_closed_bounds(&ask, &log_seen, &most);
-    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
+    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most && ask.spent < DPCAL_CALL; out->done = i) {
         ptrdiff_t j = i;
         int status;
         ask.epsilon = epsilons[i];
@@ -662,7 +895,7 @@ static void dpcal_log_deltas(
         for (; !status && j < n && epsilons[j] < most; j++) {
             double low, high;
             dpcal_interval(&ask, epsilons[j], &low, &high, &value, &slope);
-            if (!(high - low <= accepted && high < -0.5))
+            if (!dpcal_is_close(&ask, low, high, accepted))
                 break;
             lower[j] = fmin(low, log_seen), upper[j] = fmin(high, log_seen);
         }
@@ -674,13 +907,15 @@ static void dpcal_log_deltas(
         out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
     }
+    if (ask.spent < DPCAL_CALL || out->status)
+        out->done = n;
     dpcal_finish(&ask, out, out->status);
 }
 
 /* Bounds on epsilon at falling log deltas < 0, which a contour of its own may not reach: then `lower` is NaN. */
 static void dpcal_epsilons(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *log_deltas, ptrdiff_t n, dpcal_work *work,
-    double *lower, double *upper, dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *log_deltas, ptrdiff_t n, int patient,
+    dpcal_work *work, double *lower, double *upper, dpcal_answer *out
 ) {
     dpcal_question ask;
     double log_seen, most, last = INFINITY, accepted, ahead = DPCAL_AHEAD;
@@ -688,13 +923,13 @@ static void dpcal_epsilons(
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = INFINITY;
-    out->status = dpcal_begin(&ask, laws, counts, k, work);
+    out->status = dpcal_begin(&ask, laws, counts, k, patient, work);
     if (!out->status) {
         dpcal_closed_bounds(&ask, &log_seen, &most);
         if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
             last = dpcal_epsilon_of_tilt(&ask);
     }
-    for (ptrdiff_t i = 0; !out->status && i < n;) {
+    for (ptrdiff_t i = 0; !out->status && i < n && ask.spent < DPCAL_CALL; out->done = i) {
         ptrdiff_t j = i;
         double at;
         int status;
@@ -726,6 +961,8 @@ static void dpcal_epsilons(
         out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
     }
+    if (ask.spent < DPCAL_CALL || out->status)
+        out->done = n;
     dpcal_finish(&ask, out, out->status);
 }
 
@@ -742,14 +979,14 @@ static void dpcal_worst_epsilon(
     const dpcal_direction *directions, ptrdiff_t n, double log_delta, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_answer other;
-    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, work, out);
+    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, 0, work, out);
     for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
         const dpcal_direction *d = &directions[i];
         dpcal_at_most(d->laws, d->counts, d->k, out->upper, log_delta, work, &other);
         if (other.status == DPCAL_DONE && other.upper <= log_delta)
             continue;
         if (other.status == DPCAL_DONE)
-            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, work, &other);
+            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, 0, work, &other);
         out->status = other.status;
         out->sampling = other.upper > out->upper ? other.sampling : out->sampling;
         out->upper = fmax(out->upper, other.upper);
@@ -762,10 +999,10 @@ static void dpcal_worst_log_delta(
     const dpcal_direction *directions, ptrdiff_t n, double epsilon, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_answer other;
-    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, work, out);
+    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, 0, work, out);
     for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
         const dpcal_direction *d = &directions[i];
-        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, work, &other);
+        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, 0, work, &other);
         out->status = other.status;
         out->upper = fmax(out->upper, other.upper);
         out->lower = fmax(out->lower, other.lower);

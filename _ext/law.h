@@ -1,7 +1,9 @@
 /* A privacy loss as arrays of points: the law of the loss l = log dP/dQ under P, in one direction.
 
-   On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), 0 <= c <= highest. On a
+   On the real line the points l_j have masses P_j, and sum_j P_j exp(c l_j) is M(c), -1 <= c <= highest. On a
    line that is shifted into the complex plane, where Im l >= 0, sum_j P_j exp(z l_j) is M(z), Re z <= highest.
+   Points of the sampled Gaussian are made here; those of any other loss are made by its owner (dpcal_take_points), who
+   makes further ones where a tilt is wanted that they do not serve.
    Errors are counted in units of 2^-52; functions of libm are within 1 unit, those of vector.h
    within 2, and exp(x) - 1 - x within 3. */
 
@@ -32,6 +34,8 @@ static const double DPCAL_RANGE = 9.5;
 enum { DPCAL_POINTS = 5120, DPCAL_LANES = 8 };
 /* Exponents of the largest exponential, and of the smallest mass, that are doubles of their own. */
 static const double DPCAL_FAR = 600.0, DPCAL_NO_MASS = -700.0;
+/* Least variance: that of a tilted law which is nearly one point may be below the range of a double. */
+static const double DPCAL_LEAST = 1e-300;
 
 /* -- memory that questions share: it grows, and is freed by its owner */
 
@@ -74,6 +78,12 @@ typedef struct {
     double variance;       /* > 0 for a normal loss of this variance, which has no points */
     double spread;         /* a guess of the variance at tilt 0 */
     double steep;          /* a guess of the tilt from which M is large */
+    int owned;             /* whether the points are an owner's, who is asked for those that serve the tilt `wanted` */
+    double wanted;
+    double surplus;        /* log of the mass of Q; P has mass 1. The points on the real line are those of l + surplus */
+    double merged_loss[2], merged_log[2], reach; /* points that stand for a mass around them, up to `reach` away */
+    double latest;         /* last time at which the points have the law's transform */
+    double normal, until;  /* abs(psi(t)) <= exp(-normal t^2 / 2) at every tilt, t <= until */
     ptrdiff_t n;           /* points on the real line, a multiple of 8; those that pad have mass 0 */
     double *loss, *mass, *log_mass;
     double *error, *slope; /* of P (exp(c l) - 1 - c l) in units, relative: error + c slope; error alone for l < 0 */
@@ -169,6 +179,9 @@ typedef struct {
     double *near_im, *near_size;
     double restricted[DPCAL_SHARES][3];
     double left_re, left_im; /* what the weights leave of a mean of 0 */
+    double half;             /* half way from 1 to the limit of abs(psi)^2, which is that of the points that do not fall */
+    double latest;           /* time up to which the points serve */
+    double normal, until;    /* those of the law */
 } dpcal_tilt;
 
 /* Loops for each width of registers, and a choice of the widest. */
@@ -221,7 +234,7 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
             continue;
         if (size > DPCAL_FAR)
             return 0;
-        units = law->error[j] + growth * law->slope[j] + 0.6 * fabs(law->log_mass[j]) + 0.5 * fabs(size);
+        units = law->error[j] + fabs(growth) * law->slope[j] + 0.6 * fabs(law->log_mass[j]) + 0.5 * fabs(size);
         /* Beside exp(c l) the terms of first order are nothing, or the mass is below 1e-304. */
         weights[j] = weight = exp(size);
         sums[0] += weight;
@@ -318,6 +331,30 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->steep = add ? INFINITY : 1.0 - 2.0 * sigma * sigma * log(q);
 }
 
+/* Takes an owner's points: rows of loss, mass, log mass, error and slope, n a multiple of 8. */
+static int dpcal_take_points(dpcal_law *law, ptrdiff_t n, double *rows, dpcal_work *work) {
+    double sums[5], second = 0.0;
+    law->owned = 1;
+    law->n = n;
+    law->loss = rows, law->mass = rows + n, law->log_mass = rows + 2 * n;
+    law->error = rows + 3 * n, law->slope = rows + 4 * n;
+    law->largest = law->least = 0.0, law->far = 0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        law->largest = fmax(law->largest, law->loss[j]);
+        law->least = fmin(law->least, law->loss[j]);
+        law->far |= law->mass[j] == 0.0;
+        second += law->mass[j] * law->loss[j] * law->loss[j];
+    }
+    if (dpcal_grow(&work->block, &work->capacity, n))
+        return DPCAL_MEMORY;
+    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
+        return DPCAL_REACH;
+    law->mean = sums[0];
+    law->mean_error = sums[3] / sums[0] + 10.0 + (double)n / 128.0;
+    law->spread = fmax(second - law->mean * law->mean, 1e-300);
+    return DPCAL_DONE;
+}
+
 static void dpcal_gaussian(dpcal_law *law, double variance) {
     memset(law, 0, sizeof *law);
     law->variance = law->spread = variance;
@@ -337,49 +374,68 @@ static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights,
     out->mean = sums[1] / sums[2];
     out->total = sums[2];
     for (ptrdiff_t j = 0; j < law->n; j++) {
-        const double units = law->error[j] + c * law->slope[j] + 2.5 * fabs(law->log_mass[j]) + c * fabs(law->loss[j]);
+        const double of_tilt = fabs(c) * (law->slope[j] + fabs(law->loss[j]));
+        const double units = law->error[j] + of_tilt + 2.5 * fabs(law->log_mass[j]);
         error += weights[j] * units;
         mean_error += weights[j] * fabs(law->loss[j] - out->mean) * units;
     }
     out->error = error / sums[2] + (double)law->n / 16.0 + 4 * fabs(largest);
     out->mean_error = (mean_error + (double)law->n / 16.0 * fabs(sums[1])) / sums[2] + 4 * fabs(out->mean);
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = central[0] / sums[2];
-    return isfinite(out->log_mass) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
+    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST);
+    return isfinite(out->log_mass) ? DPCAL_DONE : DPCAL_REACH;
 }
 
-/* log M(c), mean and variance of the tilt at c, 0 < c <= highest, and the weights P exp(c l).
+/* log M(c), mean and variance of the tilt at c, -1 < c <= highest, and the weights P exp(c l).
 
-   M(c) - 1 = c E l + E (exp(c l) - 1 - c l), and all terms are positive. */
-static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+   M(c) - 1 = c E l + E (exp(c l) - 1 - c l), and all terms are positive for c > 0; where M(c) is small, it is a sum. */
+static int dpcal_plain_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
     double sums[5], central[2], grown, adding = 10.0 + (double)law->n / 128.0;
     if (law->variance > 0) {
         const double v = law->variance;
         *out = (dpcal_moments){0.5 * v * (c * c + c), v * (c + 0.5), v, 0, 0, 1};
-        out->error = 4 * out->log_mass;
-        out->mean_error = 4 * out->mean;
+        out->error = 4 * fabs(out->log_mass);
+        out->mean_error = 4 * fabs(out->mean);
         return DPCAL_DONE;
     }
     if (c > law->highest)
         return DPCAL_REACH;
-    if (!dpcal_sums_at(law, c, c, weights, sums))
+    if (!dpcal_sums_at(law, c, fabs(c), weights, sums))
         return dpcal_scaled_moments(law, c, weights, out);
     grown = c * law->mean + sums[0];
+    if (c < 0.0 && !(grown > -0.5))
+        return dpcal_scaled_moments(law, c, weights, out);
     out->log_mass = log1p(grown);
     out->mean = (law->mean + sums[1]) / (1.0 + grown);
     out->total = sums[2];
-    out->error = (c * law->mean * (law->mean_error + 2) + sums[3] + adding * sums[0]) / (1.0 + grown);
-    out->mean_error = (law->mean * law->mean_error + sums[4] + adding * sums[1]) / (1.0 + grown);
-    out->mean_error += out->mean * (out->error + 4);
-    out->error += 4 * out->log_mass;
+    out->error = (fabs(c) * law->mean * (law->mean_error + 2) + sums[3] + adding * sums[0]) / (1.0 + grown);
+    out->mean_error = (law->mean * law->mean_error + sums[4] + adding * fabs(sums[1])) / (1.0 + grown);
+    out->mean_error += fabs(out->mean) * (out->error + 4);
+    out->error += 4 * fabs(out->log_mass);
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = central[0] / sums[2];
-    return isfinite(grown) && out->variance > 0 ? DPCAL_DONE : DPCAL_REACH;
+    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST);
+    return isfinite(grown) ? DPCAL_DONE : DPCAL_REACH;
+}
+
+/* The same of l, where the points are those of l + surplus. */
+static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+    const int status = dpcal_plain_moments_at(law, c, weights, out);
+    if (!status && law->surplus != 0.0) {
+        out->log_mass -= c * law->surplus;
+        out->mean -= law->surplus;
+        out->error += 4.0 * (fabs(out->log_mass) + fabs(c * law->surplus));
+        out->mean_error += 4.0 * (fabs(out->mean) + fabs(law->surplus));
+    }
+    return status;
 }
 
 /* Moments of a law at a tilt, whose points are extended where they end before it. */
 static int dpcal_law_at(dpcal_law *law, double c, dpcal_work *work, dpcal_moments *out) {
     int status = DPCAL_DONE;
+    if (c > law->highest && law->owned) {
+        law->wanted = dpcal_larger(law->wanted, c);
+        return DPCAL_REACH;
+    }
     if (c > law->highest)
         status = dpcal_fill_sampled(law, fmax(1.1 * c, 2.0 * law->highest), work);
     if (!status)
@@ -391,11 +447,12 @@ static int dpcal_law_at(dpcal_law *law, double c, dpcal_work *work, dpcal_moment
 
 /* Probability, variance and fourth central moment of a tilted law on events x <= x_j, rounded outward. */
 static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const double *weights, dpcal_tilt *tilt) {
+    const double mean = at->mean + law->surplus;
     double mass = 0.0, first = 0.0, second = 0.0, third = 0.0, fourth = 0.0;
     int chosen = 0;
     memset(tilt->restricted, 0, sizeof tilt->restricted);
     for (ptrdiff_t j = 0; j < law->n && chosen < DPCAL_SHARES; j++) {
-        const double d = law->loss[j] - at->mean, a = weights[j] * d, b = a * d, e = b * d;
+        const double d = law->loss[j] - mean, a = weights[j] * d, b = a * d, e = b * d;
         mass += weights[j];
         first += a;
         second += b;
@@ -415,9 +472,9 @@ static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const 
     }
 }
 
-/* A time from which the absolute sum is at most sqrt(1/2), or infinity. */
+/* A time from which the absolute sum is at most the root of `half`, or infinity. */
 static double dpcal_half_time(const dpcal_tilt *tilt) {
-    const double half = sqrt(0.5) * (1.0 - 1e-12);
+    const double half = sqrt(tilt->half) * (1.0 - 1e-12);
     double sums[2], t = 0.0;
     DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, 0.0, sums);
     if (!(sums[1] > 0))
@@ -471,7 +528,28 @@ static void dpcal_magnitudes(
     ends[1] = dpcal_padded(to);
 }
 
-/* Weights, errors and bounds on the decay of one law along Re z = c, in up to 10 n numbers from `room` on. */
+/* Numbers that a law's tilt takes at most. */
+static ptrdiff_t dpcal_room(const dpcal_law *law) {
+    const ptrdiff_t lines = law->line.n > law->near.n ? law->line.n : law->near.n;
+    return 10 * (law->owned ? lines : law->n);
+}
+
+/* What abs(psi)^2 is half way to its limit, from points that do not fall but for rounding, and the time up to which points
+   merged into one, a mass m up to r away from it, change psi by m (r t)^2 < 1e-17. */
+static void dpcal_limits(const dpcal_law *law, double c, double log_mass, dpcal_tilt *tilt) {
+    double most = 0.0, flat = 0.0, merged = 0.0;
+    for (ptrdiff_t j = 0; j < tilt->n; j++)
+        most = dpcal_larger(most, tilt->im[j]);
+    for (ptrdiff_t j = 0; j < tilt->n; j++)
+        flat += tilt->im[j] <= 1e-14 * most ? tilt->size[j] : 0.0;
+    tilt->half = 0.5 + 0.5 * fmin(flat * flat, 1.0);
+    for (int j = 0; j < 2; j++)
+        merged += law->reach > 0.0 ? exp(law->merged_log[j] + c * law->merged_loss[j] - log_mass) : 0.0;
+    tilt->latest = fmin(law->owned ? law->latest : INFINITY, merged > 0.0 ? sqrt(1e-17 / merged) / law->reach : INFINITY);
+    tilt->normal = law->normal, tilt->until = law->until;
+}
+
+/* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. */
 static int dpcal_tilt_law(
     dpcal_law *law, double c, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
 ) {
@@ -484,14 +562,17 @@ static int dpcal_tilt_law(
     tilt->mean = at.mean;
     tilt->variance = at.variance;
     tilt->n = tilt->near_n = 0;
+    tilt->half_time = tilt->latest = INFINITY;
     if (law->variance > 0)
         return DPCAL_DONE;
     dpcal_restrict(law, &at, weights, tilt);
-    dpcal_window(law, &at, weights, ends);
-    if ((status = dpcal_fill_sampled_lines(law, ends[0], ends[1], work)))
-        return status;
-    const dpcal_line *line = &law->line, *near = &law->near;
-    const ptrdiff_t n = line->n;
+    if (!law->owned) {
+        dpcal_window(law, &at, weights, ends);
+        if ((status = dpcal_fill_sampled_lines(law, ends[0], ends[1], work)))
+            return status;
+    }
+    const dpcal_line *line = &law->line, *near = law->near.n > 0 ? &law->near : line;
+    const ptrdiff_t n = line->n > near->n ? line->n : near->n;
     tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
     tilt->error = tilt->wi + n, tilt->shift = tilt->error + n, tilt->distance = tilt->shift + n;
     tilt->size = tilt->distance + n, tilt->near_size = tilt->size + n;
@@ -505,6 +586,7 @@ static int dpcal_tilt_law(
     tilt->n = ends[1] - ends[0];
     tilt->size += ends[0];
     DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, &at, tilt);
+    dpcal_limits(law, c, at.log_mass, tilt);
     tilt->half_time = dpcal_half_time(tilt);
     return DPCAL_DONE;
 }
@@ -522,9 +604,11 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
     if (isfinite(tilt->half_time)) {
         int halvings; /* of half_time, to t or below */
         frexp(tilt->half_time / t, &halvings);
-        drop = dpcal_larger(drop, ldexp(0.5, -2 * (halvings > 0 ? halvings : 0)));
+        drop = dpcal_larger(drop, ldexp(1.0 - tilt->half, -2 * (halvings > 0 ? halvings : 0)));
     }
     bound = 0.5 * log1p(-drop * (1.0 - 1e-9));
+    if (ratio * t <= tilt->until)
+        bound = fmin(bound, 1e-17 - 0.5 * tilt->normal * t * t * (1.0 - 1e-12));
     if (t >= tilt->half_time) {
         DPCAL_WIDEST(dpcal_decayed_sums)(tilt->size, tilt->im, tilt->n, t, sums);
         bound = fmin(bound, log(sums[0] * (1.0 + 1e-12)));

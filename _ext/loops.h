@@ -480,7 +480,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
             p1 += first;
             p2 += weight;
             p3 += second * units;
-            p4 += first * units;
+            p4 += DPCAL_SIZE(first) * units;
             *(dpcal_v *)(weights + i) = weight;
         }
         s0 += p0;
@@ -548,13 +548,14 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
 ) {
     const double *re = line->re + from, *im = line->im + from, *phase = line->phase + from;
     const double *log_size = line->size + from, *error = line->error + from, *rounding = line->rounding + from;
+    const double power = fabs(c);
     dpcal_v left_re = {0}, left_im = {0};
     for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
         const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
         const dpcal_v grown = c * DPCAL_AT(re);
         const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y;
         const dpcal_v sum = DPCAL_AT(log_size) + grown, all = sum - at->log_mass;
-        const dpcal_v lengths = DPCAL_SIZE(grown) + DPCAL_SIZE(sum) + DPCAL_SIZE(all) + c * y + DPCAL_SIZE(turned);
+        const dpcal_v lengths = DPCAL_SIZE(grown) + DPCAL_SIZE(sum) + DPCAL_SIZE(all) + power * y + DPCAL_SIZE(turned);
         dpcal_v cosine, sine, distance;
         DPCAL_NAME(dpcal_turn)(&turned, &cosine, &sine);
         DPCAL_ROOT(&square, &distance);
@@ -565,7 +566,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
         DPCAL_PUT(tilt->wi) = wi;
         DPCAL_PUT(tilt->distance) = distance;
         /* Of log P, c l and log M, of each product and sum, and of the functions. */
-        DPCAL_PUT(tilt->error) = size * (8.0 + DPCAL_AT(rounding) + c * DPCAL_AT(error) + at->error + 0.5 * lengths);
+        DPCAL_PUT(tilt->error) = size * (8.0 + DPCAL_AT(rounding) + power * DPCAL_AT(error) + at->error + 0.5 * lengths);
         DPCAL_PUT(tilt->shift) = size * (DPCAL_AT(error) + distance);
         left_re += wr * x - wi * y;
         left_im += wr * y + wi * x;
@@ -730,11 +731,12 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
 }
 
 /* The integrand at nodes, of log psi: v = exp(vr + i (vi + t offset)) / ((1 + i t / c) (1 + i t / (1 + c)))
-   at all nodes but the first. `sums` gets those of abs(v), t abs(v), and errors in units. */
+   at all nodes but the first. `sums` gets those of abs(v), t abs(v), and errors in units, and then the same three of what
+   is divided by the poles. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
     double h, double c, double offset, int nodes, const double *errors, double *vr, double *vi, double *sums
 ) {
-    dpcal_v sizes = {0}, times = {0}, rounding = {0};
+    dpcal_v sizes = {0}, times = {0}, rounding = {0}, all = {0}, all_times = {0}, all_rounding = {0};
     for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
         const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
         const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
@@ -743,10 +745,15 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
         DPCAL_EXPONENTIALS(log_size, second, first, whole);
         DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
         DPCAL_ROOT(&square, &root);
-        const dpcal_v size = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole / root, 0.0), scale = size / root;
+        const dpcal_v kept = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole, 0.0);
+        const dpcal_v size = kept / root, scale = size / root;
+        const dpcal_v units = 32.0 + DPCAL_AT(errors) + DPCAL_CHOICE(about > 1e6, about, 0.0);
         sizes += size;
         times += t * size;
-        rounding += (32.0 + DPCAL_AT(errors) + DPCAL_CHOICE(about > 1e6, about, 0.0)) * size;
+        rounding += units * size;
+        all += kept;
+        all_times += t * kept;
+        all_rounding += units * kept;
         DPCAL_PUT(vr) = scale * (cosine * pr + sine * pi);
         DPCAL_PUT(vi) = scale * (sine * pr - cosine * pi);
         (void)second;
@@ -755,10 +762,13 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
     sums[0] = DPCAL_SUM_OF(sizes);
     sums[1] = DPCAL_SUM_OF(times);
     sums[2] = DPCAL_SUM_OF(rounding);
+    sums[3] = DPCAL_SUM_OF(all);
+    sums[4] = DPCAL_SUM_OF(all_times);
+    sums[5] = DPCAL_SUM_OF(all_rounding);
 }
 
-/* Sums over nodes of Re(v r^k) and of t Im(v r^k), r = exp(-i h distance): eight steps of all lanes begin at a
-   factor of libm. */
+/* Sums over nodes of Re(v r^k), t Im(v r^k) and t^2 Re(v r^k), r = exp(-i h distance): eight steps of all lanes begin at
+   a factor of libm. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
     const double *vr, const double *vi, int nodes, double h, double distance, double *sums
 ) {
@@ -766,7 +776,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
     const double er = cos(angle * lanes), ei = sin(angle * lanes);
     const dpcal_v first = angle * DPCAL_NUMBERS(0);
     const int chunk = 8 * (int)DPCAL_LANES_OF;
-    dpcal_v fr, fi, total = {0}, turned = {0};
+    dpcal_v fr, fi, total = {0}, turned = {0}, second = {0}, parts[3] = {{0}};
     DPCAL_NAME(dpcal_turn)(&first, &fr, &fi);
     for (int start = 0; start < nodes; start += chunk) {
         const int stop = start + chunk < nodes ? start + chunk : nodes;
@@ -774,12 +784,20 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
         dpcal_v x = br * fr - bi * fi, y = br * fi + bi * fr;
         for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
             const dpcal_v a = DPCAL_AT(vr), b = DPCAL_AT(vi), next = x * er - y * ei;
-            total += a * x - b * y;
-            turned += h * DPCAL_NUMBERS(i) * (a * y + b * x);
+            const dpcal_v t = h * DPCAL_NUMBERS(i), real = a * x - b * y;
+            parts[0] += real;
+            parts[1] += t * (a * y + b * x);
+            parts[2] += t * t * real;
             y = x * ei + y * er;
             x = next;
+        }
+        /* Sums of 512 nodes first. */
+        if (stop % 512 == 0 || stop == nodes) {
+            total += parts[0], turned += parts[1], second += parts[2];
+            parts[0] = parts[1] = parts[2] = (dpcal_v){0};
         }
     }
     sums[0] = DPCAL_SUM_OF(total);
     sums[1] = DPCAL_SUM_OF(turned);
+    sums[2] = DPCAL_SUM_OF(second);
 }

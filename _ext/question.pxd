@@ -1,33 +1,47 @@
 # One contour for a sum of privacy losses, without Python objects: see law.h and contour.h.
 
 cdef extern from "contour.h" nogil:
+    ctypedef struct dpcal_line:
+        ptrdiff_t n
+        double *re
+        double *im
+        double *size
+        double *phase
+        double *error
+        double *rounding
+
     ctypedef struct dpcal_law:
-        double highest, mean, mean_error, upper, log_unaffected, variance, spread
-        double q, sigma
-        int add
+        double highest, mean, upper, log_unaffected, variance, spread, steep
+        double wanted, surplus, reach, latest, normal, until
+        double merged_loss[2]
+        double merged_log[2]
+        dpcal_line line, near
 
     ctypedef struct dpcal_work:
         pass
 
     ctypedef struct dpcal_answer:
         double lower, upper
-        int status, sampling
+        int status, sampling, smoothed
+        ptrdiff_t done
 
     enum:
         DPCAL_DONE
+        DPCAL_WIDE
         DPCAL_MEMORY
 
     void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
     void dpcal_gaussian(dpcal_law* law, double variance)
+    int dpcal_take_points(dpcal_law* law, ptrdiff_t n, double* rows, dpcal_work* work)
     void dpcal_free_law(dpcal_law* law)
     void dpcal_free_work(dpcal_work* work)
     void dpcal_epsilon(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, dpcal_work* work,
-        dpcal_answer* out
+        dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, int patient,
+        dpcal_work* work, dpcal_answer* out
     )
     void dpcal_log_delta(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, dpcal_work* work,
-        dpcal_answer* out
+        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, int patient,
+        dpcal_work* work, dpcal_answer* out
     )
     void dpcal_at_most(
         dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,
@@ -35,11 +49,11 @@ cdef extern from "contour.h" nogil:
     )
     void dpcal_log_deltas(
         dpcal_law** laws, const double* counts, ptrdiff_t k, const double* epsilons, ptrdiff_t n,
-        dpcal_work* work, double* lower, double* upper, dpcal_answer* out
+        int patient, dpcal_work* work, double* lower, double* upper, dpcal_answer* out
     )
     void dpcal_epsilons(
         dpcal_law** laws, const double* counts, ptrdiff_t k, const double* log_deltas, ptrdiff_t n,
-        dpcal_work* work, double* lower, double* upper, dpcal_answer* out
+        int patient, dpcal_work* work, double* lower, double* upper, dpcal_answer* out
     )
     ctypedef struct dpcal_direction:
         dpcal_law** laws

@@ -12,14 +12,23 @@ that the contour does not serve gets no answer, and is for :mod:`dpcal.accountan
 
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport isnan
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
+
+cdef enum:
+    # Most times that a question is asked anew with further points: each serve twice the tilt.
+    EXTENSIONS = 40
 
 
 cdef class Law:
     """A privacy loss as the compiled inversion takes it. Made by its static methods."""
 
     cdef dpcal_law law
+    cdef object loss
+    # Arrays that the law points to.
+    cdef tuple kept
 
     @staticmethod
     def sampled_gaussian(double q, double sigma, bint add):
@@ -45,6 +54,56 @@ cdef class Law:
         dpcal_gaussian(&self.law, variance)
         return self
 
+    @staticmethod
+    def points(loss, double highest):
+        """Return a loss of any family, or None if it has no points.
+
+        Parameters
+        ----------
+        loss
+            It has ``served(highest)``, which returns points as rows for tilts up to ``highest``, or
+            None; and numbers ``upper``, ``log_unaffected``, ``surplus`` and ``steep``.
+        highest
+            A first tilt that the points serve; further ones are asked for where they are needed.
+        """
+        cdef Law self = Law.__new__(Law)
+        self.loss = loss
+        return self if self.serve(highest) else None
+
+    cdef bint serve(self, double highest) except -1:
+        """Take points for tilts up to a highest one; return whether there are some."""
+        cdef dpcal_law law
+        cdef dpcal_work work
+        cdef double[:, ::1] real
+        found = self.loss.served(highest)
+        if found is None:
+            return False
+        memset(&law, 0, sizeof(law))
+        memset(&work, 0, sizeof(work))
+        real = found.real
+        law.highest = found.highest
+        law.upper, law.log_unaffected = self.loss.upper, self.loss.log_unaffected
+        law.surplus, law.steep = self.loss.surplus, self.loss.steep
+        law.latest, law.reach = found.latest, found.reach
+        law.normal, law.until = found.normal
+        for i in range(2):
+            law.merged_loss[i], law.merged_log[i] = found.merged[i]
+        take_line(&law.line, found.line)
+        if found.near is not None:
+            take_line(&law.near, found.near)
+        status = dpcal_take_points(&law, real.shape[1], &real[0, 0], &work)
+        dpcal_free_work(&work)
+        if status == DPCAL_MEMORY:
+            raise MemoryError
+        self.law, self.kept = law, (found.real, found.line, found.near)
+        return status == DPCAL_DONE
+
+
+cdef void take_line(dpcal_line* line, double[:, ::1] rows):
+    line.n = rows.shape[1]
+    line.re, line.im, line.size = &rows[0, 0], &rows[1, 0], &rows[2, 0]
+    line.phase, line.error, line.rounding = &rows[3, 0], &rows[4, 0], &rows[5, 0]
+
 
 cdef enum:
     EPSILON = 0
@@ -55,10 +114,34 @@ cdef enum:
 
 
 cdef int asked(
-    int kind, list parts, double at, double target, dpcal_answer* out,
-    const double* points = NULL, Py_ssize_t n = 0, double* ends = NULL,
+    int kind, list parts, double at, double target, bint patient, dpcal_answer* out,
+    const double* points = NULL, Py_ssize_t n = 0, double* lower = NULL, double* upper = NULL,
 ) except -1:
-    """Ask about losses and their counts; copies of the losses are filled, so that none is shared."""
+    """Ask about losses, and again with further points where these were missing."""
+    cdef Law law
+    for _ in range(EXTENSIONS):
+        wanted = asked_once(kind, parts, at, target, patient, out, points, n, lower, upper)
+        answered = out.status <= DPCAL_WIDE
+        for i in range(out.done):
+            answered &= not isnan(lower[i])
+        if not wanted or answered:
+            break
+        # Twice the tilt serves its neighbors, too.
+        for place, tilt in wanted:
+            law = parts[place][0]
+            if tilt > law.law.highest and not law.serve(2.0 ** np.ceil(np.log2(1.1 * tilt))):
+                return 0
+    return 0
+
+
+cdef list asked_once(
+    int kind, list parts, double at, double target, bint patient, dpcal_answer* out,
+    const double* points, Py_ssize_t n, double* lower, double* upper,
+):
+    """Ask about losses and their counts; return the places of those that lacked points, and the tilts.
+
+    Copies of the losses are filled, so that none is shared.
+    """
     cdef Py_ssize_t k = len(parts), i
     cdef dpcal_work work
     cdef dpcal_law* laws
@@ -70,10 +153,13 @@ cdef int asked(
     pointers = <dpcal_law**>(laws + k)
     counts = <double*>(pointers + k)
     memset(&work, 0, sizeof(work))
+    kept, wanted = [], []
     try:
         for i in range(k):
             law, times = parts[i]
             laws[i] = (<Law?>law).law
+            # Another thread may take further points meanwhile.
+            kept.append((<Law>law).kept)
             pointers[i] = &laws[i]
             counts[i] = times
     except BaseException:
@@ -81,25 +167,34 @@ cdef int asked(
         raise
     with nogil:
         if kind == EPSILON:
-            dpcal_epsilon(pointers, counts, k, target, &work, out)
+            dpcal_epsilon(pointers, counts, k, target, patient, &work, out)
         elif kind == LOG_DELTA:
-            dpcal_log_delta(pointers, counts, k, at, &work, out)
+            dpcal_log_delta(pointers, counts, k, at, patient, &work, out)
         elif kind == AT_MOST:
             dpcal_at_most(pointers, counts, k, at, target, &work, out)
         elif kind == LOG_DELTAS:
-            dpcal_log_deltas(pointers, counts, k, points, n, &work, ends, ends + n, out)
+            dpcal_log_deltas(pointers, counts, k, points, n, patient, &work, lower, upper, out)
         else:
-            dpcal_epsilons(pointers, counts, k, points, n, &work, ends, ends + n, out)
-        for i in range(k):
-            dpcal_free_law(&laws[i])
+            dpcal_epsilons(pointers, counts, k, points, n, patient, &work, lower, upper, out)
         dpcal_free_work(&work)
-        free(laws)
+    for i in range(k):
+        dpcal_free_law(&laws[i])
+        if laws[i].wanted > laws[i].highest:
+            wanted.append((i, laws[i].wanted))
+    free(laws)
     if out.status == DPCAL_MEMORY:
         raise MemoryError
-    return 0
+    return wanted
 
 
-def epsilon(list parts not None, double log_delta):
+cdef answer(dpcal_answer* out, bint wide):
+    if out.status != DPCAL_DONE and not (wide and out.status == DPCAL_WIDE):
+        return None
+    method = "sampling" if out.sampling else "smoothed" if out.smoothed else "contour"
+    return out.lower, out.upper, method
+
+
+def epsilon(list parts not None, double log_delta, bint patient=False):
     """Return (lower, upper, method) of the smallest epsilon >= 0 with log delta <= ``log_delta``.
 
     Parameters
@@ -109,19 +204,20 @@ def epsilon(list parts not None, double log_delta):
     log_delta
         A negative number.
 
+    patient
+        Whether the contour may be long or smoothed, and the bounds wide.
+
     Returns
     -------
     tuple or None
         None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(EPSILON, parts, 0.0, log_delta, &out)
-    if out.status != DPCAL_DONE:
-        return None
-    return out.lower, out.upper, "sampling" if out.sampling else "contour"
+    asked(EPSILON, parts, 0.0, log_delta, patient, &out)
+    return answer(&out, patient)
 
 
-def log_delta(list parts not None, double epsilon):
+def log_delta(list parts not None, double epsilon, bint patient=False):
     """Return (lower, upper, method) of log delta(epsilon), epsilon >= 0.
 
     Parameters
@@ -131,16 +227,17 @@ def log_delta(list parts not None, double epsilon):
     epsilon
         A finite number >= 0.
 
+    patient
+        Whether the contour may be long or smoothed, and the bounds wide.
+
     Returns
     -------
     tuple or None
         None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(LOG_DELTA, parts, epsilon, 0.0, &out)
-    if out.status != DPCAL_DONE:
-        return None
-    return out.lower, out.upper, "sampling" if out.sampling else "contour"
+    asked(LOG_DELTA, parts, epsilon, 0.0, patient, &out)
+    return answer(&out, patient)
 
 
 def at_most(list parts not None, double epsilon, double log_delta):
@@ -161,11 +258,11 @@ def at_most(list parts not None, double epsilon, double log_delta):
         None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(AT_MOST, parts, epsilon, log_delta, &out)
+    asked(AT_MOST, parts, epsilon, log_delta, False, &out)
     return out.upper <= log_delta if out.status == DPCAL_DONE else None
 
 
-def log_deltas(list parts not None, const double[::1] epsilons not None):
+def log_deltas(list parts not None, const double[::1] epsilons not None, bint patient=False):
     """Return lower and upper bounds on log delta at many epsilons, from few contours.
 
     Parameters
@@ -174,16 +271,18 @@ def log_deltas(list parts not None, const double[::1] epsilons not None):
         Laws and how often each adds up.
     epsilons
         Finite numbers >= 0 that rise, shape (n,).
+    patient
+        Whether contours may be long or smoothed.
 
     Returns
     -------
     ndarray of shape (2, n)
         Lower ends are NaN where one contour does not answer the question.
     """
-    return curve(LOG_DELTAS, parts, epsilons)
+    return curve(LOG_DELTAS, parts, epsilons, patient)
 
 
-def epsilons(list parts not None, const double[::1] log_deltas not None):
+def epsilons(list parts not None, const double[::1] log_deltas not None, bint patient=False):
     """Return lower and upper bounds on epsilon at many log deltas, from few contours.
 
     Parameters
@@ -192,22 +291,27 @@ def epsilons(list parts not None, const double[::1] log_deltas not None):
         Laws and how often each adds up.
     log_deltas
         Negative numbers that fall, shape (n,).
+    patient
+        Whether contours may be long or smoothed.
 
     Returns
     -------
     ndarray of shape (2, n)
         Lower ends are NaN where one contour does not answer the question.
     """
-    return curve(EPSILONS, parts, log_deltas)
+    return curve(EPSILONS, parts, log_deltas, patient)
 
 
-cdef curve(int kind, list parts, const double[::1] points):
+cdef curve(int kind, list parts, const double[::1] points, bint patient):
     cdef dpcal_answer out
-    cdef Py_ssize_t n = points.shape[0]
+    cdef Py_ssize_t n = points.shape[0], i = 0
     found = np.empty((2, n))
     cdef double[:, ::1] ends = found
-    if n:
-        asked(kind, parts, 0.0, 0.0, &out, &points[0], n, &ends[0, 0])
+    while i < n:
+        # A call ends after about a second, so that signals are heard.
+        PyErr_CheckSignals()
+        asked(kind, parts, 0.0, 0.0, patient, &out, &points[i], n - i, &ends[0, i], &ends[1, i])
+        i += max(out.done, 1)
     return found
 
 

@@ -39,10 +39,27 @@ class Direction:
 
     @property
     def compiled(self) -> list[tuple[Law, int]] | None:
-        """Losses and counts as one compiled call takes them; None for others, and for one use."""
-        if not self.parts or self.once is not None:
+        """Losses and counts for one compiled call, where it is asked before all other ways.
+
+        It is None for one use, and where a loss is rounded or an exact sum has more digits.
+        """
+        if not self.parts or self.once is not None or not all(loss.quick for loss, _ in self.parts):
             return None
-        parts = [(loss.compiled, times) for loss, times in self.parts]
+        return self.laws if self.below is None else None
+
+    @property
+    def laws(self) -> list[tuple[Law, int]] | None:
+        """Losses and counts as one compiled call takes them; None where a loss has no such form."""
+        return self._laws([(loss.compiled, times) for loss, times in self.parts])
+
+    @property
+    def pointed(self) -> list[tuple[Law, int]] | None:
+        """The same by points of each loss, where these are more than the compiled form has."""
+        if all(loss.pointed is None or loss.pointed is loss.compiled for loss, _ in self.parts):
+            return None
+        return self._laws([(loss.pointed or loss.compiled, times) for loss, times in self.parts])
+
+    def _laws(self, parts: list[tuple[Law | None, int]]) -> list[tuple[Law, int]] | None:
         known = [(law, times) for law, times in parts if law is not None and times <= _MOST_TIMES]
         return known if len(known) == len(parts) else None
 

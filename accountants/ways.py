@@ -13,7 +13,6 @@ divergences, and for exponential mechanisms by a recursion. What several ways pr
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from functools import cache, partial
@@ -25,9 +24,13 @@ from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
     log_delta_by_recursion,
 )
-from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours, invert
+from dpcal.accountants.inversion.solve import (
+    epsilon_of,
+    epsilon_on_contours,
+    log_delta_on_contours,
+)
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS, OutOfReach
+from dpcal.accountants.losses.base import NO_LOSS
 from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 
@@ -64,9 +67,7 @@ def log_delta(direction: Direction, epsilon: float) -> Bounds:
     total = Total(direction.parts)
 
     def inverted() -> Bounds | None:
-        with contextlib.suppress(OutOfReach):
-            return _of_pair(direction, invert(total, epsilon).log_bounds(epsilon), -math.inf)
-        return None
+        return _of_pair(direction, log_delta_on_contours(total, epsilon), -math.inf)
 
     ways: list[Way] = [
         lambda: exact_log_delta(direction, epsilon),

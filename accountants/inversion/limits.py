@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CONTOUR", "EPSILON", "GUESS", "LATTICE", "LAYERS", "SADDLE"]
+__all__ = ["CONTOUR", "EPSILON", "GUESS", "LAYERS", "SADDLE"]
 
 
 class ContourLimits:
@@ -52,13 +52,6 @@ class ContourLimits:
     error: Final = 2e-15
     error_of_parts: Final = 1e-2
     error_of_jumps: Final = 1e-7
-
-
-class LatticeLimits:
-    """Limits of half a period on a lattice: longer ones are left to contours that are cut off."""
-
-    nodes: Final = 1 << 19
-    work: Final = 6e7
 
 
 class LayerLimits:
@@ -148,7 +141,6 @@ class EpsilonLimits:
 
 
 CONTOUR = ContourLimits()
-LATTICE = LatticeLimits()
 LAYERS = LayerLimits()
 GUESS = GuessLimits()
 SADDLE = SaddleLimits()

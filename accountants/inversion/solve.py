@@ -6,7 +6,7 @@ closed form, by Brent's method. Both ends of the interval are proved by bounds o
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> total = Total(((Gaussian(2.0), 8),))
->>> invert(total, 4.0).log_bounds(4.0).method
+>>> log_delta_on_contours(total, 4.0).method
 'contour'
 >>> bounds = epsilon_on_contours(total, -6.0)
 >>> print(f"{bounds.lower:.6f} {bounds.upper:.6f}")
@@ -20,10 +20,12 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from dpcal._ext import question
+from dpcal._ext.question import Law
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.contour import Contour
-from dpcal.accountants.inversion.inversion import TIGHT, Inversion
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.layers.inversion import TIGHT, Inversion
 from dpcal.accountants.inversion.layers.layered import (
     NEGLIGIBLE_REST,
     invert_in_layers,
@@ -31,14 +33,13 @@ from dpcal.accountants.inversion.layers.layered import (
     single_step_log_delta,
 )
 from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.layers.tilts import epsilon_estimate
 from dpcal.accountants.inversion.limits import EPSILON
-from dpcal.accountants.inversion.periodic_contour import LatticeContour
-from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_of", "epsilon_on_contours", "invert", "invert_on_one_contour"]
+__all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours"]
 
 Invert = Callable[[float], Inversion]
 
@@ -61,48 +62,44 @@ _SIDES = Stop(relative=1e-13)
 _OF_ZERO = -1e300
 
 
-def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
-    """Return the contour, or those of the law's layers, whose bounds are close at epsilon.
+def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
+    """Return bounds on log delta(epsilon), epsilon >= 0, by one contour or by those of layers.
 
-    Where neither are, it is the inversion with the closer bounds.
-
-    Parameters
-    ----------
-    total
-        The law.
-    epsilon
-        Any finite number >= 0.
-    spread
-        Distance from epsilon, in standard deviations of the tilted law, up to which contours serve.
-
-    Raises
-    ------
-    OutOfReach
-        If there is no contour of affordable size.
+    It is None if there is no contour of affordable size.
     """
-    found: list[tuple[float, float, Inversion]] = []
-    for way in (invert_on_one_contour, invert_layered):
+    found: list[Bounds] = []
+    for way in (_at_one_contour, _at_layers):
         with contextlib.suppress(OutOfReach):
-            inversion = way(total, epsilon, spread)
-            width = inversion.width(epsilon)
-            if width < TIGHT:
-                return inversion
-            found.append((width, inversion.log_bounds(epsilon).upper, inversion))
-    if not found:
-        raise OutOfReach
-    return min(found, key=lambda item: item[:2])[-1]
+            bounds = way(total, epsilon)
+            if bounds is not None:
+                found.append(bounds)
+                if bounds.upper == bounds.lower or bounds.upper - bounds.lower < TIGHT:
+                    break
+    return min(found, key=lambda bounds: (_width(bounds), bounds.upper), default=None)
 
 
-def invert_on_one_contour(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
-    """Invert a law on one contour through its saddle at epsilon, however long the contour is.
+def _width(bounds: Bounds) -> float:
+    return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
-    On a lattice it is one period of the contour, where that is affordable.
-    """
-    c = saddle_tilt(total, epsilon)
-    if total.lattice is not None:
-        with contextlib.suppress(OutOfReach):
-            return Inversion([LatticeContour(total, c, epsilon, spread=spread)])
-    return Inversion([Contour(total, c, epsilon, spread=spread)])
+
+def _at_one_contour(total: Total, epsilon: float) -> Bounds | None:
+    return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=True))
+
+
+def _first_found(
+    total: Total, ask: Callable[[list[tuple[Law, int]]], tuple[float, float, str] | None]
+) -> Bounds | None:
+    """Return the answer to a compiled question, about as many points as it takes, or None."""
+    direction = Direction("", total.parts)
+    laws = direction.laws
+    found = None if laws is None else ask(laws)
+    if found is None and (laws := direction.pointed) is not None:
+        found = ask(laws)
+    return None if found is None else Bounds(*found)
+
+
+def _at_layers(total: Total, epsilon: float) -> Bounds | None:
+    return invert_layered(total, epsilon).log_bounds(epsilon)
 
 
 def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
@@ -124,17 +121,18 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _on_one_contour(total: Total, log_delta: float) -> Bounds | None:
-    epsilon = max(0.0, epsilon_estimate(total, log_delta))
-    return _solved(None, partial(invert_on_one_contour, total), epsilon, log_delta)
+    return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=True))
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds where delta is below its rounding at the estimate, which is far too large."""
-    lower, method, first = 0.0, "", epsilon_estimate(total, log_delta)
+    lower, upper, method, first = 0.0, math.inf, "", epsilon_estimate(total, log_delta)
 
     def misses(epsilon: float) -> bool:
         nonlocal lower, method
-        bounds = invert(total, epsilon).log_bounds(epsilon)
+        bounds = log_delta_on_contours(total, epsilon)
+        if bounds is None:
+            raise OutOfReach
         lower, method = epsilon if bounds.lower >= log_delta else lower, bounds.method
         return bounds.upper > log_delta
 
@@ -143,15 +141,12 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
     with contextlib.suppress(NoBracket):
         last = first / 2**EPSILON.halvings
         miss = bracket(misses, miss=2 * first, start=first, factor=0.5, last=last).meet
-        found = _solved(None, partial(invert, total), miss, log_delta)
-        if miss == first or (found is not None and found.lower > 0):
-            return found
         sides = Sides(meet=2 * miss, miss=miss)
-        meet = bisect(lambda at: not misses(at), sides, Stop(evaluations=EPSILON.halvings)).meet
+        upper = bisect(lambda at: not misses(at), sides, Stop(evaluations=EPSILON.halvings)).meet
         for further in (miss / 2, miss / 4):
             if lower == 0:
                 misses(further)
-        return Bounds(lower, meet, method).both(found)
+        return Bounds(lower, upper, method)
     return None
 
 

@@ -6,17 +6,15 @@ The names here are what a new mechanism needs: what a loss is, and the losses th
 0.25
 """
 
-from dpcal.accountants.losses.base import NO_LOSS, Lattice, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 
 __all__ = [
     "NO_LOSS",
     "Gaussian",
-    "Lattice",
     "LossWithFailure",
     "MomentBound",
     "PrivacyLoss",
-    "Tilt",
     "log_gaussian_delta",
 ]

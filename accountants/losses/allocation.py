@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals, Tilt
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -163,10 +163,6 @@ class Allocation(PrivacyLoss):
             known, a = _whole_moments(self), self.power(c)
             return min(single, float(np.interp(a, np.arange(len(known)), known, right=math.inf)))
         return min(single, sum((c * p + c * c * p * p / m) / (2 * s**2) for s, m, p in self.groups))
-
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: doubles have no contour of an allocation."""
-        raise OutOfReach
 
 
 @lru_cache(maxsize=256)

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,78 +32,26 @@ from dpcal._ext.question import Law
 __all__ = [
     "NO_LOSS",
     "Complexes",
-    "Lattice",
     "OutOfReach",
     "Pairs",
     "Points",
     "PrivacyLoss",
     "Reals",
-    "Tilt",
 ]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
+# Log mass of points that only fill up a register, in nats: its multiples stay finite.
+_NO_MASS = -1e300
+# Numbers that the largest register holds.
+_LANES = 8
+# Tilts that the first points serve, and the largest tilt of a guess.
+_FIRST, _STEEPEST = 8.0, 1e4
+
 
 class OutOfReach(Exception):  # noqa: N818 -- internal signal, never leaves the package
     """A tilt so extreme that no quadrature of affordable size covers it."""
-
-
-class Tilt(ABC):
-    """The law ``exp(c L) P / M(c)`` of a loss, along the vertical line Re z = c."""
-
-    mean: float
-    """Mean of the loss under the tilted law."""
-    points: int
-    """Cost of one contour node, in complex multiplications."""
-    amplification: float
-    """Ratio of the sum of absolute values to the mass 1 that it represents: it multiplies rounding.
-
-    A weight that is the exponential of large terms that cancel counts as many times as its error is
-    larger than a unit.
-    """
-    mean_rounding: float = 0.0
-    """Absolute error of the mean in units, beyond that of rounding it."""
-
-    @property
-    def decays(self) -> bool:
-        """Whether the characteristic function falls to 0 along the line."""
-        return True
-
-    @abstractmethod
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log psi(k step) for k = 0, ..., nodes - 1.
-
-        Here psi(t) = E[exp(i t (L - mean))] under the tilted law.
-        """
-
-    @abstractmethod
-    def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
-
-    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals, Reals]:
-        """Return errors of psi(t) in units: absolute, times abs(psi - 1), and of terms that cancel.
-
-        All rise with t, and the first two fall when divided by t^2.
-        """
-        return np.zeros_like(t), np.full_like(t, 8 * self.amplification), np.zeros_like(t)
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """The values of a discrete loss: ``offset`` plus whole multiples of a spacing.
-
-    The spacing is ``stride`` times ``unit``, both > 0, ``stride`` a whole number.
-    """
-
-    offset: float
-    unit: float
-    stride: int
-
-    @property
-    def spacing(self) -> float:
-        """Distance of neighboring points."""
-        return self.unit * self.stride
 
 
 @dataclass(frozen=True)
@@ -118,6 +68,13 @@ class Points:
         Sizes of the terms of each value and logarithm, to which its rounding is relative.
     merged, reach
         Points that stand for a mass around them, and how far it reaches.
+    latest
+        The last time at which the points have the law's characteristic function.
+    normal
+        A variance v and a time: up to it, tilted characteristic functions are at most exp(-v t^2 /
+        2).
+    highest
+        A tilt that the points serve beyond the one that was asked for.
     """
 
     values: NDArray[Any]
@@ -126,6 +83,9 @@ class Points:
     mass_sizes: Reals
     merged: tuple[int, ...] = ()
     reach: float = 0.0
+    latest: float = math.inf
+    normal: tuple[float, float] = (0.0, 0.0)
+    highest: float = 0.0
 
     @property
     def real(self) -> Points:
@@ -137,6 +97,47 @@ class Points:
     def log_reference(self) -> NDArray[Any]:
         """Log of the masses under Q."""
         return np.asarray(self.log_masses - self.values)
+
+    def real_rows(self, surplus: float) -> Reals:
+        """Losses, masses, their logs, and two errors in units, as ``law.h`` takes them.
+
+        The second-order term of P (exp(c l) - 1 - c l) doubles the relative error of a loss.
+        """
+        values, logs = self.values + surplus, np.maximum(self.log_masses, _NO_MASS)
+        sizes, moved = np.abs(values), self.value_sizes + abs(surplus)
+        doubled = np.divide(2 * moved, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        masses = np.where(logs > -700.0, np.exp(np.maximum(logs, -700.0)), 0.0)
+        rows = [values, masses, logs, 11 + self.mass_sizes + doubled, moved + 0.5 * sizes]
+        return _padded(rows, values, log=2)
+
+    def line_rows(self) -> Reals:
+        """Losses and log masses, by real and imaginary parts, and their errors in units."""
+        values, logs = self.values.astype(complex), self.log_masses.astype(complex)
+        # Rounding must not turn a point into one that grows with t.
+        height, sizes = np.maximum(values.imag, 0.0), np.maximum(logs.real, _NO_MASS)
+        rows = [values.real, height, sizes, logs.imag, self.value_sizes, self.mass_sizes]
+        return _padded(rows, values.real, log=2)
+
+
+def _padded(rows: list[Reals], order: Reals, *, log: int) -> Reals:
+    """Return sorted rows, filled up with points without mass to whole registers."""
+    found = np.zeros((len(rows), -(-max(len(order), 1) // _LANES) * _LANES))
+    found[log, len(order) :] = _NO_MASS
+    found[:, : len(order)] = np.array(rows)[:, np.argsort(order, kind="stable")]
+    return found
+
+
+class Served(NamedTuple):
+    """Points of a loss as rows, for tilts up to some highest one."""
+
+    real: Reals
+    line: Reals
+    near: Reals | None
+    merged: list[tuple[float, float]]
+    reach: float
+    latest: float
+    normal: tuple[float, float]
+    highest: float
 
 
 class PrivacyLoss(ABC):
@@ -174,21 +175,19 @@ class PrivacyLoss(ABC):
         """Return such a bound at each of many tilts."""
         return np.array([self.log_mgf_bound(float(at)) for at in c])
 
-    @abstractmethod
-    def tilt(self, c: float) -> Tilt:
-        """Return the tilted law along Re z = c, for real c > -1."""
-
     def log_mgf(self, z: ArrayLike) -> Any:
         """Return log M(z) for complex z with Re z > -1, elementwise (principal branch)."""
         z = np.asarray(z, dtype=complex)
         flat = np.atleast_1d(z).ravel()
         result = np.empty(flat.shape, dtype=complex)
-        for i, point in enumerate(flat):
-            tilt = self.tilt(float(point.real))
-            base = float(self.cumulants([point.real])[0, 0])
-            t = abs(float(point.imag))
-            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
-            result[i] = value if point.imag >= 0 else value.conjugate()
+        for i, at in enumerate(flat):
+            line = self.line(max(_FIRST, float(at.real)))
+            if line is None:
+                raise OutOfReach
+            sizes = line.log_masses + complex(at.real, abs(at.imag)) * line.values
+            most = sizes.real.max()
+            value = most + np.log(np.exp(sizes - most).sum())
+            result[i] = value if at.imag >= 0 else value.conjugate()
         return result.reshape(z.shape)[()]
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
@@ -199,15 +198,71 @@ class PrivacyLoss(ABC):
         """Return points of the finite loss for tilts -1 < c <= highest; None if there are none."""
         return None
 
+    def line(self, highest: float) -> Points | None:
+        """Return points that have M(c + i t) for all t >= 0, c <= highest; None if there are none.
+
+        They lie on a line on which each factor exp(i t l), t > 0, shrinks; atoms lie on the real
+        one. Points for integrals over the real line serve t = 0 alone.
+        """
+        return None
+
+    def nearer(self, highest: float) -> Points | None:
+        """Return points on a second line, closer to the real one, for bounds; None for no line."""
+        return None
+
+    quick: bool = True
+    """Whether one contour is asked first; for some losses an exact sum has more digits."""
+    surplus: float = 0.0
+    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
+
+    @property
+    def steep(self) -> float:
+        """A tilt, about, from which M is large: a search for a saddle begins below it."""
+        c = 1.0
+        while c < _STEEPEST and self.log_mgf_bound(c) < 1.0:
+            c *= 2.0
+        return c
+
+    def served(self, highest: float) -> Served | None:
+        """Return the points for tilts up to a highest one as rows; None if there are none."""
+        with suppress(OutOfReach):
+            real, line, near = self.points(highest), self.line(highest), self.nearer(highest)
+            if real is None or line is None:
+                return None
+            places = list(line.merged)
+            values, logs = line.values.real[places], line.log_masses.real[places]
+            total = float(np.logaddexp.reduce(logs)) if places else -math.inf
+            # Of several merged points, all of their mass at both ends bounds what they do.
+            ends = [values.min(), values.max()] if places else [0.0, 0.0]
+            return Served(
+                real.real.real_rows(self.surplus),
+                line.line_rows(),
+                None if near is None else near.line_rows(),
+                [(float(end), total) for end in ends],
+                line.reach if places else 0.0,
+                line.latest,
+                line.normal,
+                max(highest, real.highest),
+            )
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles of the loss hold: no compiled form."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("compiled", "pointed")
+        }
+
+    @cached_property
+    def pointed(self) -> Law | None:
+        """The same by its points, which may be many; None if there are none."""
+        return Law.points(self, _FIRST)
+
     @property
     def compiled(self) -> Law | None:
         """The loss as one compiled call takes it; None if it has no such form."""
-        return None
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice on which the values lie, if they do."""
-        return None
+        return self.pointed
 
     @property
     def has_law(self) -> bool:
@@ -280,10 +335,6 @@ class _NoLoss(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return 0."""
         return 0.0
-
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: a loss that is always 0 has no density."""
-        raise OutOfReach
 
 
 NO_LOSS = _NoLoss()

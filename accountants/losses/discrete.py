@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import Lattice, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
@@ -39,8 +38,6 @@ __all__ = [
     "randomized_response",
 ]
 
-# Log of the mass below which it is summed directly, and not as 1 plus a change.
-_PLAIN = -0.7
 # Most terms of the exact convolution of a lattice law with itself.
 _MAX_TERMS = 4096
 # Most sums of few values that are listed: a search for epsilon takes a hundred passes over them.
@@ -52,8 +49,7 @@ ROUNDING = 10 * UNIT
 class AtomLoss(PrivacyLoss):
     """A privacy loss with atoms alone."""
 
-    surplus: float = 0.0
-    """Log of the mass of Q, which is not 0 where P, or Q, has outcomes of its own."""
+    quick = False
 
     @abstractmethod
     def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
@@ -63,6 +59,10 @@ class AtomLoss(PrivacyLoss):
         """Return the values and their probabilities."""
         values, reference, sizes = self._atoms(highest)
         return Points(values, reference + values, sizes, np.abs(reference) + sizes)
+
+    def line(self, highest: float) -> Points:
+        """Return the same points: sums over atoms are exact at all times."""
+        return self.points(highest)
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
@@ -75,47 +75,6 @@ class AtomLoss(PrivacyLoss):
         # A tilted law is never a single point, but its variance may be below the range of a double.
         found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
         return found
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law."""
-        log_mgf, *moments = self.cumulants([c])[0]
-        values, reference, sizes = self._atoms(c)
-        weights = np.exp(reference + (1 + c) * values - log_mgf)
-        tilt = QuadratureTilt(
-            values.astype(complex),
-            weights.astype(complex),
-            moments,
-            exponents=np.abs(reference) + (1 + c) * sizes + abs(float(log_mgf)),
-            decay=self._log_decay,
-        )
-        tilt.mean_rounding += float(weights @ sizes)
-        tilt.amplification += self._mass_rounding(c, float(log_mgf))
-        return tilt
-
-    def _log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return bounds on the log of the tilted characteristic function over [t, ratio t]."""
-        return np.zeros_like(t)
-
-    def _mass_rounding(self, c: float, log_mgf: float) -> float:
-        """Return the relative change of log M(c) due to rounded masses of P and Q, in units.
-
-        Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
-        over masses B of Q. The error of each term is that of the exponents of B and P. Far from 1,
-        M is a sum of tilted masses alone. A surplus of Q is a distance of all values.
-        """
-        surplus = self.surplus
-        values, reference, sizes = self._atoms(c)
-        reference, values = reference - surplus, values + surplus
-        log_mgf += c * surplus
-        logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
-        base, own, tilted = np.exp(np.minimum(logs, 600.0))
-        close = 0.6 * abs(c) * (1 + c) * base * values**2
-        terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
-        if log_mgf < _PLAIN:
-            terms = tilted
-        error = float(terms @ (np.abs(reference) + sizes + abs(surplus)))
-        least = abs(log_mgf - c * surplus)
-        return min(error / max(4 * min(least, 1.0), 1e-300), 1e15)
 
 
 class DiscreteLoss(AtomLoss):
@@ -137,6 +96,10 @@ class DiscreteLoss(AtomLoss):
 
     def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
         return self.values, np.array(self.log_reference), self._value_sizes
+
+    def points(self, highest: float) -> Points:
+        """Return the values, which serve all tilts."""
+        return replace(super().points(highest), highest=math.inf)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""
@@ -202,12 +165,6 @@ class LatticeLoss(DiscreteLoss):
         """Size of the terms of each value."""
         sizes: Reals = self.unit * np.abs(np.array(self.multiples, dtype=float))
         return abs(self.offset) + sizes
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice on which the values lie."""
-        stride = int(np.gcd.reduce(np.diff(self.multiples)))
-        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,18 @@ summation shows to be 1 up to exp(-2 pi^2 sigma^2).
 >>> loss = DiscreteGaussian(sigma=2.0, sensitivity=1)
 >>> print(f"{loss.cumulants([1.0])[0, 0]:.12f}")
 0.250000000000
->>> print(f"{loss.lattice.spacing:.6f}")
-0.250000
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Lattice, OutOfReach, Reals
+from dpcal.accountants.losses.base import OutOfReach, Points, Reals
 from dpcal.accountants.losses.discrete import AtomLoss
-from dpcal.accountants.losses.quadrature import QuadratureTilt
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
@@ -72,12 +69,6 @@ class DiscreteGaussian(AtomLoss):
         return (self.sensitivity / self.sigma) ** 2
 
     @property
-    def lattice(self) -> Lattice:
-        """Odd or even multiples of s / (2 sigma^2)."""
-        unit = self.sensitivity / (2 * self.sigma**2)
-        return Lattice(-self.sensitivity * unit, unit, 2)
-
-    @property
     def _stride(self) -> int:
         """Distance k of the values of the noise that are summed.
 
@@ -98,33 +89,22 @@ class DiscreteGaussian(AtomLoss):
         values = s * (2 * x - s) / (2 * sigma**2)
         return values, -0.5 * (x / sigma) ** 2 - log_norm, np.abs(values) + s * s / sigma**2
 
+    def points(self, highest: float) -> Points:
+        """Return the values; sums over every k-th one serve early times.
+
+        They serve times at which exp(-13 (sigma / k)^2) is left. With y = t s / sigma^2 a tilted
+        characteristic function is at most the Gaussian's times (1 + 2 e) / (1 - 2 e), e = exp(2 pi
+        sigma^2 (y - pi)), which is 1 to rounding up to the time below.
+        """
+        points, s = super().points(highest), self.sensitivity
+        latest = self.sigma**2 / (self._stride * s) if self._stride > 1 else math.inf
+        until = self.sigma**2 / s * (math.pi - 45.0 / (2 * math.pi * self.sigma**2))
+        normal = (self._variance, max(until, 0.0) if self.sigma >= _DUAL else 0.0)
+        return replace(points, latest=latest, normal=normal)
+
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""
         return self._variance * (c * c + c) / 2
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law."""
-        tilt = super().tilt(c)
-        if self._stride > 1:
-            # The sums over every k-th value serve times at which exp(-13 (sigma / k)^2) is left.
-            tilt.latest = self.sigma**2 / (self._stride * self.sensitivity)
-        return tilt
-
-    def _log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return the Gaussian's bound times its factor at the far end, to half a period; then 0."""
-        half = math.pi * self.sigma**2 / self.sensitivity
-        end = np.minimum(ratio * t, 1e300)
-        bound = np.zeros_like(t)
-        inside = end <= half
-        if self.sigma >= _DUAL:
-            k = np.arange(1.0, 4.0)
-            y = end[inside] * self.sensitivity / self.sigma**2
-            exponents = 2 * math.pi * self.sigma**2 * (np.outer(y, k) - math.pi * k * k)
-            factor = (1 + 2 * np.exp(exponents).sum(axis=1)) / (
-                1 - 2 * float(np.exp(-2 * (math.pi * self.sigma * k) ** 2).sum())
-            )
-            bound[inside] = np.log(factor) - 0.5 * self._variance * t[inside] ** 2
-        return np.minimum(bound, 0.0)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the sum over the noise above epsilon; None if it takes too many terms."""

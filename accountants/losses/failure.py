@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals, Tilt
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
 
@@ -74,10 +74,6 @@ class LossWithFailure(PrivacyLoss):
         """Return infinity."""
         return math.inf
 
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: an infinite loss has no tilted law."""
-        raise OutOfReach
-
 
 class MomentBound(PrivacyLoss):
     """A mechanism with known Renyi divergences only: bounds on log M, but no law."""
@@ -93,10 +89,6 @@ class MomentBound(PrivacyLoss):
         )
 
     def cumulants(self, c: ArrayLike) -> Reals:
-        """Refuse: the law is not known."""
-        raise self._refuse()
-
-    def tilt(self, c: float) -> Tilt:
         """Refuse: the law is not known."""
         raise self._refuse()
 

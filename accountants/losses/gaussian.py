@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +20,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.question import Law
 from dpcal._lazy import special
-from dpcal.accountants.losses.base import Complexes, PrivacyLoss, Reals, Tilt
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Gaussian", "log_gaussian_delta"]
@@ -60,36 +62,24 @@ class Gaussian(PrivacyLoss):
         """Return log M(c) itself."""
         return self._variance * (c * c + c) / 2
 
-    @property
-    def compiled(self) -> Law | None:
-        """The loss as one compiled call takes it; None for a loss that stands for another one."""
-        return Law.gaussian(self._variance) if type(self) is Gaussian else None
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z) in closed form, elementwise."""
+        z = np.asarray(z, dtype=complex)
+        return (self._variance * (z * z + z) / 2)[()]
 
-    def tilt(self, c: float) -> Tilt:
-        """Return the tilted law, a Gaussian with the same variance."""
-        return _GaussianTilt(c, self.noise_multiplier)
+    @cached_property
+    def compiled(self) -> Law:
+        """The loss as one compiled call takes it."""
+        return Law.gaussian(self._variance)
+
+    @property
+    def quick(self) -> bool:  # type: ignore[override]
+        """Whether it is the Gaussian mechanism, and no loss that stands for another one."""
+        return type(self) is Gaussian
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form of Balle and Wang (2018), Theorem 8."""
         return log_gaussian_delta(epsilon, 1.0 / self.noise_multiplier)
-
-
-class _GaussianTilt(Tilt):
-    """The tilted law of a Gaussian loss."""
-
-    points = 1
-    amplification = 1.0
-
-    def __init__(self, c: float, noise_multiplier: float) -> None:
-        self._variance = 1.0 / noise_multiplier**2
-        self.mean = self._variance * (c + 0.5)
-
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        t = step * np.arange(nodes)
-        return np.asarray(-0.5 * self._variance * t * t, dtype=complex)
-
-    def log_decay(self, t: Reals, ratio: float) -> Reals:
-        return np.asarray(-0.5 * self._variance * t * t)
 
 
 def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:

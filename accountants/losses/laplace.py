@@ -126,6 +126,8 @@ class IntervalLoss(PointLoss):
     By symmetry it is the same in both directions.
     """
 
+    quick = False
+
     @property
     @abstractmethod
     def half_width(self) -> float:

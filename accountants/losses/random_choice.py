@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.quadrature import PointLoss, QuadratureTilt
+from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RandomChoice"]
@@ -73,44 +73,44 @@ class RandomChoice(PointLoss):
         bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
         return float(np.logaddexp.reduce(self._log_weights + bounds))
 
-    def points(self, highest: float) -> Points:
+    def _joined(self, found: list[Points | None]) -> Points:
         """Return the points of all choices, each with its share."""
-        rows = [
-            (points.values, points.log_masses + share, points.value_sizes, points.mass_sizes)
-            for share, (_, choice) in zip(self._log_weights, self.choices, strict=True)
-            if (points := choice.points(highest)) is not None
-        ]
-        values, logs, value_sizes, mass_sizes = map(np.concatenate, zip(*rows, strict=True))
-        return Points(values, logs, value_sizes, mass_sizes)
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c: the weighted points of all tilted laws."""
-        log_mgf, *moments = self.cumulants([c])[0]
-        mean, variance, fourth = moments
-        parts = []
-        for weight, choice in self.choices:
-            tilt = choice.tilt(c)
-            if not isinstance(tilt, QuadratureTilt):
-                raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
-            size = float(choice.cumulants([c])[0, 0]) - float(log_mgf)
-            parts.append((weight * math.exp(size), tilt))
-        values: Complexes = np.concatenate([tilt.law[0] for _, tilt in parts])
-        weights = np.concatenate([share * tilt.law[1] for share, tilt in parts])
-        near = np.concatenate([1j * tilt.nearer[0] for _, tilt in parts])
-        # A measure restricted to an event within one choice is restricted to an event of the whole.
-        restricted = [tilt.restricted * [share, 1.0, 1.0] for share, tilt in parts]
-        return QuadratureTilt(
-            values - float((weights @ (values - mean)).real),
-            weights,
-            moments,
-            exponents=np.concatenate([tilt.exponents + 4 * abs(log_mgf) for _, tilt in parts]),
-            restricted=np.concatenate([*restricted, [[1.0, variance, fourth]]]),
-            nearer=(near, np.concatenate([share * tilt.nearer[1] for share, tilt in parts])),
-            merged=(
-                sum(share * tilt.merged[0] for share, tilt in parts),
-                max(tilt.merged[1] for _, tilt in parts),
+        kept = [item for item in found if item is not None]
+        starts = np.cumsum([0, *(len(item.values) for item in kept)])
+        return Points(
+            np.concatenate([item.values for item in kept]),
+            np.concatenate(
+                [
+                    item.log_masses + share
+                    for share, item in zip(self._log_weights, kept, strict=True)
+                ]
             ),
+            np.concatenate([item.value_sizes for item in kept]),
+            np.concatenate([item.mass_sizes for item in kept]),
+            tuple(
+                int(start) + at
+                for start, item in zip(starts, kept, strict=False)
+                for at in item.merged
+            ),
+            max(item.reach for item in kept),
+            min(item.latest for item in kept),
         )
+
+    def points(self, highest: float) -> Points:
+        """Return the points of all choices on the real line."""
+        return self._joined([loss.points(highest) for _, loss in self.choices])
+
+    def line(self, highest: float) -> Points:
+        """Return the points of all choices on lines on which each factor exp(i t l) shrinks."""
+        return self._joined([loss.line(highest) for _, loss in self.choices])
+
+    def nearer(self, highest: float) -> Points | None:
+        """Return the same on lines closer to the real one, if some choice has one."""
+        found = [loss.nearer(highest) for _, loss in self.choices]
+        if all(item is None for item in found):
+            return None
+        pairs = zip(found, self.choices, strict=True)
+        return self._joined([item or loss.line(highest) for item, (_, loss) in pairs])
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""

@@ -35,11 +35,10 @@ from dpcal.accountants.losses.lattice import (
     RANGE,
     growth_of,
     narrowed,
-    restricted_moments,
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.losses.quadrature import argument_sizes
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -330,6 +329,31 @@ class SampledGaussian(PrivacyLoss):
         order = np.argsort(values)
         return Points(values[order], logs[order], np.abs(values)[order], sizes[order])
 
+    def _on(self, highest: float, angle: float) -> Points:
+        """Return the points of the rule on a shifted line, at most at the rule's own angle."""
+        lowest, most = sorted(self._power(c) for c in (-1.0, highest))
+        rule = self._rule(lowest, most)
+        angle = min(angle, rule.angle)
+        ell = rule.log_weight(rule.x, angle)
+        shift = angle * self.noise_multiplier
+        logs = rule.log_density(rule.x) + 0.5 * shift**2 - 1j * angle * rule.x
+        if self.direction == "add":
+            values, logs = -ell.conj(), logs.conj()
+        else:
+            values, logs = ell, logs + ell
+        u = (rule.x - 0.5) / self.noise_multiplier**2 + 1j * angle
+        sizes = np.abs(ell) + argument_sizes(self.sampling_probability, u, ell)
+        terms = np.abs(rule.x / self.noise_multiplier) ** 2 + shift**2 + angle * np.abs(rule.x)
+        return Points(values, logs, sizes, np.abs(logs) + terms + sizes)
+
+    def line(self, highest: float) -> Points:
+        """Return the points of the rule on its shifted line."""
+        return self._on(highest, math.inf)
+
+    def nearer(self, highest: float) -> Points:
+        """Return points on a line on which weights are smaller, which helps at early times."""
+        return self._on(highest, _NEARER / self.noise_multiplier)
+
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).
 
@@ -341,31 +365,11 @@ class SampledGaussian(PrivacyLoss):
         """Return the bound at each of many tilts."""
         return np.asarray(log_mgf_bounds_of([self], c)[0])
 
-    @property
+    @cached_property
     def compiled(self) -> Law:
         """The loss as one compiled call takes it."""
         q, sigma = self.sampling_probability, self.noise_multiplier
         return Law.sampled_gaussian(q, sigma, self.direction == "add")
-
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted law along Re z = c."""
-        power = float(self._power(c))
-        rule = self._rule(power, power)
-        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
-        moments = np.array([log_mgf, self._sign * mean, variance])
-        ell, weights, exponents = rule.tilted(power, moments, rule.angle)
-        near, sizes, _ = rule.tilted(power, moments, min(rule.angle, _NEARER / rule.sigma))
-        if self.direction == "add":
-            weights, ell = weights.conj(), -ell.conj()
-        restricted = restricted_moments(rule.ell, rule.log_base, power, moments)
-        return QuadratureTilt(
-            ell,
-            weights,
-            (mean, variance, fourth),
-            exponents=exponents,
-            restricted=restricted,
-            nearer=(near, sizes),
-        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form of a single use: the Gaussian's delta at an amplified epsilon.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._lazy import special
-from dpcal.accountants.inversion.transform import (
+from dpcal.accountants.inversion.layers.measures import (
     Line,
     Measure,
     Piece,
@@ -24,8 +24,9 @@ from dpcal.accountants.inversion.transform import (
     extra_sizes,
     rows_of,
 )
+from dpcal.accountants.inversion.layers.quadrature import QuadratureTilt, TwoParts
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
+from dpcal.accountants.losses.quadrature import complex_log1p
 
 __all__ = ["JumpLine", "Jumps"]
 
@@ -137,8 +138,6 @@ class JumpLine(Line):
     cumulants
         Log mass, mean and variance of the jumps' measure at c.
     """
-
-    decays = True
 
     def __init__(
         self,

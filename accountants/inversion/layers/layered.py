@@ -13,14 +13,15 @@ import math
 
 import numpy as np
 
-from dpcal.accountants.inversion.contour import Contour, log_complement
-from dpcal.accountants.inversion.inversion import NEGLIGIBLE, TIGHT, Inversion
+from dpcal.accountants.inversion.layers.contour import Contour
+from dpcal.accountants.inversion.layers.inversion import NEGLIGIBLE, TIGHT, Inversion
+from dpcal.accountants.inversion.layers.measures import Measure, Product
 from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.layers.tilts import ChernoffBounds
+from dpcal.accountants.inversion.layers.truncation import SURPLUS
 from dpcal.accountants.inversion.limits import GUESS, LAYERS
-from dpcal.accountants.inversion.tilts import ChernoffBounds
-from dpcal.accountants.inversion.transform import Measure, Product, Total
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.truncation import SURPLUS
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["NEGLIGIBLE_REST", "invert_in_layers", "invert_layered", "single_step_log_delta"]
@@ -37,12 +38,12 @@ _RARE_JUMPS = 20.0
 _BOUNDED = 5.0
 
 
-def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversion:
+def invert_layered(total: Total, epsilon: float) -> Inversion:
     """Invert a law layer by layer, with layers that are chosen for the size of delta."""
     size = min(single_step_log_delta(total, epsilon), total.log_delta_bound)
     for _ in range(GUESS.count):
         layers = Layers(total.parts, size + NEGLIGIBLE_REST)
-        inversion = invert_in_layers(layers, epsilon, size, spread)
+        inversion = invert_in_layers(layers, epsilon, size)
         estimate = min(inversion.slopes(epsilon)[0], 0.0)
         # Where delta is below its own rounding, only its upper bound is of use.
         if math.isnan(estimate) or estimate > size - GUESS.below:
@@ -62,7 +63,7 @@ def single_step_log_delta(total: Total, epsilon: float) -> float:
     return largest if largest > -math.inf else GUESS.first
 
 
-def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
+def invert_in_layers(layers: Layers, epsilon: float, size: float) -> Inversion:
     """Invert a law layer by layer, each on a contour of its own.
 
     Layers are taken from the largest losses downward until the rest fits one contour, or
@@ -73,7 +74,7 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
     OutOfReach
         If no layer has a contour, or a part without a contour is too large to be bounded.
     """
-    search = _LayerSearch(layers, epsilon, size, spread)
+    search = _LayerSearch(layers, epsilon, size)
     bounded: Product | None = None
     for index in range(LAYERS.count):
         layer = layers.between(index) if index else None
@@ -102,17 +103,17 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
     if not search.contours:
         raise OutOfReach
     margin = 4 * UNIT + 4 * SURPLUS * sum(times for _, times in layers.parts)
-    return Inversion(search.contours, search.rest, "layers", margin)
+    return Inversion(search.contours, search.rest, margin)
 
 
 class _LayerSearch:
     """Contours found so far for a law's layers, and bounds on those that are too small."""
 
-    def __init__(self, layers: Layers, epsilon: float, size: float, spread: float) -> None:
+    def __init__(self, layers: Layers, epsilon: float, size: float) -> None:
         self.contours: list[Contour] = []
         self.rest = [ChernoffBounds.of_probability(layers.log_rest)]
         self.size = size
-        self._epsilon, self._spread = epsilon, spread
+        self._epsilon = epsilon
         # Losses of neighboring layers have this ratio, and their saddles about the same.
         self._ratio = layers.ratio
         self._near: float | None = None
@@ -185,9 +186,7 @@ class _LayerSearch:
             saddle,
             self._epsilon,
             excess=excess,
-            spread=self._spread,
             work=self._work,
-            smooth=False,
         )
         self._points -= contour.points
         if self._points < 0:
@@ -195,7 +194,7 @@ class _LayerSearch:
         contour.drop_points()
         bounds = contour.log_bounds(self._epsilon)
         # Log of the width of the bounds, relative to the upper one.
-        gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0
+        gap = math.log(-math.expm1(min(bounds.lower - bounds.upper, -1e-300)))
         if narrow and bounds.upper + gap > max(self.size, bounds.lower) + math.log(TIGHT):
             raise OutOfReach
         self.contours.append(contour)

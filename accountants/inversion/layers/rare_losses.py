@@ -18,13 +18,14 @@ import math
 
 import numpy as np
 
+from dpcal.accountants.inversion.layers.cuts import Cut, loss_at, loss_cut
 from dpcal.accountants.inversion.layers.jumps import Jumps
-from dpcal.accountants.inversion.transform import Parts, Piece, Product
+from dpcal.accountants.inversion.layers.measures import Piece, Product
+from dpcal.accountants.inversion.layers.quadrature import TwoParts
+from dpcal.accountants.inversion.layers.truncation import Truncation, below, between, cut_off
+from dpcal.accountants.inversion.transform import Parts
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.cuts import Cut, loss_at, loss_cut
-from dpcal.accountants.losses.quadrature import TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import Truncation, below, between, cut_off
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers"]

@@ -11,22 +11,22 @@ from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.layers.layered import invert_layered
-from dpcal.accountants.inversion.solve import invert, invert_on_one_contour
+from dpcal.accountants.inversion.solve import log_delta_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 
-def _compiled(direction, epsilon):
-    found = question.log_delta(direction.compiled, epsilon)
+def _compiled(direction, epsilon, patient=False):
+    found = question.log_delta(direction.laws, epsilon, patient=patient)
     return found and Bounds(*found)
 
 
 WAYS = {
     "answer": log_delta_bounds,
     "compiled": _compiled,
-    "chosen": lambda item, at: invert(Total(item.parts), at).log_bounds(at),
-    "one contour": lambda item, at: invert_on_one_contour(Total(item.parts), at).log_bounds(at),
+    "chosen": lambda item, at: log_delta_on_contours(Total(item.parts), at),
+    "one contour": lambda item, at: _compiled(item, at, patient=True),
     "layered": lambda item, at: invert_layered(Total(item.parts), at, 0.0).log_bounds(at),
 }
 

@@ -6,11 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcal.accountants.inversion import contour
-from dpcal.accountants.inversion.solve import invert_on_one_contour
-from dpcal.accountants.inversion.tilts import saddle_tilt
-from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal._ext import question
+from dpcal.accountants.answers import Bounds
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.own import from_pmf
 
@@ -53,17 +50,13 @@ def compared(seeds):
     for seed in seeds:
         rng = np.random.default_rng(seed)
         loss, times = random_law(rng), int(rng.integers(1, 7))
-        total = Total(((loss, times),))
-        epsilon = total.upper * 10 ** rng.uniform(-2, -0.05)
+        epsilon = times * loss.upper * 10 ** rng.uniform(-2, -0.05)
         truth = exact_log_delta(loss, times, epsilon)
         if truth < -600:
             continue
-        try:
-            inversion = invert_on_one_contour(total, epsilon)
-        except OutOfReach:
-            continue
-        if inversion.smoothed:
-            yield (seed, times, epsilon), inversion.log_bounds(epsilon), truth
+        found = question.log_delta([(loss.compiled, times)], epsilon, patient=True)
+        if found is not None and found[2] == "smoothed":
+            yield (seed, times, epsilon), Bounds(*found), truth
 
 
 def check(seeds):
@@ -84,18 +77,3 @@ def test_bounds_hold_sums_over_all_values():
 @pytest.mark.study
 def test_bounds_hold_sums_over_all_values_of_many_laws():
     check(range(40, 10_000))
-
-
-def test_the_gain_of_smoothing_is_of_second_order(monkeypatch):
-    loss = random_law(np.random.default_rng(3))
-    total = Total(((loss, 5),))
-    epsilon = 0.4 * total.upper
-    c, found = saddle_tilt(total, epsilon), []
-    for wanted in (1e-3, 1e-5):
-        monkeypatch.setattr(contour, "_WANTED", wanted)
-        smoothed = contour.Contour(total, c, epsilon)
-        bounds = smoothed.log_bounds(epsilon)
-        found.append((smoothed.smoothing, bounds.upper - bounds.lower))
-    (coarse, wide), (fine, narrow) = found
-    assert coarse / fine == pytest.approx(10.0)
-    assert wide / narrow > 50.0

@@ -8,7 +8,7 @@ A :class:`Cut` at position k of width w leaves the share Phi((k - x) / w) of a p
 below it, and the rest beyond it. Shares are analytic in x, so that the trapezoid rule serves a part
 as it serves the law: :func:`below` and :func:`between` take a law apart at any losses.
 
->>> from dpcal.accountants.losses.cuts import loss_cut
+>>> from dpcal.accountants.inversion.layers.cuts import loss_cut
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
 >>> low, high = (below(loss, loss_cut(loss, level)) for level in (1e-4, 1e-3))
 >>> parts = between(low, high)
@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.contour import moments_of, prepared_moments
 from dpcal._lazy import special
+from dpcal.accountants.inversion.layers.cuts import Cut, log_weights, loss_at, width_of_wide
+from dpcal.accountants.inversion.layers.quadrature import Part, QuadratureTilt, TwoParts
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.cuts import Cut, log_weights, loss_at, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
-from dpcal.accountants.losses.quadrature import Part, QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import Limits, SampledGaussian, TrapezoidRule
 
 __all__ = [

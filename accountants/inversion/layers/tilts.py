@@ -1,9 +1,8 @@
 """At which tilt is a measure inverted? Its saddle, and Chernoff bounds at some tilts.
 
->>> from dpcal.accountants.inversion.transform import Total
+>>> from dpcal.accountants.inversion.layers.measures import Product
 >>> from dpcal.accountants.losses.gaussian import Gaussian
->>> total = Total(((Gaussian(2.0), 8),))
->>> print(f"{saddle_tilt(total, 4.0):.2f}")
+>>> print(f"{saddle_tilt(Product([(Gaussian(2.0), 8)]), 4.0):.2f}")
 1.93
 """
 
@@ -16,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants.inversion.layers.measures import Measure
 from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.inversion.saddle import chernoff_at, increasing_root
-from dpcal.accountants.inversion.transform import Measure
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 
 __all__ = ["ChernoffBounds", "epsilon_estimate", "saddle_tilt"]
@@ -27,18 +27,16 @@ Reals = NDArray[np.float64]
 
 # Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
 _FIRST_TILTS = 1e-9, 8.0
-# Variance below which delta is small: contours of 1 - delta, whose poles are near, are longer then.
-_NARROW = 1e-3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 
 
-def _first_tilt(guess: float, measure: Measure) -> float:
+def _first_tilt(guess: float, measure: Measure | Total) -> float:
     """Return a first guess that a quadrature can reach."""
     return min(max(guess, _FIRST_TILTS[0]), max(_FIRST_TILTS[1], measure.steep))
 
 
-def _spread(measure: Measure) -> tuple[float, float]:
+def _spread(measure: Measure | Total) -> tuple[float, float]:
     """Return mean and variance of a measure; refuse an atom, which has no saddle."""
     mean, variance = measure.at_zero
     if not (variance > 0 and math.isfinite(mean) and math.isfinite(variance)):
@@ -46,18 +44,8 @@ def _spread(measure: Measure) -> tuple[float, float]:
     return mean, variance
 
 
-def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
-    """Return the minimiser of K(c) - epsilon c - log abs(c) - log(1 + c), K the log transform.
-
-    Parameters
-    ----------
-    measure
-        The measure.
-    epsilon
-        Where the saddle is sought.
-    positive
-        Whether c > 0 in any case. Otherwise the saddle lies on c > 0 for epsilon above
-        the mean loss or a narrow law, and on (-1, 0) below it.
+def saddle_tilt(measure: Measure, epsilon: float) -> float:
+    """Return the minimiser c > 0 of K(c) - epsilon c - log c - log(1 + c), K the log transform.
 
     Raises
     ------
@@ -68,27 +56,24 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     def equation(c: float) -> tuple[float, float, float]:
         log_mass, mean, variance = (float(value) for value in measure.cumulants([c])[0])
         value = mean - epsilon - 1 / c - 1 / (1 + c)
-        integral = log_mass - epsilon * c - math.log(abs(c)) - math.log1p(c)
+        integral = log_mass - epsilon * c - math.log(c) - math.log1p(c)
         return value, variance + 1 / c**2 + 1 / (1 + c) ** 2, integral
 
-    start = measure.near if positive else None
+    start = measure.near
     if not start:
         mean, variance = _spread(measure)
         gap = epsilon - mean
-        if gap < 0 and variance > _NARROW and not positive:
-            guess = -1 / (2 + math.sqrt(variance))
-            return increasing_root(equation, -1.0, 0.0, guess)
         # Root of variance c^2 - gap c - 1, written without cancellation.
         root = math.sqrt(gap * gap + 4 * variance)
         guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-        start = measure.near or _first_tilt(guess, measure)
+        start = _first_tilt(guess, measure)
     found = increasing_root(equation, 0.0, math.inf, start)
-    # A guess is replaced, not made: trims are narrower where each search finds its own root.
+    # A guess is replaced, not made: layers are closer where each search finds its own root.
     measure.near = measure.near and found
     return found
 
 
-def epsilon_estimate(measure: Measure, log_delta: float) -> float:
+def epsilon_estimate(measure: Measure | Total, log_delta: float) -> float:
     """Return the epsilon at which the saddle-point estimate of log delta equals ``log_delta``.
 
     Raises
@@ -139,7 +124,7 @@ class ChernoffBounds:
     @classmethod
     def at_saddle(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
         """Return bounds at tilts around the saddle, which must be in reach."""
-        saddle = saddle_tilt(measure, epsilon, positive=True)
+        saddle = saddle_tilt(measure, epsilon)
         tilts = saddle * _AROUND
         return cls(tilts, measure.log_chernoff(tilts), saddle)
 
@@ -169,10 +154,6 @@ class ChernoffBounds:
         tilts, constants = np.array(reached).T
         return cls(tilts, constants)
 
-    def log_bounds_at(self, epsilons: Reals) -> Reals:
-        """Return upper bounds on log delta at each epsilon."""
-        return chernoff_at(self.constants, self.tilts, epsilons)
-
     def log_bound(self, epsilon: float) -> float:
         """Return the upper bound on log delta(epsilon)."""
-        return float(self.log_bounds_at(np.array([epsilon]))[0])
+        return float(chernoff_at(self.constants, self.tilts, np.array([epsilon]))[0])
