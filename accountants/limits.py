@@ -36,7 +36,7 @@ MOST_SELECTIONS = 8
 MOST_PARTS = 2_000_000
 # Distinct mechanisms of a composition: so many Gaussian ones take some seconds and 300 MB.
 MOST_DISTINCT = 200_000
-# Those of other than Gaussian noise, which take ten seconds: at each node each is a sum over points.
+# Those of other than Gaussian noise, which take ten seconds: each is a sum over points at a node.
 MOST_OF_OTHER_NOISE = 2_000
 
 

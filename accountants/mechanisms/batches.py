@@ -38,7 +38,7 @@ from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.amplification import fixed_batch, loss_of, revealed, sampled
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
-from dpcal.accountants.losses.base import Pairs, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss
 from dpcal.accountants.mechanisms import pure, sampling as samplers
 from dpcal.accountants.mechanisms.allocation import count_of_batches
@@ -134,7 +134,9 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     if relation == "replace-one" and is_sum(inner):
         above: Any = revealed(laws[0], q, name)
         below = sampled(_laws(event, "add-or-remove-one", 2)[0], q, name)[0]
-        loss = replace(above, rounded_down=below.below or below)
+        loss = above
+        if above is not NO_LOSS:
+            loss = replace(above, rounded_down=below.below or below)
         return loss, loss
     remove, *add = (revealed(law, q, name) for law in laws)
     return remove, add[0] if add else remove

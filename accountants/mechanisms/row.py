@@ -200,7 +200,7 @@ def times(*sizes: str) -> Group:
     """Return the rule for k records that multiplies sizes of a contribution by k, rounded up."""
 
     def more(x: Any, k: int) -> float:
-        return k * x if isinstance(x, Integral) else math.nextafter(k * float(x), math.inf)
+        return k * int(x) if isinstance(x, Integral) else math.nextafter(k * float(x), math.inf)
 
     def group(event: Any, k: int) -> DpEvent:
         found = ((name, getattr(event, name)) for name in sizes)

@@ -142,9 +142,9 @@ def _of_draws(reached: Reals, sigma: float, relation: str) -> Pairs:
     reached = np.minimum(reached, 1.0)
     chances = reached - np.append(reached[1:], 0.0)
     if relation == "add-or-remove-one":
-        shifts = 2.0 * np.arange(len(chances) + 1)
-        chances = np.append(1 - reached[0], chances)
-        return mixture_of_gaussians(shifts, chances, standard_deviation=sigma)
+        shifts = [2.0 * k for k in range(len(chances) + 1)]
+        shares = [float(1 - reached[0]), *chances.tolist()]
+        return mixture_of_gaussians(shifts, shares, standard_deviation=sigma)
     drawn = min(float(reached[0]), math.nextafter(1.0, 0.0))
     batches = (FixedBatchGaussian(drawn, sigma / (2 * k)) for k in range(1, len(chances) + 1))
     loss = _choice(chances / reached[0], batches)
