@@ -87,18 +87,6 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     The law is that of a removed record; the reversed pair must be that of adding one.
     """
     name = f"{q!r}-sampled {name}"
-    values, logs = law.values, law.log_reference
-    if len(values) == 2 and law.outside == 0 and law.below is None:
-        # Any two values lie on a lattice, which starts at the more likely one.
-        places = amplified(values, q)
-        low, high = (float(value) for value in places)
-        unit = high - low
-        if unit < 1.0:
-            odds = -q * math.exp(values[1] - low) * math.expm1(values[0] - values[1])
-            unit = math.log1p(odds)
-        reference, mixture = tuple(logs.tolist()), tuple((logs + places)[::-1].tolist())
-        remove = LatticeLoss(unit, (0, 1), reference, name, low, ROUNDING)
-        return remove, LatticeLoss(unit, (-1, 0), mixture, f"{name}, added", -low, ROUNDING)
     return _loss(law, lambda item: _removed(item, q), name, q), _loss(
         law, lambda item: _added(item, q), f"{name}, added", q
     )
