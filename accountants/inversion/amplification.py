@@ -25,9 +25,8 @@ import numpy as np
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
 from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
-from dpcal.accountants.losses.discrete import ROUNDING, LatticeLoss, ScatteredLoss
+from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.rounding import UNIT
 
 __all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sampled"]
 
@@ -35,8 +34,6 @@ __all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sample
 _LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
-# Largest number of steps, from one value of a lattice to 0, for which losses are kept as a lattice.
-_MOST_STEPS = 1 << 20
 # Values, log probabilities under Q, probability of an infinite loss, and the log of the mass of Q.
 _Law = tuple[Reals, Reals, float, float]
 
@@ -87,18 +84,6 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     The law is that of a removed record; the reversed pair must be that of adding one.
     """
     name = f"{q!r}-sampled {name}"
-    values, logs = law.values, law.log_reference
-    if len(values) == 2 and law.outside == 0 and law.below is None:
-        # Any two values lie on a lattice, which starts at the more likely one.
-        places = amplified(values, q)
-        low, high = (float(value) for value in places)
-        unit = high - low
-        if unit < 1.0:
-            odds = -q * math.exp(values[1] - low) * math.expm1(values[0] - values[1])
-            unit = math.log1p(odds)
-        reference, mixture = tuple(logs.tolist()), tuple((logs + places)[::-1].tolist())
-        remove = LatticeLoss(unit, (0, 1), reference, name, low, ROUNDING)
-        return remove, LatticeLoss(unit, (-1, 0), mixture, f"{name}, added", -low, ROUNDING)
     return _loss(law, lambda item: _removed(item, q), name, q), _loss(
         law, lambda item: _added(item, q), f"{name}, added", q
     )
@@ -197,7 +182,7 @@ def _loss(law: FiniteLaw, change: Callable[[FiniteLaw], _Law], name: str, q: flo
 def _finite(
     law: _Law, name: str, q: float, below: PrivacyLoss | None = None, *, up: bool = True
 ) -> PrivacyLoss:
-    """Return a loss from its values, on a lattice if they and 0 lie on one."""
+    """Return a loss from its values."""
     values, logs, failure, surplus = law
     some = logs > -math.inf
     values, logs = values[some], logs[some]
@@ -205,26 +190,8 @@ def _finite(
     require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
     if not values.any():
         return LossWithFailure(NO_LOSS, failure, below) if failure > 0 else NO_LOSS
-    given: PrivacyLoss
-    steps = None if (below is not None and not failure) or surplus else _steps(values)
-    if steps is None:
-        inner = None if failure else below
-        given = ScatteredLoss(
-            tuple(values.tolist()), tuple(logs.tolist()), name, q, inner, surplus=surplus
-        )
-    else:
-        unit, multiples = steps
-        given = LatticeLoss(unit, multiples, tuple(logs.tolist()), name, value_rounding=ROUNDING)
+    inner = None if failure else below
+    given = ScatteredLoss(
+        tuple(values.tolist()), tuple(logs.tolist()), name, q, inner, surplus=surplus
+    )
     return LossWithFailure(given, failure, below) if failure > 0 else given
-
-
-def _steps(values: Reals) -> tuple[float, tuple[int, ...]] | None:
-    """Return a unit and the multiples of it that the values are up to rounding, if they are."""
-    sizes = np.abs(values)
-    unit = float(sizes[sizes > 0].min())
-    if not sizes.max() <= _MOST_STEPS * unit:
-        return None
-    multiples = np.rint(values / unit)
-    if (np.abs(values - unit * multiples) > 8 * UNIT * sizes).any():
-        return None
-    return unit, tuple(int(each) for each in multiples)

@@ -294,31 +294,27 @@ def law_of_profile(
     """
     points = [(1 / a, 1 - 1 / a + d / a) for a, d in zip(alphas, reverse, strict=True)]
     points += zip(alphas, deltas, strict=True)
-    # Of points at one alpha the lowest counts.
-    lowest = dict(sorted([(Fraction(0), Fraction(1)), *points], reverse=True))
-    hull, slopes = lower_hull(sorted(lowest.items()))
+    hull, slopes = lower_hull([(Fraction(0), Fraction(1)), *points])
     slopes = [slope for slope in slopes if slope < 0]
     values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
     logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
     return values, logs, float(hull[len(slopes)][1]), float(1 + slopes[0]) if slopes else 1.0
 
 
-def lower_hull(points: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the vertices of the lower convex hull of points (x, y), and slopes between them.
-
-    Coordinates are of one kind of number, and x increases.
-    """
-    hull: list[Any] = []
+def lower_hull(points: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    """Return the vertices of the lower convex hull of points (x, y), and slopes between them."""
+    hull: list[tuple[Any, Any]] = []
     slopes: list[Any] = []
-    for point in points:
+    # Of points at one x the lowest counts.
+    for x, y in sorted(dict(sorted(points, reverse=True)).items()):
         while hull:
-            slope = (point[1] - hull[-1][1]) / (point[0] - hull[-1][0])
+            slope = (y - hull[-1][1]) / (x - hull[-1][0])
             if not slopes or slope > slopes[-1]:
                 slopes.append(slope)
                 break
             hull.pop()
             slopes.pop()
-        hull.append(point)
+        hull.append((x, y))
     return hull, slopes
 
 

@@ -276,19 +276,10 @@ class MixedAllocation(Allocation):
     batches
         The least number.
     numbers
-        Numbers of batches, ascending, and their probabilities, which add up to 1.
+        Numbers of batches, ascending, and their probabilities, which add up to 1 but for rounding.
     """
 
     numbers: tuple[tuple[int, float], ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        total = math.fsum(chance for _, chance in self.numbers)
-        if not self.numbers or self.numbers[0][0] != self.batches or abs(total - 1) > 1e-9:
-            raise ValueError(
-                "numbers must begin with batches and have probabilities that add up to 1, got "
-                f"{self.numbers!r}."
-            )
 
     @property
     def mixed(self) -> tuple[tuple[Allocation, float], ...]:

@@ -203,11 +203,9 @@ class _Runs:
         # at the upper level.
         slopes = self._g(reverse.least(levels[:-1]), -self._error)
         heights = self._g(levels[1:], self._error)
-        order = np.lexsort((heights, slopes))
-        slopes, heights = np.append(0.0, slopes[order]), np.append(0.0, heights[order])
-        lowest = np.diff(slopes, prepend=-1.0) > 0
         # The maximum of lines changes its slope where the hull of (slope, height) is as steep.
-        hull, places = lower_hull(zip(slopes[lowest], heights[lowest], strict=True))
+        lines = zip(slopes.tolist(), heights.tolist(), strict=True)
+        hull, places = lower_hull([(0.0, 0.0), *lines])
         return _gathered(np.diff([slope for slope, _ in hull]), np.array(places) * (1 - _SLACK))
 
 
