@@ -13,18 +13,15 @@ from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
-    ZERO,
     Term,
     encode,
     minus,
     negative,
     number,
     over,
-    plus,
     power,
     subterms,
     symbols,
-    times,
 )
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.multipliers import solve
@@ -196,28 +193,20 @@ def by_square(
 def by_means(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Write the term as a weighted arithmetic mean minus a geometric one.
-
-    With the weights, log(v/A) <= v/A - 1 adds up to it, where A is the arithmetic mean.
-    """
+    """Write the term as a weighted arithmetic mean minus a geometric one."""
     parts = _addends(term)
     rows = [part for part in parts if _is_positive_product(context, part)]
     others = [part for part in parts if part not in rows]
     if strict or len(others) != 1 or not 2 <= len(rows) <= 5:
         return None
-    weights = _weights(context, rows, others[0])
-    if weights is None or not all(context.holds(weight, True) for weight in weights):
-        return None
-    values, mean = list(map(over, rows, weights)), plus(*rows)
-    pairs = list(zip(weights, values, strict=True))
-    low = times(*(power(value, weight) for weight, value in pairs))
-    order = minus(("log", mean), plus(*(times(w, ("log", v)) for w, v in pairs)))
-    if not context.is_zero(minus(term, minus(mean, low))):
-        return None
-    gaps = [[encode(weight), encode(("log", over(value, mean))), 0] for weight, value in pairs]
-    tangents = {"rule": "tangents", "rest": encode(ZERO), "gaps": gaps, "proof": {"rule": "terms"}}
-    ends = {"low": encode(low), "high": encode(mean), "order": encode(order)}
-    return {"rule": "exponential", **ends, "proof": tangents}
+    found: list[Any] = []
+    for row, weight in zip(rows, _weights(context, rows, others[0]) or (), strict=False):
+        value = over(row, weight)
+        proofs = [search.inequality(context, entry, True, depth + 2) for entry in (weight, value)]
+        if None in proofs:
+            return None
+        found.append([encode(weight), encode(value), *proofs])
+    return {"rule": "means", "parts": found} if found else None
 
 
 def _weights(context: Context, rows: list[Term], target: Term) -> list[Term] | None:
