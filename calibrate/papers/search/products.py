@@ -14,14 +14,17 @@ from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,
+    decode,
     encode,
     minus,
     negative,
     number,
     over,
+    plus,
     power,
     subterms,
     symbols,
+    times,
 )
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.multipliers import solve
@@ -206,7 +209,10 @@ def by_means(
         if None in proofs:
             return None
         found.append([encode(weight), encode(value), *proofs])
-    return {"rule": "means", "parts": found} if found else None
+    powers = (power(decode(row[1]), decode(row[0])) for row in found)
+    if not found or not context.is_zero(minus(term, minus(plus(*rows), times(*powers)))):
+        return None
+    return {"rule": "means", "parts": found}
 
 
 def _weights(context: Context, rows: list[Term], target: Term) -> list[Term] | None:
