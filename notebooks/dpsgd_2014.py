@@ -127,7 +127,6 @@ ERRATA = (
             (Release(1, "textbook", 1),),
             epsilon="e",
             delta="delta",
-            points=({"e": 12, "delta": "1/100000"},),
             statement="the textbook noise is enough for epsilon up to 20",
         ),
         use="The smallest multiplier of the exact Gaussian profile: calibrate.noise_multiplier.",

@@ -11,7 +11,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcal.calibrate.papers.claims.formulas import term_of
 from dpcal.calibrate.papers.claims.ranges import (
@@ -71,6 +71,8 @@ class Claim:
     sizes: tuple[tuple[Term, Range], ...] = field(default=(), kw_only=True, hash=False)
 
     proved = "PROVED"  # the status of a claim of this kind that is proved
+    formulas: ClassVar[tuple[str, ...]] = ()  # fields that hold a formula, or None
+    inequalities: ClassVar[tuple[str, ...]] = ()  # fields that hold inequalities
 
     def __post_init__(self) -> None:
         try:
@@ -85,8 +87,13 @@ class Claim:
         for name, known in positive_symbols(*self._given()).items():
             assumed[name] = assumed.get(name, known).meet(known)
         self._set("domain", assumed)
-        given = (self.where,) if isinstance(self.where, str) else self.where
-        self._set("where", tuple(pair for part in given for pair in relations(part)))
+        for name in ("where", *self.inequalities):
+            value = getattr(self, name)
+            given = (value,) if isinstance(value, str) else value
+            self._set(name, tuple(pair for part in given for pair in relations(part)))
+        for name in self.formulas:
+            value = getattr(self, name)
+            self._set(name, None if value is None else term_of(value))
         self._set(
             "on",
             {str(s): (end_of_range(low), end_of_range(high)) for s, (low, high) in self.on.items()},
@@ -100,7 +107,10 @@ class Claim:
 
     def _given(self) -> Iterable[Any]:
         """Yield the values that may be sympy expressions."""
-        yield from () if isinstance(self.where, str) else self.where
+        for name in ("where", *self.inequalities):
+            value = getattr(self, name)
+            yield from () if isinstance(value, str) else value
+        yield from (getattr(self, name) for name in self.formulas)
         yield from self.on
         for key, value in assignments(self.at).items():
             yield from (key, value)
@@ -117,7 +127,10 @@ class Claim:
 
     def expressions(self) -> tuple[Term, ...]:
         """Return the terms of the claim, without those of its conditions."""
-        return ()
+        pairs = (pair for name in self.inequalities for pair in getattr(self, name))
+        values = (getattr(self, name) for name in self.formulas)
+        sides = (side for pair in pairs for side in pair[:2])
+        return (*sides, *(value for value in values if value is not None))
 
     def all_terms(self) -> tuple[Term, ...]:
         """Return the terms of the claim and of its conditions."""
@@ -168,7 +181,14 @@ class Claim:
 
     def substitute(self, change: Replace) -> Claim:
         """Return the claim with ``change`` applied to each of its terms."""
-        return self.changed(where=tuple(pair.map(change) for pair in self.where))
+        values: dict[str, Any] = {
+            name: tuple(pair.map(change) for pair in getattr(self, name))
+            for name in ("where", *self.inequalities)
+        }
+        for name in self.formulas:
+            value = getattr(self, name)
+            values[name] = None if value is None else change(value)
+        return self.changed(**values)
 
     def changed(self, **values: Any) -> Claim:
         """Return a copy with other values, which are neither read nor checked."""

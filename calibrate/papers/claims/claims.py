@@ -32,8 +32,6 @@ from dpcal.calibrate.papers.claims.ranges import (
     Goal,
     Range,
     Relation,
-    Replace,
-    relations,
 )
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
@@ -76,20 +74,16 @@ class _TwoSided(Claim):
     right: Any = None
 
     relation = "="
-
-    def _given(self) -> Iterable[Any]:
-        yield from super()._given()
-        yield from (self.left, self.right)
+    formulas = ("left", "right")
 
     def _settle(self) -> None:
-        super()._settle()
-        left, right = self.left, self.right
-        written = right is None or isinstance(left, str) or isinstance(right, str)
-        if right is None:
-            left, mark, right = relation(left)
+        written = isinstance(self.left, str) or isinstance(self.right, str)
+        if self.right is None:
+            left, mark, right = relation(self.left)
             self._mark(mark)
-        self._set("left", term_of(left))
-        self._set("right", term_of(right))
+            self._set("left", left)
+            self._set("right", right)
+        super()._settle()
         # sympy has evaluated its expressions, so that printed sides that differ may look equal.
         reason = self.says_nothing() if written else ""
         if reason:
@@ -102,15 +96,8 @@ class _TwoSided(Claim):
     def says_nothing(self) -> str:
         return f"both sides are {show(self.left)}" if self.left == self.right else ""
 
-    def expressions(self) -> tuple[Term, ...]:
-        return (self.left, self.right)
-
     def goals(self, *given: Term) -> list[Goal]:
         return [Goal(self.left, self.relation, self.right)]
-
-    def substitute(self, change: Replace) -> Claim:
-        moved = super().substitute(change)
-        return moved.changed(left=change(self.left), right=change(self.right))
 
     def formula(self) -> str:
         return f"{show(self.left)} {self.relation} {show(self.right)}{self.conditions_text()}"
@@ -302,27 +289,15 @@ class Feasible(Claim):
 
     conditions: tuple[Any, ...]
 
-    def _given(self) -> Iterable[Any]:
-        yield from super()._given()
-        yield from (self.conditions if not isinstance(self.conditions, str) else ())
+    inequalities = ("conditions",)
 
     def _settle(self) -> None:
         super()._settle()
-        given = [self.conditions] if isinstance(self.conditions, str) else self.conditions
-        pairs = tuple(pair for part in given for pair in relations(part))
-        if not pairs:
+        if not self.conditions:
             raise ValueError(f"claim {self.name!r} says nothing: it has no condition.")
-        self._set("conditions", pairs)
-
-    def expressions(self) -> tuple[Term, ...]:
-        return tuple(side for pair in self.conditions for side in pair[:2])
 
     def goals(self, *given: Term) -> list[Goal]:
         return [Goal(a, "<" if strict else "<=", b) for a, b, strict in self.conditions]
-
-    def substitute(self, change: Replace) -> Claim:
-        conditions = tuple(pair.map(change) for pair in self.conditions)
-        return super().substitute(change).changed(conditions=conditions)
 
     def formula(self) -> str:
         return ", ".join(pair.text() for pair in self.conditions) + self.conditions_text()
@@ -351,17 +326,11 @@ class Units(Claim):
     unit: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scales: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False, kw_only=True)
 
-    def _given(self) -> Iterable[Any]:
-        yield from super()._given()
-        yield self.expression
+    formulas = ("expression",)
 
     def _settle(self) -> None:
         super()._settle()
-        self._set("expression", term_of(self.expression))
         self._set("unit", {base: term_of(p) for base, p in self.unit.items()})
-
-    def expressions(self) -> tuple[Term, ...]:
-        return (self.expression,)
 
     def all_terms(self) -> tuple[Term, ...]:
         units = [self.unit, *(self.scales.get(name, {}) for name in symbols(self.expression))]
@@ -381,9 +350,6 @@ class Units(Claim):
         table = {name: times(symbol(name), _scale(self.scales[name])) for name in names}
         moved = substitute(self.expression, table)
         return [Goal(moved, "=", times(self.expression, _scale(self.unit)))]
-
-    def substitute(self, change: Replace) -> Claim:
-        return super().substitute(change).changed(expression=change(self.expression))
 
     def formula(self) -> str:
         return f"[{show(self.expression)}] = {_unit_name(self.unit)}"

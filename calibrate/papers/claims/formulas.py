@@ -20,7 +20,7 @@ from typing import Any
 
 import sympy
 
-from dpcal.calibrate.papers.kernel.balls import exact
+from dpcal.calibrate.papers.kernel.normal import exact
 from dpcal.calibrate.papers.kernel.terms import (
     ARITY,
     Term,

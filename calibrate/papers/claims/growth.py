@@ -19,10 +19,9 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims import claims
-from dpcal.calibrate.papers.kernel.balls import exact
 from dpcal.calibrate.papers.kernel.checker import contains, point_of
 from dpcal.calibrate.papers.kernel.context import Context, context_of
-from dpcal.calibrate.papers.kernel.normal import sign_at
+from dpcal.calibrate.papers.kernel.normal import exact, sign_at
 from dpcal.calibrate.papers.kernel.rules import check
 from dpcal.calibrate.papers.kernel.terms import (
     ZERO,

@@ -109,25 +109,23 @@ class Private(Claim):
     definition: bool = field(default=False, kw_only=True)
     neighboring_relation: str = field(default="replace-one", kw_only=True)
 
+    formulas = ("rho", "epsilon", "delta", "renyi", "order")
+
     def _given(self) -> Iterable[Any]:
         yield from super()._given()
         yield from (part for release in self.releases for part in release.parts())
-        yield from (getattr(self, name) for name in _FORMULAS)
 
     def _settle(self) -> None:
         super()._settle()
         if not self.releases:
             raise ValueError(f"claim {self.name!r} must have a release, got none.")
-        given = tuple(name for name in _FORMULAS[:-1] if getattr(self, name) is not None)
+        given = tuple(name for name in self.formulas[:-1] if getattr(self, name) is not None)
         if given not in (("rho",), ("epsilon", "delta"), ("epsilon", "renyi")):
             raise ValueError(
                 f"claim {self.name!r} must have a budget, either rho, epsilon and delta, or "
                 f"epsilon and renyi, got {', '.join(given) or 'none'}."
             )
         self._set("releases", tuple(r.map(lambda term: term) for r in self.releases))
-        for name in _FORMULAS:
-            value = getattr(self, name)
-            self._set(name, None if value is None else term_of(value))
         if self.renyi is not None and not _is_whole(self.renyi):
             raise ValueError(
                 f"renyi must be a whole number from 2 to {sampled.HIGHEST}, got {show(self.renyi)}."
@@ -158,17 +156,8 @@ class Private(Claim):
         return (*parts, *self.budget())
 
     def substitute(self, change: Replace) -> Claim:
-        values = {name: getattr(self, name) for name in _FORMULAS}
-        return (
-            super()
-            .substitute(change)
-            .changed(
-                releases=tuple(release.map(change) for release in self.releases),
-                **{
-                    name: None if value is None else change(value) for name, value in values.items()
-                },
-            )
-        )
+        releases = tuple(release.map(change) for release in self.releases)
+        return super().substitute(change).changed(releases=releases)
 
     def goals(self, *given: Term) -> list[Goal]:
         """Return the goals: positive deviations, nonnegative counts, a cost within the budget.
@@ -274,7 +263,6 @@ class Private(Claim):
 
 
 _SAMPLED = "add-or-remove-one"
-_FORMULAS = ("rho", "epsilon", "delta", "renyi", "order")
 
 
 def _is_whole(order: Term) -> bool:

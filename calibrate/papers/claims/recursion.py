@@ -15,14 +15,14 @@ A sequence begins with ``first`` at a whole number, and each value follows from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims.base import Claim
-from dpcal.calibrate.papers.claims.formulas import relation, show, term_of, to_latex
-from dpcal.calibrate.papers.claims.ranges import Goal, Range, Relation, Replace, relations
+from dpcal.calibrate.papers.claims.formulas import relation, show, to_latex
+from dpcal.calibrate.papers.claims.ranges import Goal, Range, Relation
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,
@@ -66,27 +66,20 @@ class Recursion(Claim):
     first: Any = field(kw_only=True)
     next: Any = field(kw_only=True)
 
-    def _given(self) -> Iterable[Any]:
-        yield from super()._given()
-        yield from (self.first, self.next)
+    formulas = ("first", "next")
+    inequalities = ("conditions",)
 
     def _settle(self) -> None:
-        super()._settle()
-        self._set("first", term_of(self.first))
-        self._set("next", term_of(self.next))
         if isinstance(self.conditions, str) and not {*"<>"} & {*self.conditions}:
             left, _, right = relation(self.conditions)
             if left != symbol(self.of) or self.of in symbols(right):
                 raise ValueError(
                     f"equation must be {self.of} = a formula, got {self.conditions!r}."
                 )
-            pairs = [Relation(left, right), Relation(right, left)]
-        else:
-            given = (self.conditions,) if isinstance(self.conditions, str) else self.conditions
-            pairs = [pair for part in given for pair in relations(part)]
-        self._set("conditions", tuple(pairs))
+            self._set("conditions", (Relation(left, right), Relation(right, left)))
+        super()._settle()
         if self._equation() is None:  # the hypothesis of the step to the next index
-            self._set("where", (*self.where, *(p for p in pairs if p not in self.where)))
+            self._set("where", (*self.where, *(p for p in self.conditions if p not in self.where)))
 
     def all_terms(self) -> tuple[Term, ...]:
         return (*super().all_terms(), symbol(self.of), symbol(self.over))
@@ -96,10 +89,6 @@ class Recursion(Claim):
         pairs = self.conditions
         equal = len(pairs) == 2 and pairs[0][:2] == pairs[1][1::-1]
         return pairs[0].large if equal else None
-
-    def expressions(self) -> tuple[Term, ...]:
-        sides = [side for pair in self.conditions for side in pair[:2]]
-        return (*sides, self.first, self.next)
 
     def ranges(self) -> dict[str, Range]:
         """Return the ranges: the value may be any number, and the index begins at its start."""
@@ -132,11 +121,6 @@ class Recursion(Claim):
             found += self._at(number(index), value)
             value = substitute(self.next, {self.of: value, self.over: number(index)})
         return found
-
-    def substitute(self, change: Replace) -> Claim:
-        moved = super().substitute(change)
-        pairs = tuple(pair.map(change) for pair in self.conditions)
-        return moved.changed(conditions=pairs, first=change(self.first), next=change(self.next))
 
     def formula(self) -> str:
         formula = self._equation()

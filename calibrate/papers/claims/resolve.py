@@ -25,9 +25,8 @@ from dpcal.calibrate.papers.claims.claims import Balance, Bound, Rate
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.claims.ranges import POSITIVE, Range, Relation
-from dpcal.calibrate.papers.kernel.balls import exact
 from dpcal.calibrate.papers.kernel.context import context_of
-from dpcal.calibrate.papers.kernel.normal import sign_at
+from dpcal.calibrate.papers.kernel.normal import exact, sign_at
 from dpcal.calibrate.papers.kernel.terms import ZERO, Term, substitute, symbol, symbols
 
 __all__ = ["resolved", "settings_used", "unfold"]

@@ -1,4 +1,4 @@
-"""Values of terms: exact at rational points, and enclosures in ball arithmetic.
+"""Values of terms in ball arithmetic: enclosures at exact points and over boxes.
 
 >>> from dpcal.calibrate.papers.kernel.terms import number, power, symbol
 >>> root = power(symbol("x"), number("1/2"))
@@ -6,16 +6,13 @@
 '1.500000000'
 >>> value(root, {"x": (Fraction(1), Fraction(4))}) > 0
 True
->>> exact(root, {"x": Fraction(9, 4)})
-Fraction(3, 2)
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -24,70 +21,12 @@ import flint
 from dpcal._precision import workprec
 from dpcal.calibrate.papers.kernel import terms as t
 
-__all__ = ["Box", "at", "balls_of", "exact", "folded", "value"]
+__all__ = ["Box", "at", "balls_of", "value"]
 
 BITS = 256
-MOST_BITS = 200_000  # of a number
-HIGHEST_ROOT = 100_000
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
 _PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min": flint.arb.min}
-_EXACT: dict[str, Callable[[list[Fraction]], Any]] = {
-    "add": sum,
-    "mul": math.prod,
-    "max": max,
-    "min": min,
-    "floor": lambda values: math.floor(values[0]),
-    "ceiling": lambda values: math.ceil(values[0]),
-    "abs": lambda values: abs(values[0]),
-    "pow": lambda values: _exact_power(*values),
-}
-_KNOWN = {
-    ("log", t.ONE): t.ZERO,
-    **dict.fromkeys((("exp", t.ZERO), ("cos", t.ZERO), ("erfc", t.ZERO)), t.ONE),
-    **dict.fromkeys((("sin", t.ZERO), ("erf", t.ZERO)), t.ZERO),
-}
-
-
-def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
-    """Return the value at a point where all parts are known rational numbers, or else None."""
-    try:
-        found = folded(term, point)
-    except t.Undecided:
-        return None
-    return found[1] if found[0] == "num" else None
-
-
-def folded(term: t.Term, point: Mapping[str, Fraction]) -> t.Term:
-    """Return a term at a point, with each part that is a known rational number as one."""
-    if term[0] in ("num", "sym"):
-        known = term[0] == "sym" and term[1] in point
-        return t.number(point[term[1]]) if known else term
-    head, *parts = term[0], *(folded(part, point) for part in term[1:])
-    term = (head, *parts)
-    if head not in _EXACT or any(part[0] != "num" for part in parts):
-        return _KNOWN.get(term, term)
-    found = _EXACT[head]([part[1] for part in parts])
-    if found is None:
-        return term
-    bits = max(abs(found.numerator), found.denominator).bit_length()
-    t.require(bits <= MOST_BITS, "a number with fewer digits")
-    return t.number(found)
-
-
-def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    """Return a power that is a rational number, or None."""
-    count, order = exponent.as_integer_ratio()
-    t.require(base != 0 or count >= 0, "no division by zero")
-    bits = max(abs(base.numerator), base.denominator).bit_length()
-    t.require(order <= HIGHEST_ROOT and abs(count) * bits <= MOST_BITS, "a power of a sane size")
-    if order == 1:
-        return base**count
-    if base < 0:
-        return None
-    roots = [int(flint.fmpz(part).root(order)) for part in base.as_integer_ratio()]
-    is_root = all(r**order == p for r, p in zip(roots, base.as_integer_ratio(), strict=True))
-    return Fraction(*roots) ** count if is_root else None
 
 
 def balls_of(point: Mapping[str, Fraction]) -> dict[str, Any]:

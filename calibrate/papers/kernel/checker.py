@@ -24,9 +24,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import terms as t
-from dpcal.calibrate.papers.kernel.balls import exact
 from dpcal.calibrate.papers.kernel.context import context_of
-from dpcal.calibrate.papers.kernel.normal import sign_at
+from dpcal.calibrate.papers.kernel.normal import exact, sign_at
 from dpcal.calibrate.papers.kernel.rules import check
 
 if TYPE_CHECKING:

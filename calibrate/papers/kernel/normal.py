@@ -28,9 +28,18 @@ import flint
 
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio, generator
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, require, times
+from dpcal.calibrate.papers.kernel.terms import (
+    Term,
+    Undecided,
+    number,
+    plus,
+    power,
+    require,
+    substitute,
+    times,
+)
 
-__all__ = ["Normal", "Sum", "sign_at"]
+__all__ = ["Normal", "Sum", "exact", "sign_at"]
 
 Atom = tuple[Any, ...]
 Monomial = frozenset[tuple[Atom, Exponent]]
@@ -43,6 +52,8 @@ LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay
 _UNIT: Monomial = frozenset()
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _E: Atom = ("e",)
+_STEPS: dict[str, Any] = {"floor": math.floor, "ceiling": math.ceil, "abs": abs}
+_AT_ZERO = {"sin": 0, "erf": 0, "cos": 1, "erfc": 1}
 
 
 class Normal:
@@ -93,7 +104,7 @@ class Normal:
     def _sum(self, term: Term) -> Sum:
         head = term[0]
         if head == "num":
-            return {_UNIT: term[1]} if term[1] else {}
+            return _constant(term[1])
         if head in ("sym", "pi"):
             return _atom(term)
         if head == "add":
@@ -109,11 +120,16 @@ class Normal:
             return self._exponential(inner[0])
         if head == "log":
             return self._logarithm(inner[0])
+        values = [_number(part) for part in inner]
         if head in ("max", "min"):
+            known = [value for value in values if value is not None]
+            if len(known) == len(values):
+                return _constant(max(known) if head == "max" else min(known))
             return self._extremum(head, inner)
-        if head in ("floor", "ceiling") and set(inner[0]) <= {_UNIT}:
-            value = balls.exact((head, number(inner[0].get(_UNIT, 0))), {})
-            return {_UNIT: value} if value else {}
+        if head in _STEPS and values[0] is not None:
+            return _constant(_STEPS[head](values[0]))
+        if head in _AT_ZERO and values[0] == 0:
+            return _constant(_AT_ZERO[head])
         return _atom((head, *(_frozen(part) for part in inner)))
 
     def _times(self, left: Sum, right: Sum) -> Sum:
@@ -175,7 +191,9 @@ class Normal:
         if _is_whole(exponent) and 0 <= exponent <= HIGHEST:
             return reduce(self._times, [inner] * int(exponent), {_UNIT: _ONE})
         odd = _is_whole(exponent) and exponent % 2 == 1
-        require(inner, "a power of what is not zero")
+        if not inner:
+            require(isinstance(exponent, Fraction) and exponent > 0, "a power of what is not zero")
+            return {}
         if len(inner) > 1 and any(_is_whole(e) and e < 0 for m in inner for _, e in m):
             inner = self.clear(inner) or inner
         shared, size, rest = self._content(inner, whole)
@@ -493,18 +511,28 @@ class Normal:
         return (head, *(self.term(dict(part)) for part in parts))
 
 
+def exact(term: Term, point: Mapping[str, Fraction]) -> Fraction | None:
+    """Return the value of a term at an exact point, if it is known to be a rational number."""
+    values = {name: number(value) for name, value in point.items()}
+    try:
+        balls.at(term, balls.balls_of(point))  # a term without a value has a normal form
+        return _number(Normal({}).sum(substitute(term, values)))
+    except Undecided:
+        return None
+
+
 def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
     """Return the certain sign of a term at an exact point; zero only when exactly zero."""
+    values = {name: number(value) for name, value in point.items()}
     try:
         ball = balls.at(term, balls.balls_of(point))
         if ball > 0 or ball < 0:
             return 1 if ball > 0 else -1
-        found = balls.folded(term, point)
-        if found[0] == "num":
-            return int(found[1] > 0) - int(found[1] < 0)
-        return 0 if Normal({}).is_zero(found) else None
+        forms = Normal({})
+        found = _number(forms.clear(forms.sum(substitute(term, values))))
     except Undecided:
         return None
+    return None if found is None else int(found > 0) - int(found < 0)
 
 
 def _is_positive(term: Term) -> bool:
@@ -513,6 +541,15 @@ def _is_positive(term: Term) -> bool:
         return bool(balls.value(term, {}) > 0)
     except Undecided:
         return False
+
+
+def _number(total: Sum) -> Fraction | None:
+    """Return a sum as a number, if it is one."""
+    return total.get(_UNIT, _ZERO) if total.keys() <= {_UNIT} else None
+
+
+def _constant(value: Any) -> Sum:
+    return {_UNIT: Fraction(value)} if value else {}
 
 
 def _atom(atom: Atom) -> Sum:

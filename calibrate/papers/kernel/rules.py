@@ -163,6 +163,19 @@ def _unit_powers(context: Context, term: t.Term, strict: bool, step: Step, depth
     context.require_equal(term, t.minus(t.ONE, t.times(*parts)))
 
 
+def _means(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
+    """Conclude that a weighted geometric mean is at most the arithmetic one."""
+    t.require(not strict, "means that may be equal")
+    rows = [(decode(w), decode(v), *proofs) for w, v, *proofs in step["parts"]]
+    for weight, value, first, second in rows:
+        check(context, weight, True, first, depth)
+        check(context, value, True, second, depth)
+        context = context.with_facts((weight, True), (value, True))
+    context.require_equal(t.ONE, t.plus(*(row[0] for row in rows)))
+    mean = t.plus(*(t.times(w, v) for w, v, *_ in rows))
+    context.require_equal(term, t.minus(mean, t.times(*(t.power(v, w) for w, v, *_ in rows))))
+
+
 # ---------------------------------------------------------------------------------------- functions
 
 
@@ -313,6 +326,6 @@ def is_outside(context: Context, part: balls.Box) -> bool:
 
 
 _ALGEBRA = (_terms, _equal, _sum, _product, _square, _power)
-_BOUNDS = (_bound, _tangents, _unit_powers, _logarithm, _exponential, _balls)
+_BOUNDS = (_bound, _tangents, _unit_powers, _means, _logarithm, _exponential, _balls)
 _SPLITS = (_derivative, _absurd, _cases, _extremum)
 _RULES = {rule.__name__[1:]: rule for rule in (*_ALGEBRA, *_BOUNDS, *_SPLITS)}

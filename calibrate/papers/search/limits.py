@@ -19,44 +19,34 @@ class Limits:
     ----------
     depth
         Strategies inside of strategies; each adds 1 to 3 to the depth.
-    depth_of_domains, depth_of_factors, depth_of_moves, depth_of_addends, depth_of_cuts
-        Depth up to which the search proves that parts are defined, factors a term, moves a symbol
-        or follows its slope, proves addends apart, and cuts an unbounded range.
+    depth_of_domains, depth_of_factors, depth_of_moves, depth_of_cuts
+        Depth up to which the search proves that parts are defined, factors a term, follows a
+        slope, and cuts an unbounded range.
     depth_of_shares, share
         Depth up to which each strategy gets a share of the time that is left, and this share.
-    depth_of_certificate
-        Steps inside of steps of the written certificate.
     few_boxes, boxes
         Parts of a box, before and after the slower strategies.
     ratios, negatives
         Ratios below one in a product, and negative terms that are bounded by such products.
-    restarts
-        Changes of the denominators of roots in an identity.
     degree, factored
         Largest degree, in the smallest root that occurs, and largest number of terms of a quotient
         of polynomials that is factored. Factoring does not look at the clock: within these limits
         it takes less than a second, at a degree of half a million it takes all memory.
-    logarithms
-        Powers of log(t) that are tried in a rate.
     """
 
     depth: int = 10
     depth_of_domains: int = 5
     depth_of_factors: int = 5
     depth_of_moves: int = 6
-    depth_of_addends: int = 4
     depth_of_cuts: int = 1
     depth_of_shares: int = 0
     share: float = 0.35
-    depth_of_certificate: int = 20
     few_boxes: int = 120
     boxes: int = 2500
     ratios: int = 4
     negatives: int = 8
-    restarts: int = 40
     degree: int = 64
     factored: int = 200
-    logarithms: int = 12
 
 
 LIMITS = Limits()

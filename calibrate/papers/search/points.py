@@ -16,8 +16,8 @@ from fractions import Fraction
 
 from dpcal.calibrate.papers.claims.claims import Claim
 from dpcal.calibrate.papers.claims.ranges import Range
-from dpcal.calibrate.papers.kernel.balls import exact
 from dpcal.calibrate.papers.kernel.checker import contains
+from dpcal.calibrate.papers.kernel.normal import exact
 from dpcal.calibrate.papers.kernel.terms import symbols
 
 __all__ = ["points", "within", "witness"]

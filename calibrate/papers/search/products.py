@@ -13,8 +13,8 @@ from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
-    ZERO,
     Term,
+    decode,
     encode,
     minus,
     negative,
@@ -196,28 +196,23 @@ def by_square(
 def by_means(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
-    """Write the term as a weighted arithmetic mean minus a geometric one.
-
-    With the weights, log(v/A) <= v/A - 1 adds up to it, where A is the arithmetic mean.
-    """
+    """Write the term as a weighted arithmetic mean minus a geometric one."""
     parts = _addends(term)
     rows = [part for part in parts if _is_positive_product(context, part)]
     others = [part for part in parts if part not in rows]
     if strict or len(others) != 1 or not 2 <= len(rows) <= 5:
         return None
-    weights = _weights(context, rows, others[0])
-    if weights is None or not all(context.holds(weight, True) for weight in weights):
+    found: list[Any] = []
+    for row, weight in zip(rows, _weights(context, rows, others[0]) or (), strict=False):
+        value = over(row, weight)
+        proofs = [search.inequality(context, entry, True, depth + 2) for entry in (weight, value)]
+        if None in proofs:
+            return None
+        found.append([encode(weight), encode(value), *proofs])
+    powers = (power(decode(row[1]), decode(row[0])) for row in found)
+    if not found or not context.is_zero(minus(term, minus(plus(*rows), times(*powers)))):
         return None
-    values, mean = list(map(over, rows, weights)), plus(*rows)
-    pairs = list(zip(weights, values, strict=True))
-    low = times(*(power(value, weight) for weight, value in pairs))
-    order = minus(("log", mean), plus(*(times(w, ("log", v)) for w, v in pairs)))
-    if not context.is_zero(minus(term, minus(mean, low))):
-        return None
-    gaps = [[encode(weight), encode(("log", over(value, mean))), 0] for weight, value in pairs]
-    tangents = {"rule": "tangents", "rest": encode(ZERO), "gaps": gaps, "proof": {"rule": "terms"}}
-    ends = {"low": encode(low), "high": encode(mean), "order": encode(order)}
-    return {"rule": "exponential", **ends, "proof": tangents}
+    return {"rule": "means", "parts": found}
 
 
 def _weights(context: Context, rows: list[Term], target: Term) -> list[Term] | None:

@@ -18,8 +18,8 @@ from typing import Any
 from dpcal.calibrate.papers.claims.claims import Rate, SoftRate
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.growth import Order, Orders
-from dpcal.calibrate.papers.kernel.balls import exact
 from dpcal.calibrate.papers.kernel.context import Context, context_of
+from dpcal.calibrate.papers.kernel.normal import exact
 from dpcal.calibrate.papers.kernel.terms import (
     ZERO,
     Term,

@@ -19,7 +19,7 @@ from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.recheck import verdict_of
 
-DOCUMENTS = 2_500
+DOCUMENTS = 10_000
 PARTS = [None, *tomllib.loads((DATA / "forged_proofs.toml").read_text(encoding="utf-8"))["parts"]]
 
 
