@@ -184,10 +184,13 @@ class Likelihood(Plain):
             Whether the bound lies above.
         """
         return kernels.log_ratios(
-            a,
-            0.5 * self.mechanism.energies,
-            self._cells(0, above),
-            self._cells(1, above),
-            *self._weights(above),
-            self.law.tables,
+            a, 0.5 * self.mechanism.energies, *self._automata[above], self.law.tables
         )
+
+    @cached_property
+    def _automata(self) -> list[tuple[_Cells, _Cells, Floats, NDArray[np.intp]]]:
+        """Return moves and weights of the automata of the bounds below and above."""
+        return [
+            (self._cells(0, above), self._cells(1, above), *self._weights(above))
+            for above in (False, True)
+        ]

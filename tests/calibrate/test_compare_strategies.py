@@ -198,7 +198,8 @@ def test_draws_stop_where_a_proof_needs_no_more_noise():
     target = {"epsilon": 1.0, "delta": 1e-6}
     proved = proved_noise_multiplier(run, sampler, **target)
     found = noise_multiplier(run, sampler, draws=2048, seed=1, **target)
-    assert found.noise_multiplier <= proved
+    # Proved multipliers are searched for to a relative 1e-4.
+    assert found.noise_multiplier <= proved * (1 + 1e-4)
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
 
 

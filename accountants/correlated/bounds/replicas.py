@@ -287,8 +287,12 @@ class ReplicaSum:
         # Sums of up to T products >= 0 are rounded by less than this part.
         return np.asarray(found * (1 + (self.mechanism.steps + 8) * UNIT))
 
+    @np.errstate(over="ignore")
     def gains(self, products: Floats) -> Floats:
-        """Return what counts weigh in each state, of shape (order + 1, states), rounded up."""
+        """Return what counts weigh in each state, of shape (order + 1, states), rounded up.
+
+        Where a weight overflows, the moment is infinite.
+        """
         tables, n = self.tables, np.arange(self.order + 1)[:, None]
         assert tables is not None
         if not self.cells:
