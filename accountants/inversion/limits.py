@@ -15,20 +15,12 @@ __all__ = ["CONTOUR", "EPSILON", "GUESS", "LAYERS", "SADDLE"]
 
 
 class ContourLimits:
-    """Limits of one contour.
+    """Limits of a contour of a layer.
 
     Attributes
     ----------
     nodes, work
         Most nodes, and most work, about 0.1 s.
-    granted, granted_work
-        Nodes that every composition may have, while they take no more than this work.
-    atoms_work
-        Work of a contour of atoms, which only smoothing ends: with twice the nodes the width of
-        delta's bounds halves. At this work an answer takes less than a second.
-    smoothed, smoothed_work
-        Fewest nodes that a contour is smoothed for: with fewer, the smoothing is too large; and
-        most work of such a contour, about a second.
     check
         Times between two checks whether the remainder is negligible.
     error
@@ -37,17 +29,12 @@ class ContourLimits:
     error_of_parts
         The same for a small part that is added to a much larger one.
     error_of_jumps
-        Remainder at the last affordable node at which a contour is not smoothed. The transform of a
-        density with jumps falls like a power of t, and smoothing would cost more than this.
+        Remainder at the last affordable node at which a contour is still taken: the transform of a
+        density with jumps falls like a power of t.
     """
 
     nodes: Final = 1 << 19
     work: Final = 3e7
-    granted: Final = 1 << 14
-    granted_work: Final = 1.5e8
-    atoms_work: Final = 5e6
-    smoothed: Final = 1 << 10
-    smoothed_work: Final = 3e8
     check: Final = 32
     error: Final = 2e-15
     error_of_parts: Final = 1e-2

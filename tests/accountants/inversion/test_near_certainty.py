@@ -27,7 +27,7 @@ WAYS = {
     "compiled": _compiled,
     "chosen": lambda item, at: log_delta_on_contours(Total(item.parts), at),
     "one contour": lambda item, at: _compiled(item, at, patient=True),
-    "layered": lambda item, at: invert_layered(Total(item.parts), at, 0.0).log_bounds(at),
+    "layered": lambda item, at: invert_layered(Total(item.parts), at).log_bounds(at),
 }
 
 

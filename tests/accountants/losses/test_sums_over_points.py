@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from dpcal._ext.contour import power_sums, second_order_sums, tilted_line, tilted_moments
+from dpcal.accountants.inversion.layers.cuts import Cut
 from dpcal.accountants.losses import lattice
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.cuts import Cut
-from dpcal.accountants.losses.nonuniform_fft import sums_over_atoms
 from dpcal.accountants.losses.sampled_gaussian import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
@@ -72,18 +71,6 @@ def test_nodes_are_sums_of_powers():
     np.testing.assert_allclose(power_sums(theta, weights, 0, 300), exact, atol=1e-12)
     exact -= weights.sum() + 1j * k * (weights @ theta)
     np.testing.assert_allclose(second_order_sums(theta, weights, 0, 300), exact, atol=1e-11)
-
-
-@pytest.mark.parametrize("width", [1e-4, 0.1, 3.0])
-def test_a_transform_sums_atoms_within_its_rounding(width):
-    rng = np.random.default_rng(5)
-    theta, weights = width * rng.normal(size=60), rng.dirichlet(np.ones(60))
-    found, rounding = sums_over_atoms(theta, weights, 100, 4_000)
-    k = np.arange(100, 4_000)
-    exact = np.exp(1j * np.outer(k, theta)) @ weights
-    phases = 4 * k * (weights @ np.abs(theta))
-    assert (np.abs(found - exact) < UNIT * (rounding + phases)).all()
-    assert rounding < 1000
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from scipy.stats import binom
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.inversion.layers.quadrature import tilted
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import (
@@ -282,7 +283,7 @@ def test_decay_bounds_hold_along_the_line():
         *((SampledGaussian(0.01, 0.7, "remove"), 2.0), (SampledGaussian(0.2, 2.0, "add"), 2.0)),
         *((batch(0.01, 1.0), 3.0), (batch(0.3, 0.4), 1.0), (batch(0.1, 8.0), 30.0)),
     ):
-        tilt, step = loss.tilt(c), 0.02 / math.sqrt(loss.cumulants([c])[0, 2])
+        tilt, step = tilted(loss, c), 0.02 / math.sqrt(loss.cumulants([c])[0, 2])
         values = np.exp(tilt.log_ratio(step, 4000).real[1:])
         bounds = tilt.log_decay(step * np.arange(1, 4000), 1.0)
         assert np.all(values <= np.exp(bounds) * (1 + 1e-12) + 1e-12), loss
