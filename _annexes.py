@@ -20,6 +20,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "Parts": "dpcal.optim.silos.parts",
         "STATISTICAL": "dpcal.accountants.correlated.table",
         "by_partitions": "dpcal.optim.silos.reading",
+        "composing": "dpcal.accountants.correlated.composing",
         "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",
         "pricing": "dpcal.accountants.correlated.pricing",

@@ -37,7 +37,6 @@ from dpcal.accountants.events import (
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
-    ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.allocation import DRAWN
@@ -286,11 +285,15 @@ def _whole_run(
 ) -> tuple[Any, DpEvent, dict[str, Any]] | None:
     """Return the module that prices a single whole run, the run, and keywords, with events beside.
 
-    It is None for other events. Only shuffled epochs have a price beside others.
+    It is None for other events.
     """
     if accountant != "auto":
         return None
     how: dict[str, Any] = {"neighboring_relation": relation}
+    row = row_of(event)
+    if row is not None and row.equivalent is not None:
+        # A run alone has its own answer, whichever composition it is.
+        return getattr(_annexes, row.whole_run[0]), event, how
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
     found = leaves(event)
@@ -298,13 +301,12 @@ def _whole_run(
     if len(runs) != 1 or found[runs[0][0]] != 1:
         return None
     # Such an annex imports this module, so it is loaded at the first call.
-    run, pricing = runs[0][0], getattr(_annexes, runs[0][1])
+    run, (alone, beside) = runs[0]
     nothing = (run, NoOpDpEvent())
     others = [SelfComposedDpEvent(item, n) for item, n in found.items() if item not in nothing]
     if not others:
-        return pricing, run, how
-    is_shuffle = isinstance(run, ShuffledEpochsDpEvent)
-    return (pricing, run, {**how, "beside": ComposedDpEvent(others)}) if is_shuffle else None
+        return getattr(_annexes, alone), run, how
+    return getattr(_annexes, beside), run, {**how, "beside": ComposedDpEvent(others)}
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:

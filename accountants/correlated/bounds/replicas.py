@@ -58,7 +58,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
+from dpcal.accountants.correlated.bounds.base import (
+    Bound,
+    Moments,
+    Proof,
+    least_until_rising,
+)
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
@@ -73,8 +78,8 @@ Places = NDArray[np.intc]
 _ORDERS, _FEW_ORDERS = range(2, 25), (2, 3, 4, 6, 8, 11, 16, 24)
 # Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
-# Terms of the sum over all rounds: some seconds.
-_MOST_TERMS = 2e9
+# Terms of the sum over all rounds: some seconds, and a fraction of one.
+_MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
 # Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
 # chords, whose error is quadratic in them, and with sums that are rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
@@ -231,14 +236,19 @@ class _Sum:
     capped: bool = False
 
     @property
-    def affordable(self) -> bool:
-        """Whether there are not too many states, nor terms of all rounds."""
+    def terms(self) -> float:
+        """Terms of all rounds; infinite if there are too many states."""
         if self._made is None:
-            return False
+            return math.inf
         rounds = self.mechanism.steps
         if self.mechanism.column is not None:
             rounds = min(rounds, _OWN_ROUNDS * (self.mechanism.bands + self.joining.period))
-        return self._made.to.size * len(self._made.free) * rounds <= _MOST_TERMS
+        return self._made.to.size * len(self._made.free) * rounds
+
+    @property
+    def affordable(self) -> bool:
+        """Whether there are not too many states, nor terms of all rounds."""
+        return self.terms <= _MOST_TERMS
 
     @cached_property
     def _lags(self) -> int:
@@ -295,7 +305,8 @@ class _Sum:
             sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / decay)
         curvature = (0.5 - 0.5 * self.shared / self.order) / self.mechanism.variance
         mean = scale * sums + n
-        return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
 
     def log(self) -> float:
         """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed."""
@@ -414,6 +425,22 @@ class ReplicaMoments(Bound):
         """Return a bound on the logarithm of E_Q L^q, infinite if none is computed."""
         shares = _SHARED if self._walks else _SHARED[:1]
         return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
+        low = math.floor(c)
+        if direction == "add" or low + 2 > _ORDERS[-1] or not self._is_quick(low + 2):
+            return super().moments(c, direction)
+        ends = [self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1)]
+        if math.isinf(ends[1]):
+            return super().moments(c, direction)
+        slope = ends[1] - ends[0]
+        return Moments((ends[0] + (c - low) * slope) * (1 + _MARGIN), slope, 0.0)
+
+    def _is_quick(self, order: int) -> bool:
+        """Return whether one moment of an order takes little time, as a search asks for many."""
+        cells = _CELLS[True] if self._walks else 0
+        return self._sum(_Key(0, order), cells).terms <= _QUICK_TERMS
 
     @property
     def _walks(self) -> bool:
