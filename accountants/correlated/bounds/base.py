@@ -50,6 +50,8 @@ _WIDTH = 1e-9
 # Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
 # searches longer.
 _LARGEST_EPSILON = 1e7
+# Relative change of a value >= 0 below which a search makes no progress.
+_PROGRESS = 1e-3
 # Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
 
@@ -260,14 +262,14 @@ def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
 def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
     """Return the pair of least value, up to two pairs in a row without progress; None of none.
 
-    Values fall and then rise.
+    Values fall and then rise, or fall by less than a thousandth.
     """
     best, worse = None, 0
     for value, each in tried:
+        gains = best is None or value < best[0] * (1 - _PROGRESS)
         if best is None or value < best[0]:
-            best, worse = (value, each), 0
-            continue
-        worse += 1
+            best = value, each
+        worse = 0 if gains else worse + 1
         if worse == 2:
             break
     return best

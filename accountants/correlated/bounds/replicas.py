@@ -49,7 +49,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -73,9 +73,8 @@ __all__ = ["ReplicaMoments"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried. Each of them is a proof. With a cap it is chosen with the
-# order, so that others gain less than a percent of epsilon.
-_ORDERS, _FEW_ORDERS = range(2, 25), (2, 3, 4, 6, 8, 11, 16, 24)
+# Orders of the moments that are tried, and the first one. Each of them is a proof.
+_ORDERS, _FIRST_ORDER = range(2, 25), 4
 # Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
 # Terms of the sum over all rounds: some seconds, and a fraction of one.
@@ -93,7 +92,9 @@ _SHARED = (0.0, 0.3, 1.0)
 _MARGIN = 1e-9
 # Least probability of a count, so that none that is possible is rounded to zero.
 _TINY = 1e-300
-# Relative change, over a period, of what later rounds weigh below which all earlier periods are
+# Least rounds between two looks whether sums have settled, which take as long as a round.
+_SPAN = 16
+# Relative change, over a span of whole periods, of what later rounds weigh below which all earlier periods are
 # bounded by the largest factor of this one.
 _SETTLED = 1e-13
 # Tails that are tried, of which a tenth of delta is about best.
@@ -271,6 +272,11 @@ class _Sum:
         return {rate: binomials(self.order, rate) for rate in set(self.joining.chances.tolist())}
 
     @cached_property
+    def _lowered(self) -> dict[tuple[float, float], Floats]:
+        """Chances of counts that were computed, by the chance and the energy of their round."""
+        return {}
+
+    @cached_property
     def _energies(self) -> Floats:
         """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
         low = self.mechanism.energies * (1 - (self.mechanism.steps + 8) * UNIT)
@@ -278,11 +284,15 @@ class _Sum:
 
     def _chances(self, t: int) -> Floats:
         """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
-        chances = self._binomials[float(self.joining.chances[t])]
+        chance = float(self.joining.chances[t])
+        chances = self._binomials[chance]
         if not self.cells:
             return chances
-        lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * self._energies[t])
-        return np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
+        key = chance, float(self._energies[t])
+        if key not in self._lowered:
+            lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * key[1])
+            self._lowered[key] = np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
+        return self._lowered[key]
 
     def _products(self, gram_bands: Floats, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
@@ -314,6 +324,7 @@ class _Sum:
         if tables is None or not self.affordable:
             return math.inf
         T, steps = self.mechanism.steps, self._lags
+        span = joining.period * math.ceil(_SPAN / joining.period)
         # Sums of up to T products >= 0 are rounded by less than this part.
         high = np.empty((0, 0))
         if not self.cells:
@@ -335,17 +346,17 @@ class _Sum:
                 return math.inf
             now, then = then / scale, now
             total, since = total + math.log(scale), since + math.log(scale)
-            if (T - t) % joining.period == 0:
+            if (T - t) % span == 0:
                 least, most = _ratios(now, settled)
                 if not most < math.inf:
                     return math.inf
                 repeats = self.cells > 0 or (self.mechanism.column is not None and t + steps < T)
-                if repeats and most <= least * (1 + _SETTLED) and t >= joining.period + steps:
-                    # The sum is linear and monotone, and earlier rounds weigh no more: no period
-                    # before multiplies it by more.
-                    skipped = (t - steps) // joining.period
+                if repeats and most <= least * (1 + _SETTLED) and t >= span + steps:
+                    # The sum is linear and monotone, and earlier rounds weigh no more: no span of
+                    # whole periods before multiplies it by more.
+                    skipped = (t - steps) // span
                     total += skipped * (since + math.log(most) + 4 * UNIT)
-                    t -= skipped * joining.period
+                    t -= skipped * span
                 settled, since = now.copy(), 0.0
         found = total + math.log(self._at_start(now))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
@@ -483,34 +494,32 @@ class ReplicaMoments(Bound):
 
     def _for_delta(self, delta: float) -> list[_Key]:
         """Return the moments with the least epsilons at a delta, without a cap and with one."""
-        found = self._descent(_Key(0, _FEW_ORDERS[2]), delta, _ORDERS)
+        found = self._descent(_Key(0, _FIRST_ORDER), delta)
         if not (self._walks and self.joining.independent):
             return [found[1]]
 
         def capped(first: int) -> Iterator[tuple[float, _Key]]:
-            near = _Key(first, _FEW_ORDERS[len(_FEW_ORDERS) // 2])
+            near = found[1]
             for tail in range(first, first + _TAILS):
-                value, near = self._descent(replace(near, tail=tail), delta, _FEW_ORDERS)
+                value, near = self._descent(replace(near, tail=tail), delta)
                 yield value, near
 
         best = least_until_rising(capped(max(1, math.floor(-2 * math.log10(delta)) + 1)))
         assert best is not None
         return [found[1], best[1]]
 
-    def _descent(self, key: _Key, delta: float, orders: Sequence[int]) -> tuple[float, _Key]:
+    def _descent(self, key: _Key, delta: float) -> tuple[float, _Key]:
         """Return the least epsilon of moments of one tail, from one to its neighbors."""
         shares = _SHARED if self._walks else _SHARED[:1]
-        i = orders.index(key.order)
-        while i > 0 and math.isinf(self._epsilon(key, delta)):
-            i -= 1
-            key = replace(key, order=orders[i])
+        while key.order > _ORDERS[0] and math.isinf(self._epsilon(key, delta)):
+            key = replace(key, order=key.order - 1)
         while True:
-            near = [replace(key, shared=shared) for shared in shares]
-            near += [replace(key, order=orders[n]) for n in (i - 1, i + 1) if 0 <= n < len(orders)]
+            orders = [order for order in range(key.order - 1, key.order + 2) if order in _ORDERS]
+            near = [replace(key, order=order, shared=each) for order in orders for each in shares]
             found = min([key, *near], key=lambda each: self._epsilon(each, delta))
             if found == key:
                 return self._epsilon(key, delta), key
-            key, i = found, orders.index(found.order)
+            key = found
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
